@@ -1,0 +1,35 @@
+"""The four stages of an auxiliary objective: data → transform → representation → output.
+
+Each stage is one protocol, in a module of its own. Shapes throughout: B rows, T tokens, H hidden
+size, V vocabulary size, C classes. All randomness comes from the generator that is passed in.
+"""
+
+from aang_core.stages.data import Data, DataContext, Example, ReadReport
+from aang_core.stages.output import CorruptedRows, DocumentStatistics, HeadBuilder, Output
+from aang_core.stages.representation import Representation
+from aang_core.stages.transform import (
+    SELECTION_RATE,
+    Corruption,
+    Transform,
+    Vocabulary,
+    random_tokens,
+    select_tokens,
+)
+
+__all__ = [
+    "SELECTION_RATE",
+    "CorruptedRows",
+    "Corruption",
+    "Data",
+    "DataContext",
+    "DocumentStatistics",
+    "Example",
+    "HeadBuilder",
+    "Output",
+    "ReadReport",
+    "Representation",
+    "Transform",
+    "Vocabulary",
+    "random_tokens",
+    "select_tokens",
+]

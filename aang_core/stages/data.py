@@ -1,0 +1,67 @@
+"""The data stage: where an objective's text comes from (AANG, section 3, stage 1)."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One text with, where the data is labelled, the name of its class.
+
+    ``text_pair`` is the second text of tasks over pairs (premise and hypothesis, say).
+    """
+
+    text: str
+    text_pair: str | None = None
+    label: str | None = None
+
+
+@dataclass
+class ReadReport:
+    """What a reader met on its way: how often, and where first.
+
+    Real corpora have broken lines and null fields; a reader skips them, but never silently.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def add(self, event: str, where: str) -> None:
+        """Count one ``event`` (such as ``"broken line"``) met at ``where`` (``file:line``)."""
+        self.counts[event] += 1
+        self.first.setdefault(event, where)
+
+    def lines(self) -> list[str]:
+        """One sentence per kind of event, for people."""
+        return [f"{n} × {event} (first: {self.first[event]})" for event, n in self.counts.items()]
+
+
+@dataclass(frozen=True)
+class DataContext:
+    """What a data primitive may read from.
+
+    train: the end task's own labelled training examples, in file order.
+    domain: the files, folders or globs of in-domain text that the user named with ``--domain``.
+    seed: seed of the run, for primitives that draw a sample.
+    report: where to count what had to be skipped.
+    """
+
+    train: Sequence[Example]
+    domain: Sequence[Path] = ()
+    seed: int = 0
+    report: ReadReport = field(default_factory=ReadReport)
+
+
+class Data(Protocol):
+    """A data primitive, made by calling its registered target with the user's options."""
+
+    def examples(self, context: DataContext) -> Iterable[Example]:
+        """The examples of this source, in an order that depends on nothing but ``context``.
+
+        Raises:
+            DataError: nothing usable could be read; the message says from where.
+        """
+        ...

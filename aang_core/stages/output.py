@@ -1,0 +1,81 @@
+"""The output stage: what is predicted, and its loss (AANG, section 3, stage 4)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from aang_core.tasks import RowLosses
+
+
+@dataclass(frozen=True)
+class DocumentStatistics:
+    """Document frequencies of a data source, over its own texts.
+
+    documents: number of texts, N.
+    document_frequency: ``[V]`` int64, in how many of them each token id occurs.
+    """
+
+    documents: int
+    document_frequency: Tensor
+
+
+@dataclass(frozen=True)
+class CorruptedRows:
+    """Rows as they leave the transform stage; B rows, T tokens.
+
+    original, corrupted: ``[B, T]`` int64 token ids before and after the transform.
+    selected: ``[B, T]`` bool, the transform's prediction targets.
+    ordinary: ``[B, T]`` bool, neither special nor padding.
+    real: ``[B, T]`` bool, not padding.
+    labels: ``[B]`` int64 class ids, or None where the data has no labels.
+    statistics: document frequencies of the data source.
+    """
+
+    original: Tensor
+    corrupted: Tensor
+    selected: Tensor
+    ordinary: Tensor
+    real: Tensor
+    labels: Tensor | None
+    statistics: DocumentStatistics
+
+
+class HeadBuilder(Protocol):
+    """Makes heads that fit the shared encoder; every call returns a new module."""
+
+    def language_model(self) -> nn.Module:
+        """Hidden states ``[S, H]`` → vocabulary logits ``[S, V]``.
+
+        Starts as a copy of the encoder's pre-trained LM head where it has one. The decoder (the
+        V × H matrix) is shared, and tied to the word embeddings where the model ties it.
+        """
+        ...
+
+    def classification(self) -> nn.Module:
+        """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the end task's C classes."""
+        ...
+
+    def token_regression(self) -> nn.Module:
+        """Hidden states ``[..., H]`` → one number per token, ``[...]``."""
+        ...
+
+
+class Output(Protocol):
+    """An output primitive, made by calling its registered target with the user's options."""
+
+    def head(self, heads: HeadBuilder) -> nn.Module:
+        """A fresh head for one objective."""
+        ...
+
+    def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
+        """Whatever :meth:`losses` needs, as named tensors whose first dimension is B."""
+        ...
+
+    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        """Loss of each row from its hidden states ``[B, T, H]``.
+
+        A row without a target contributes a zero sum and a zero count, never a NaN.
+        """
+        ...

@@ -1,0 +1,82 @@
+"""What the trainer, the gradient engines and the weighters know of a task.
+
+A task is anything with a loss over a batch of rows: the end task, an auxiliary objective, or a
+module and a loss of the user's own. Nothing here knows of text, stages or plug-ins.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+
+class RowLosses(NamedTuple):
+    """Losses of a batch, kept apart by row so that rows can be regrouped without rounding twice.
+
+    sums: ``[B]``, for each row the sum of the losses of its targets; differentiable.
+    counts: ``[B]``, how many targets each row has; may be zero.
+    """
+
+    sums: Tensor
+    counts: Tensor
+
+    def mean(self) -> Tensor:
+        """Mean over all targets of the batch, a scalar; zero if there is none."""
+        return self.sums.sum() / self.counts.sum().clamp(min=1)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows ready for the shared body.
+
+    inputs: keyword arguments of the body; the first dimension of every tensor is ``rows``.
+    targets: whatever the task's loss needs besides the body's features; same first dimension.
+    """
+
+    inputs: Mapping[str, Tensor]
+    targets: Mapping[str, Tensor]
+    rows: int
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on ``device``; copies nothing that is already there."""
+        return Batch(
+            {name: value.to(device, non_blocking=True) for name, value in self.inputs.items()},
+            {name: value.to(device, non_blocking=True) for name, value in self.targets.items()},
+            self.rows,
+        )
+
+
+class Task(Protocol):
+    """A loss over batches of rows, on top of the body that all tasks share.
+
+    name: key of the task in weights, checkpoints and reports.
+    factors: what the task is composed of, for weighters that share weight between tasks:
+        ``{"transform": "mask", ...}`` for an objective, empty for a task without structure.
+    head: the modules that belong to this task alone.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def factors(self) -> Mapping[str, str]: ...
+
+    @property
+    def head(self) -> nn.Module: ...
+
+    def __len__(self) -> int:
+        """Number of rows there are to draw from."""
+        ...
+
+    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
+        """The rows with the given indices, int64 ``[B]``; draws only from ``generator``."""
+        ...
+
+    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        """Losses of rows whose features the body has computed, through ``head``.
+
+        ``head`` is the task's own or one of the same shape, such as the dev head.
+        """
+        ...
