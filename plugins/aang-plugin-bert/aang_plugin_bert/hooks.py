@@ -1,0 +1,48 @@
+"""What this plug-in registers."""
+
+from aang_core import RegisterPrimitive, hookimpl
+
+
+@hookimpl
+def aang_register_transforms(register: RegisterPrimitive) -> None:
+    """BERT's corruption of the input, and the two operations it is made of."""
+    register(
+        "mask",
+        "every selected token becomes the mask token",
+        "aang_plugin_bert.mask:Mask",
+        provides=("masks-tokens",),
+    )
+    register(
+        "replace",
+        "every selected token becomes a random token",
+        "aang_plugin_bert.replace:Replace",
+        provides=("replaces-tokens",),
+    )
+    register(
+        "bert-op",
+        "of the selected tokens 80% are masked, 10% replaced, 10% kept",
+        "aang_plugin_bert.bert_op:BertOp",
+        provides=("masks-tokens", "replaces-tokens"),
+    )
+
+
+@hookimpl
+def aang_register_representations(register: RegisterPrimitive) -> None:
+    """Attention as BERT has it."""
+    register(
+        "bidirectional",
+        "every token sees the whole row",
+        "aang_plugin_bert.bidirectional:Bidirectional",
+        provides=("sentence-representation",),
+    )
+
+
+@hookimpl
+def aang_register_outputs(register: RegisterPrimitive) -> None:
+    """Masked language modelling, whatever the corruption was."""
+    register(
+        "denoise",
+        "predict the original token at every selected position",
+        "aang_plugin_bert.denoise:Denoise",
+        requires=("text",),
+    )

@@ -1,0 +1,130 @@
+"""The weighter ``factored``."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aang_core import AangError, Signal, StepSignals, StepwiseWeighter, TaskCard
+from aang_plugin_factored.factors import Factors
+from aang_plugin_factored.options import initial_weight, learning_rate, sample_size
+
+
+class Factored(StepwiseWeighter):
+    """AANG's weights: shared through the primitives, learned from the dev gradient v.
+
+    AANG (Dery et al., ICLR 2023), section 5 and Algorithm 1. In each step, over the n objectives K
+    that were sampled, w_k ∝ exp(W_All[k] + W_D[d] + W_T[t] + W_R[r] + W_O[o]) and
+    L_total = λ_e L_E + (1 − λ_e) Σ_k w_k L_k. Then W_All[k] += η cos(g_k, v), and each stage
+    factor += η Σ cos(g_k, v) over the k in K that use it. λ_e is the first of a softmax over two
+    logits (primary, auxiliary), which move by η_s cos(g_E, v) and η_s cos(Σ_k w_k g_k, v).
+
+    lr: η. Appendix D tries 1.0 and 0.1; 0.1 is the default because over the few hundred steps of a
+        small task 1.0 saturates the softmax before the cosines have averaged out their noise.
+    end_task_lr: η_s; appendix D tries 0.1 and 0.01.
+    n: how many objectives a step trains; None, or more than there are, for all of them.
+    end_task_weight: λ_e to start from.
+
+    Raises:
+        ConfigError: an option is no number or out of its range.
+    """
+
+    signals: frozenset[Signal] = frozenset({"cosine"})
+
+    def __init__(
+        self,
+        end_task: TaskCard,
+        auxiliaries: Sequence[TaskCard],
+        *,
+        lr: float = 0.1,
+        end_task_lr: float = 0.1,
+        n: int | None = 3,
+        end_task_weight: float = 0.5,
+    ) -> None:
+        self._end_task = end_task.name
+        self._objectives = [card.name for card in auxiliaries]
+        self._factors = Factors(auxiliaries)
+        self._lr = learning_rate("lr", lr)
+        self._end_task_lr = learning_rate("end_task_lr", end_task_lr)
+        self.sample_size = sample_size(n, auxiliaries)
+        weight = initial_weight(end_task_weight)
+        self._primary = math.log(weight / (1 - weight))
+        self._auxiliary = 0.0
+
+    def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
+        if not sampled:
+            return {self._end_task: 1.0}
+        end_task_weight = self._end_task_weight()
+        weights = self._factors.softmax(sampled)
+        return {
+            self._end_task: end_task_weight,
+            **{name: (1 - end_task_weight) * weight for name, weight in weights.items()},
+        }
+
+    def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
+        """One step of gradient ascent on the factors and on λ_e's logits.
+
+        The gradient of a logit is taken to be its cosine, as in META-TARTAN's Algorithm 1, and
+        not the derivative through the softmax as well.
+
+        Raises:
+            AangError: a cosine is not finite; nothing has changed then.
+        """
+        if not sampled:
+            return
+        cosines = {name: signals.cosine[name] for name in sampled}
+        end_task_cosine = signals.cosine[self._end_task]
+        auxiliary_cosine = signals.auxiliary["cosine"]
+        _require_finite(
+            {
+                **cosines,
+                self._end_task: end_task_cosine,
+                "the weighted sum of the auxiliary objectives": auxiliary_cosine,
+            }
+        )
+        self._factors.ascend(cosines, self._lr)
+        self._primary += self._end_task_lr * end_task_cosine
+        self._auxiliary += self._end_task_lr * auxiliary_cosine
+
+    def weights(self) -> Mapping[str, float]:
+        """λ_e, and 1 − λ_e shared among all objectives, whichever will be sampled next."""
+        return self.coefficients(self._objectives)
+
+    def record(self) -> Mapping[str, Any]:
+        return {
+            "end_task_weight": self._end_task_weight(),
+            "factors": self._factors.state_dict(),
+            "logits": {"primary": self._primary, "auxiliary": self._auxiliary},
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "factors": self._factors.state_dict(),
+            "logits": {"primary": self._primary, "auxiliary": self._auxiliary},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :meth:`aang_core.Weighter.load_state_dict`.
+
+        Raises:
+            ConfigError: the state is of a run over another space.
+        """
+        self._factors.load_state_dict(state["factors"])
+        self._primary = float(state["logits"]["primary"])
+        self._auxiliary = float(state["logits"]["auxiliary"])
+
+    def _end_task_weight(self) -> float:
+        """λ_e = softmax(primary, auxiliary)[0]."""
+        difference = self._auxiliary - self._primary
+        # The exponential of a large positive number overflows; that of a negative one does not.
+        if difference > 0:
+            return math.exp(-difference) / (1 + math.exp(-difference))
+        return 1 / (1 + math.exp(difference))
+
+
+def _require_finite(cosines: Mapping[str, float]) -> None:
+    for name, cosine in cosines.items():
+        if not math.isfinite(cosine):
+            raise AangError(
+                f"the gradient of {name} is not finite (cosine {cosine}): training has diverged; "
+                "lower the learning rate of the model"
+            )

@@ -1,0 +1,90 @@
+"""The weighter ``meta-tartan``."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from aang_core import AangError, ConfigError, Signal, StepSignals, StepwiseWeighter, TaskCard
+from aang_plugin_tartan.options import number, sample_size
+
+
+class MetaTartan(StepwiseWeighter):
+    """One logit per task, moved by the cosine of its gradient with the dev gradient.
+
+    META-TARTAN (TARTAN, section 3.2; Algorithm 1 in appendix A.3):
+    α = softmax(w*, w_1, …), w* ← w* + η cos(g_E, v), w_i ← w_i + η cos(g_i, v).
+
+    lr: η; the paper tries 1e-1, 5e-2, 3e-2 and 1e-2.
+    n: how many objectives a step trains; None, or more than there are, for all of them.
+
+    Raises:
+        ConfigError: an option is no number or out of its range.
+    """
+
+    signals: frozenset[Signal] = frozenset({"cosine"})
+
+    def __init__(
+        self,
+        end_task: TaskCard,
+        auxiliaries: Sequence[TaskCard],
+        *,
+        lr: float = 0.1,
+        n: int | None = None,
+    ) -> None:
+        self._end_task = end_task.name
+        # A.3 only says that weights are initialised; equal logits are section 4's equal weights.
+        self._logits = {card.name: 0.0 for card in (end_task, *auxiliaries)}
+        self._lr = number("lr", lr, 0, math.inf, "η, a step size that is not negative")
+        # The paper trains every task in every step. Sampling is AANG's addition (its section 5),
+        # for spaces that are too large for that: the softmax is then over the tasks of the step.
+        self.sample_size = sample_size(n, auxiliaries)
+
+    def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
+        return self._softmax([self._end_task, *sampled])
+
+    def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
+        """One step of gradient ascent on the logits of the tasks in the step.
+
+        Raises:
+            AangError: a cosine is not finite; no logit has changed then.
+        """
+        names = [self._end_task, *sampled]
+        for name in names:
+            if not math.isfinite(signals.cosine[name]):
+                raise AangError(
+                    f"the gradient of {name!r} is not finite (cosine {signals.cosine[name]}): "
+                    "training has diverged; lower the learning rate of the model"
+                )
+        for name in names:
+            self._logits[name] += self._lr * signals.cosine[name]
+
+    def weights(self) -> Mapping[str, float]:
+        return self._softmax(self._logits)
+
+    def record(self) -> Mapping[str, Any]:
+        return {"logits": dict(self._logits)}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"logits": dict(self._logits)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :meth:`aang_core.Weighter.load_state_dict`.
+
+        Raises:
+            ConfigError: the state is of a run over other tasks.
+        """
+        logits = state["logits"]
+        if logits.keys() != self._logits.keys():
+            odd = sorted(logits.keys() ^ self._logits.keys())
+            raise ConfigError(
+                f"the saved weights are of other tasks than this run's; they differ in: "
+                f"{', '.join(odd)}. Continue with the space and the end task of the saved run"
+            )
+        self._logits = {name: float(logits[name]) for name in self._logits}
+
+    def _softmax(self, names: Iterable[str]) -> dict[str, float]:
+        logits = {name: self._logits[name] for name in names}
+        highest = max(logits.values())
+        powers = {name: math.exp(logit - highest) for name, logit in logits.items()}
+        total = sum(powers.values())
+        return {name: power / total for name, power in powers.items()}

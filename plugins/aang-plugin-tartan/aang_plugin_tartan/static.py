@@ -1,0 +1,88 @@
+"""The weighter ``static``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aang_core import ConfigError, StepwiseWeighter, TaskCard
+from aang_plugin_tartan.options import number, sample_size
+
+
+class Static(StepwiseWeighter):
+    """Fixed weights: MT-TARTAN (TARTAN, section 3.1) and the Static baselines of AANG, section 6.
+
+    L_total = λ_e L_E + (1 − λ_e) Σ_k w_k L_k, the w_k normalised over the objectives of the step.
+    It asks for no signals, so a step costs what plain multitask training costs.
+
+    weights: w_k by objective, relative to each other; an objective that is not named has 1. Zero
+        leaves an objective out of the loss.
+    end_task_weight: λ_e. The default is 1/(n + 1), so that the end task weighs as much as each
+        of the n objectives does on average (TARTAN, section 4: "equalized task weights").
+    n: how many objectives a step trains; None, or more than there are, for all of them.
+
+    Raises:
+        ConfigError: an option has no meaning: negative or no number, a name that is no objective's.
+    """
+
+    def __init__(
+        self,
+        end_task: TaskCard,
+        auxiliaries: Sequence[TaskCard],
+        *,
+        weights: Mapping[str, float] | None = None,
+        end_task_weight: float | None = None,
+        n: int | None = None,
+    ) -> None:
+        self._end_task = end_task.name
+        self._relative = {card.name: 1.0 for card in auxiliaries}
+        self._relative.update(_objective_weights(weights or {}, end_task.name, self._relative))
+        self.sample_size = sample_size(n, auxiliaries)
+        if end_task_weight is None:
+            self._end_task_weight = 1 / (self.sample_size + 1)
+        else:
+            self._end_task_weight = number(
+                "end_task_weight", end_task_weight, 0, 1, "λ_e, a number from 0 to 1"
+            )
+
+    def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
+        total = sum(self._relative[name] for name in sampled)
+        if total == 0:
+            return {self._end_task: 1.0, **dict.fromkeys(sampled, 0.0)}
+        share = (1 - self._end_task_weight) / total
+        return {
+            self._end_task: self._end_task_weight,
+            **{name: share * self._relative[name] for name in sampled},
+        }
+
+    def weights(self) -> Mapping[str, float]:
+        return self.coefficients(list(self._relative))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """There is nothing to take up: the weights are options."""
+
+
+def _objective_weights(
+    weights: Mapping[str, float], end_task: str, known: Mapping[str, float]
+) -> dict[str, float]:
+    if not isinstance(weights, Mapping):
+        raise ConfigError(
+            f"weighter option weights is {weights!r}; give a mapping of objective to weight"
+        )
+    if end_task in weights:
+        raise ConfigError(
+            f"weighter option weights names the end task {end_task!r}; "
+            "give its weight as end_task_weight"
+        )
+    for name in weights:
+        if name not in known:
+            raise ConfigError(
+                f"weighter option weights names {name!r}, which is no objective of this run; "
+                f"there are: {', '.join(known)}"
+            )
+    meaning = "a number that is not negative"
+    return {
+        name: number(f"weights[{name!r}]", weight, 0, float("inf"), meaning)
+        for name, weight in weights.items()
+    }

@@ -1,0 +1,38 @@
+"""The output ``end-task``."""
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from aang_core import CorruptedRows, HeadBuilder, PluginError, RowLosses
+
+
+class EndTask:
+    """The end task's own label, from the first token of the corrupted input.
+
+    AANG, section 3 (the family O = E_O) and section 6. The head has the shape of the end task's,
+    but is the objective's own.
+    """
+
+    def head(self, heads: HeadBuilder) -> nn.Module:
+        return heads.classification()
+
+    def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
+        """``label``: ``[B]`` int64.
+
+        Raises:
+            PluginError: the data gave no labels although it provides ``labels:end-task``.
+        """
+        if rows.labels is None:
+            raise PluginError(
+                "output end-task got rows without labels: the objective's data primitive declares "
+                "'labels:end-task' but yields examples without them; correct what it provides"
+            )
+        return {"label": rows.labels}
+
+    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        label = targets["label"]
+        losses: Tensor = cross_entropy(head(hidden), label, reduction="none")
+        # One target a row, whatever the transform selected.
+        return RowLosses(losses, label.new_ones(label.shape))
