@@ -1,0 +1,139 @@
+"""AANG: build auxiliary objectives from plug-in stages, and learn which of them help.
+
+This is the index of the public names. Each is imported from its module when first used, so that a
+plug-in's hooks, and every command that only lists things, do without torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aang_core.errors import (
+        AangError,
+        AmbiguousNameError,
+        ConfigError,
+        DataError,
+        ModelError,
+        PluginError,
+        UnknownNameError,
+    )
+    from aang_core.hookspecs import (
+        RegisterCommand,
+        RegisterObjective,
+        RegisterPrimitive,
+        RegisterSpace,
+        hookimpl,
+    )
+    from aang_core.objective import Objective
+    from aang_core.plugins import Plugins, load_plugins
+    from aang_core.primitive import STAGES, Origin, Primitive, Stage
+    from aang_core.registry import Registry
+    from aang_core.space import Space, load_space
+    from aang_core.stages import (
+        SELECTION_RATE,
+        CorruptedRows,
+        Corruption,
+        Data,
+        DataContext,
+        DocumentStatistics,
+        Example,
+        HeadBuilder,
+        Output,
+        ReadReport,
+        Representation,
+        Transform,
+        Vocabulary,
+        random_tokens,
+        select_tokens,
+    )
+    from aang_core.tasks import Batch, RowLosses, Task
+    from aang_core.weighting import (
+        Signal,
+        StepSignals,
+        StepwiseWeighter,
+        TaskCard,
+        Weighter,
+        Workbench,
+    )
+
+__all__ = [
+    "SELECTION_RATE",
+    "STAGES",
+    "AangError",
+    "AmbiguousNameError",
+    "Batch",
+    "ConfigError",
+    "CorruptedRows",
+    "Corruption",
+    "Data",
+    "DataContext",
+    "DataError",
+    "DocumentStatistics",
+    "Example",
+    "HeadBuilder",
+    "ModelError",
+    "Objective",
+    "Origin",
+    "Output",
+    "PluginError",
+    "Plugins",
+    "Primitive",
+    "ReadReport",
+    "RegisterCommand",
+    "RegisterObjective",
+    "RegisterPrimitive",
+    "RegisterSpace",
+    "Registry",
+    "Representation",
+    "RowLosses",
+    "Signal",
+    "Space",
+    "Stage",
+    "StepSignals",
+    "StepwiseWeighter",
+    "Task",
+    "TaskCard",
+    "Transform",
+    "UnknownNameError",
+    "Vocabulary",
+    "Weighter",
+    "Workbench",
+    "hookimpl",
+    "load_plugins",
+    "load_space",
+    "random_tokens",
+    "select_tokens",
+]
+
+_HOMES = {
+    "errors": (
+        "AangError AmbiguousNameError ConfigError DataError ModelError PluginError UnknownNameError"
+    ),
+    "hookspecs": ("RegisterCommand RegisterObjective RegisterPrimitive RegisterSpace hookimpl"),
+    "objective": "Objective",
+    "plugins": "Plugins load_plugins",
+    "primitive": "STAGES Origin Primitive Stage",
+    "registry": "Registry",
+    "space": "Space load_space",
+    "stages": (
+        "SELECTION_RATE CorruptedRows Corruption Data DataContext DocumentStatistics Example "
+        "HeadBuilder Output ReadReport Representation Transform Vocabulary random_tokens "
+        "select_tokens"
+    ),
+    "tasks": "Batch RowLosses Task",
+    "weighting": "Signal StepSignals StepwiseWeighter TaskCard Weighter Workbench",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,0 +1,24 @@
+"""The core's own plug-in: one transform, and the spaces of the AANG paper."""
+
+from pathlib import Path
+
+from aang_core.hookspecs import RegisterPrimitive, RegisterSpace, hookimpl
+
+_SPACES = Path(__file__).parent / "spaces"
+
+
+@hookimpl
+def aang_register_transforms(register: RegisterPrimitive) -> None:
+    """Register ``no-op``."""
+    register(
+        "no-op",
+        "input unchanged; 15% of the ordinary tokens are still prediction targets",
+        "aang_core.stages.no_op:NoOp",
+    )
+
+
+@hookimpl
+def aang_register_spaces(register: RegisterSpace) -> None:
+    """Register the two spaces of the paper's experiments."""
+    register("td", "objectives over the end task's own text", _SPACES / "td.yaml")
+    register("td+ed", "td, and objectives over in-domain text", _SPACES / "td+ed.yaml")

@@ -1,0 +1,136 @@
+"""Every hook that a plug-in may implement, and what each hands to it.
+
+A plug-in is a module with functions of these names, decorated with :data:`hookimpl`. Each hook is
+called once with ``register``, which is bound to the plug-in, so that everything registered knows
+the distribution and version it came from. What ``register`` refuses (a name or trait of the wrong
+form, a name given twice, a missing summary) raises :class:`~aang_core.errors.PluginError`; the
+plug-in then registers nothing at all, and the command goes on without it.
+
+A registration should be light: with a target ``"module:object"``, the module that holds the
+primitive, and whatever it needs, is imported when the primitive is first used.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pluggy
+
+if TYPE_CHECKING:
+    import click
+
+PROJECT = "aang"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+class RegisterPrimitive(Protocol):
+    """What the hooks of the four stages and of the weighters are handed."""
+
+    def __call__(
+        self,
+        name: str,
+        summary: str,
+        target: str | Callable[..., Any],
+        *,
+        provides: Iterable[str] = (),
+        requires: Iterable[str] = (),
+    ) -> None:
+        """Register one primitive.
+
+        name: lower-case letters, digits and hyphens.
+        summary: one line for people.
+        target: what makes the primitive when called with the user's options, or
+            ``"module:object"``, imported when first used.
+        provides, requires: traits. A combination is legal if all that its four primitives require
+            is provided by some of them.
+        """
+        ...
+
+
+class RegisterSpace(Protocol):
+    """What :func:`aang_register_spaces` is handed."""
+
+    def __call__(
+        self, name: str, summary: str, source: str | PathLike[str] | Mapping[str, Any]
+    ) -> None:
+        """Register one space: the path of its YAML file, or the same content as a mapping."""
+        ...
+
+
+class RegisterObjective(Protocol):
+    """What :func:`aang_register_objectives` is handed."""
+
+    def __call__(self, name: str, summary: str, objective: str) -> None:
+        """Register a name for one objective, given as ``data/transform/representation/output``."""
+        ...
+
+
+class RegisterCommand(Protocol):
+    """What :func:`aang_register_commands` is handed."""
+
+    def __call__(self, command: "click.Command") -> None:
+        """Add one click command, under its own name, to ``aang``."""
+        ...
+
+
+@hookspec
+def aang_register_data(register: RegisterPrimitive) -> None:
+    """Register data primitives: where the text of an objective comes from.
+
+    The target makes a :class:`~aang_core.stages.Data`. Traits in use: ``text`` for a source of
+    texts, ``labels:end-task`` for one whose examples carry the end task's labels.
+    """
+
+
+@hookspec
+def aang_register_transforms(register: RegisterPrimitive) -> None:
+    """Register transforms: how the input is corrupted and which tokens are to be predicted.
+
+    The target makes a :class:`~aang_core.stages.Transform`. Traits in use: ``masks-tokens``,
+    ``replaces-tokens``.
+    """
+
+
+@hookspec
+def aang_register_representations(register: RegisterPrimitive) -> None:
+    """Register representations: which tokens a token may see.
+
+    The target makes a :class:`~aang_core.stages.Representation`. Traits in use: ``directional``
+    where tokens see one side only, ``sentence-representation`` where the first token sees the
+    whole row, so that it can stand for the sentence.
+    """
+
+
+@hookspec
+def aang_register_outputs(register: RegisterPrimitive) -> None:
+    """Register outputs: what is predicted, and its loss.
+
+    The target makes an :class:`~aang_core.stages.Output`. An output says what it needs of the
+    other stages with ``requires``: ``text``, ``labels:end-task``, ``directional``, …
+    """
+
+
+@hookspec
+def aang_register_weighters(register: RegisterPrimitive) -> None:
+    """Register weighters: strategies that decide task weights and drive the training.
+
+    The target makes a :class:`~aang_core.weighting.Weighter` from ``target(end_task_card,
+    auxiliary_cards, **options)``. Weighters belong to no stage; their traits play no part.
+    """
+
+
+@hookspec
+def aang_register_spaces(register: RegisterSpace) -> None:
+    """Register spaces: named lists of primitives per stage, ready for ``--space NAME``."""
+
+
+@hookspec
+def aang_register_objectives(register: RegisterObjective) -> None:
+    """Register named objectives, such as ``tapt`` for ``task/bert-op/bidirectional/denoise``."""
+
+
+@hookspec
+def aang_register_commands(register: RegisterCommand) -> None:
+    """Register click commands, added to the ``aang`` command under their own names."""

@@ -1,0 +1,177 @@
+"""Phase one: which plug-ins there are. Nothing of theirs is imported here."""
+
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import Distribution, EntryPoint, distributions
+from pathlib import Path
+
+from aang_core.errors import PluginError
+from aang_core.primitive import Origin
+
+GROUP = "aang"
+"""The entry-point group of plug-ins; the value of an entry point names a hooks module."""
+
+CORE = "aang-core"
+"""The distribution that the core's own plug-in belongs to."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plug-in that was found, not yet imported.
+
+    slot: of the candidates with the same slot, the first is loaded and shadows the rest.
+    source: what is imported, for messages.
+    load: imports and returns the hooks module; may raise anything.
+    """
+
+    origin: Origin
+    slot: tuple[str, str]
+    source: str
+    load: Callable[[], object]
+
+
+def find_candidates(local: Iterable[str] = ()) -> list[Candidate]:
+    """All plug-ins: the core's own, the installed ones by distribution and name, then local ones.
+
+    local: files ``FILE.py`` or module names, in the order in which they are to be loaded.
+    """
+    return [_builtin(), *_installed(), *_local(local)]
+
+
+def _builtin() -> Candidate:
+    name = "aang_core.builtin"
+    origin = Origin(CORE, _core_version(), "core")
+    return Candidate(origin, ("installed", "core"), name, lambda: import_module(name))
+
+
+def _core_version() -> str:
+    try:
+        return Distribution.from_name(CORE).version
+    except Exception:  # run from a source tree that is not installed
+        return "unknown"
+
+
+def _installed() -> list[Candidate]:
+    """Candidates from the installed distributions, sorted by distribution and entry point."""
+    seen: dict[str, list[Candidate]] = {}
+    for distribution in distributions():
+        # The text is read first because parsing the metadata of every distribution takes longer
+        # than all the rest, and because one that is broken elsewhere is none of our business.
+        text = _entry_points_text(distribution)
+        if f"[{GROUP}]" not in text:
+            continue
+        name = _distribution_name(distribution)
+        # The first on the path is the one that gets imported.
+        seen.setdefault(_normalised(name), _declared(distribution, name))
+    found = [candidate for candidates in seen.values() for candidate in candidates]
+    return sorted(found, key=lambda c: (_normalised(c.origin.distribution), c.origin.entry_point))
+
+
+def _entry_points_text(distribution: Distribution) -> str:
+    try:
+        return distribution.read_text("entry_points.txt") or ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _distribution_name(distribution: Distribution) -> str:
+    try:
+        return str(distribution.metadata["Name"] or "unknown")
+    except Exception:
+        return "unknown"
+
+
+def _distribution_version(distribution: Distribution) -> str:
+    try:
+        return str(distribution.version or "unknown")
+    except Exception:
+        return "unknown"
+
+
+def _declared(distribution: Distribution, name: str) -> list[Candidate]:
+    """The candidates of one distribution; a single failing one if they cannot even be read."""
+    version = _distribution_version(distribution)
+    try:
+        points = [point for point in distribution.entry_points if point.group == GROUP]
+    except Exception as error:
+        message = f"its entry_points.txt cannot be read ({error}); reinstall {name}"
+        return [Candidate(Origin(name, version, name), ("broken", name), name, _failing(message))]
+    return [
+        Candidate(
+            Origin(name, version, point.name),
+            ("installed", point.name),
+            point.value,
+            point.load if point.pattern.match(point.value) else _failing(_bad_value(point)),
+        )
+        for point in points
+    ]
+
+
+def _bad_value(point: EntryPoint) -> str:
+    return (
+        f"its entry point reads {point.name} = {point.value!r}, which names no module; it must "
+        f"read {point.name} = package.hooks"
+    )
+
+
+def _failing(message: str) -> Callable[[], object]:
+    def load() -> object:
+        raise PluginError(message)
+
+    return load
+
+
+def _local(sources: Iterable[str]) -> Iterator[Candidate]:
+    """Candidates that were asked for by file or module name; the same one twice counts once."""
+    seen: set[str] = set()
+    for source in sources:
+        is_file = source.endswith(".py") or os.sep in source
+        identity = str(Path(source).resolve()) if is_file else source
+        if identity not in seen:
+            seen.add(identity)
+            yield _local_file(Path(source)) if is_file else _local_module(source)
+
+
+def _local_module(name: str) -> Candidate:
+    origin = Origin(name, "local", name)
+    return Candidate(origin, ("module", name), name, lambda: import_module(name))
+
+
+def _local_file(path: Path) -> Candidate:
+    """A plug-in in a single file. Its version is its content, so that a run can record it."""
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    except OSError as error:
+        origin = Origin(path.name, "missing", path.stem)
+        failing = _failing(f"{path} cannot be read: {error.strerror}; check the path")
+        return Candidate(origin, ("file", path.name), str(path), failing)
+    origin = Origin(path.name, f"sha256-{digest}", path.stem)
+    return Candidate(origin, ("file", path.name), str(path), lambda: _import_file(path))
+
+
+def _import_file(path: Path) -> object:
+    """Import a file under a name of its own, so that it can stand for no module it is not."""
+    name = f"aang_local_plugin_{re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{path} is not a Python file; give a file that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickling look their module up by name while it is being executed.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _normalised(name: str) -> str:
+    """Distribution names compare without case and with runs of ``-_.`` alike (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,104 @@
+"""Which hooks a plug-in's module implements, and whether it does so as the hook specs ask."""
+
+import difflib
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pluggy
+
+from aang_core import hookspecs
+from aang_core.errors import PluginError
+
+_IMPLEMENTATION_MARK = f"{hookspecs.PROJECT}_impl"  # the attribute that hookimpl leaves behind
+
+
+@dataclass(frozen=True)
+class Hook:
+    """One implementation of a hook: the hook's name and the function to be called."""
+
+    name: str
+    function: Any
+
+
+def hook_names() -> list[str]:
+    """The names of all hooks, in the order in which the hook specs give them."""
+    mark = f"{hookspecs.PROJECT}_spec"
+    return [name for name, value in vars(hookspecs).items() if hasattr(value, mark)]
+
+
+def implemented_hooks(plugin: object) -> list[Hook]:
+    """The hooks that ``plugin``, a module or an object, implements, in the order of the specs.
+
+    Raises:
+        PluginError: a function that looks like a hook but is not one (misspelled, undecorated, or
+            without the one argument ``register``), or no hook at all.
+    """
+    for name, function in _lookalikes(plugin):
+        raise PluginError(
+            f"{_place(function)}: {name} is not decorated, so it would never be called; put "
+            f"@hookimpl above it (from aang_core import hookimpl), or rename it"
+        )
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    try:
+        manager.register(plugin)
+    except pluggy.PluginValidationError as error:
+        raise PluginError(_argument_message(plugin) or str(error)) from error
+    found: dict[str, Hook] = {}
+    for caller in manager.get_hookcallers(plugin) or []:
+        for implementation in caller.get_hookimpls():
+            function = implementation.function
+            if not caller.has_spec():
+                # optionalhook is pluggy's way to say that an older core may not know the hook.
+                if implementation.optionalhook:
+                    continue
+                raise PluginError(f"{_place(function)}: {_unknown_hook(caller.name)}")
+            if not _takes_register(function):
+                raise PluginError(f"{_place(function)}: {_ONE_ARGUMENT.format(function.__name__)}")
+            found[caller.name] = Hook(caller.name, function)
+    if not found:
+        raise PluginError(
+            "it implements no hook; check that the entry point names the module with the "
+            "functions decorated with @hookimpl"
+        )
+    return [found[name] for name in hook_names() if name in found]
+
+
+_ONE_ARGUMENT = "{} must take exactly one argument, named register"
+
+
+def _lookalikes(plugin: object) -> Iterator[tuple[str, Any]]:
+    """Functions that are named like hooks but are not decorated."""
+    for name in dir(plugin):
+        if name.startswith(f"{hookspecs.PROJECT}_"):
+            value = getattr(plugin, name, None)
+            if inspect.isroutine(value) and not hasattr(value, _IMPLEMENTATION_MARK):
+                yield name, value
+
+
+def _argument_message(plugin: object) -> str | None:
+    """What is wrong with the arguments of a hook, which pluggy says in words for its own users."""
+    for name in dir(plugin):
+        function = getattr(plugin, name, None)
+        if hasattr(function, _IMPLEMENTATION_MARK) and not _takes_register(function):
+            return f"{_place(function)}: {_ONE_ARGUMENT.format(name)}"
+    return None
+
+
+def _takes_register(function: Any) -> bool:
+    return list(inspect.signature(function).parameters) == ["register"]
+
+
+def _unknown_hook(name: str) -> str:
+    near = difflib.get_close_matches(name, hook_names(), n=1)
+    if near:
+        return f"there is no hook {name}; did you mean {near[0]}?"
+    return f"there is no hook {name}; the hooks are {', '.join(hook_names())}"
+
+
+def _place(function: Any) -> str:
+    """``FILE, line N`` of a function, as far as it can be told."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}, line {code.co_firstlineno}" if code else repr(function)

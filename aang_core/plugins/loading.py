@@ -1,0 +1,189 @@
+"""Phase two: load every plug-in alone, and say what became of it."""
+
+import contextlib
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from aang_core.errors import PluginError, UnknownNameError
+from aang_core.plugins.discovery import Candidate, find_candidates
+from aang_core.plugins.hooks import implemented_hooks
+from aang_core.plugins.staging import Staging
+from aang_core.primitive import Origin
+from aang_core.registry import Entry, Registry, did_you_mean
+
+DISABLE_VARIABLE = "AANG_DISABLE_PLUGINS"
+LOAD_VARIABLE = "AANG_LOAD_PLUGINS"
+
+Status = Literal["ok", "disabled", "shadowed", "failed"]
+
+
+@dataclass(frozen=True)
+class PluginRecord:
+    """What became of one plug-in.
+
+    error: why it is not loaded, one line; None if it is.
+    exception: what it raised, if it failed by raising.
+    """
+
+    origin: Origin
+    status: Status
+    error: str | None = None
+    exception: BaseException | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """All plug-ins that were found, and what those that loaded have registered."""
+
+    registry: Registry
+    records: tuple[PluginRecord, ...]
+
+    @property
+    def failed(self) -> tuple[PluginRecord, ...]:
+        """The plug-ins that were to be loaded and could not be."""
+        return tuple(record for record in self.records if record.status == "failed")
+
+
+def load_plugins(
+    *,
+    disable: Iterable[str] = (),
+    local: Iterable[str] = (),
+    environ: Mapping[str, str] = os.environ,
+) -> Plugins:
+    """Find and load all plug-ins; one that fails is recorded and harms nothing else.
+
+    disable: names of entry points or distributions to leave out, besides those that the variable
+        ``AANG_DISABLE_PLUGINS`` lists, separated by commas.
+    local: plug-ins that are not installed, as files ``FILE.py`` or module names, after those that
+        ``AANG_LOAD_PLUGINS`` lists, separated by commas.
+
+    Raises:
+        UnknownNameError: a name in ``disable`` fits no plug-in. The variable is not held to that:
+            it may be set once for several environments.
+    """
+    disable = list(disable)
+    candidates = find_candidates([*_listed(environ, LOAD_VARIABLE), *local])
+    _check_known(disable, candidates)
+    disabled = {*disable, *_listed(environ, DISABLE_VARIABLE)}
+    entries: list[Entry] = []
+    records: list[PluginRecord] = []
+    owners: dict[tuple[str, str], Origin] = {}
+    for candidate in candidates:
+        origin = candidate.origin
+        if names := disabled & {origin.distribution, origin.entry_point}:
+            reason = f"disabled by name: {', '.join(sorted(names))}"
+            records.append(PluginRecord(origin, "disabled", reason))
+        elif candidate.slot in owners:
+            reason = _shadow_reason(origin, owners[candidate.slot])
+            records.append(PluginRecord(origin, "shadowed", reason))
+        else:
+            owners[candidate.slot] = origin
+            record, registered = _load(candidate)
+            records.append(record)
+            entries.extend(registered)
+    return Plugins(Registry(entries, _unavailable(records)), tuple(records))
+
+
+def _listed(environ: Mapping[str, str], variable: str) -> list[str]:
+    return [part.strip() for part in environ.get(variable, "").split(",") if part.strip()]
+
+
+def _check_known(disable: Iterable[str], candidates: Iterable[Candidate]) -> None:
+    origins = [candidate.origin for candidate in candidates]
+    known = {name for o in origins for name in (o.distribution, o.entry_point)}
+    for name in disable:
+        if name not in known:
+            hint = did_you_mean(name, known, "there are")
+            raise UnknownNameError(f"there is no plug-in {name} to disable; {hint}")
+
+
+def _shadow_reason(origin: Origin, owner: Origin) -> str:
+    return (
+        f"{owner} has an entry point {origin.entry_point} too and comes first; "
+        f"--disable-plugin {owner.distribution} gives way to this one"
+    )
+
+
+def _unavailable(records: Iterable[PluginRecord]) -> dict[str, str]:
+    """For each distribution of which something is not loaded, a phrase that says why."""
+    phrases: dict[Status, str] = {
+        "disabled": "is disabled",
+        "shadowed": "is shadowed by another plug-in; see aang plugins",
+        "failed": "failed to load; see aang plugins",
+    }
+    return {
+        record.origin.distribution: phrases[record.status]
+        for record in records
+        if record.status in phrases
+    }
+
+
+def _load(candidate: Candidate) -> tuple[PluginRecord, list[Entry]]:
+    """Import one plug-in and run its hooks; what it registered counts only if all went well."""
+    origin = candidate.origin
+    staging = Staging(origin)
+    try:
+        # Standard output belongs to the command: a plug-in that prints would spoil --json.
+        with contextlib.redirect_stdout(sys.stderr):
+            _run_hooks(candidate, staging)
+    except KeyboardInterrupt:
+        raise
+    # A plug-in is somebody else's code. It may raise anything, SystemExit included, and whatever
+    # it is concerns this plug-in alone.
+    except BaseException as error:
+        return PluginRecord(origin, "failed", _describe(error, candidate), error), []
+    return PluginRecord(origin, "ok"), staging.close()
+
+
+def _run_hooks(candidate: Candidate, staging: Staging) -> None:
+    for hook in implemented_hooks(candidate.load()):
+        result: Any = hook.function(staging.register_for(hook.name))
+        if inspect.isgenerator(result) or inspect.iscoroutine(result):
+            result.close()
+            raise PluginError(
+                f"{hook.name} is a generator or a coroutine, whose body never runs; make it a "
+                "plain function, without yield or async"
+            )
+
+
+def _describe(error: BaseException, candidate: Candidate) -> str:
+    """One line: where it happened, what it was, and what to do."""
+    if isinstance(error, PluginError):
+        place = _place(error)
+        return f"{place}: {error}" if place else str(error)
+    name = candidate.origin.entry_point
+    if isinstance(error, SyntaxError):
+        what = f"{error.filename}, line {error.lineno}: SyntaxError: {error.msg}"
+    elif isinstance(error, SystemExit):
+        what = f"{_place(error) or candidate.source}: it called sys.exit({error.code!r})"
+    else:
+        text = " ".join(str(error).split())
+        what = f"{_place(error) or candidate.source}: {type(error).__name__}: {text}"
+    if isinstance(error, ImportError):
+        remedy = "Install what it needs into this environment, or leave the plug-in out with"
+    else:
+        remedy = "Report it to the plug-in's authors, or leave the plug-in out with"
+    return f"{what}. {remedy} --disable-plugin {name}"
+
+
+def _place(error: BaseException) -> str:
+    """``FILE, line N, in FUNCTION`` of the plug-in's innermost frame, or nothing."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if _is_of_plugin(frame.filename):
+            where = f", in {frame.name}" if not frame.name.startswith("<") else ""
+            return f"{frame.filename}, line {frame.lineno}{where}"
+    return ""
+
+
+def _is_of_plugin(filename: str) -> bool:
+    """Whether a frame is neither of the import machinery nor of the core or the stdlib."""
+    path = Path(filename)
+    core, stdlib = Path(__file__).parents[1], Path(os.__file__).parent
+    in_stdlib = path.is_relative_to(stdlib) and "site-packages" not in path.parts
+    return not (filename.startswith("<") or path.is_relative_to(core) or in_stdlib)

@@ -1,0 +1,168 @@
+"""What one plug-in registers, kept apart until all its hooks have run."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aang_core.errors import PluginError
+from aang_core.primitive import Origin, Primitive, Stage
+from aang_core.registry import CommandEntry, Entry, ObjectiveEntry, SpaceEntry
+
+if TYPE_CHECKING:
+    import click
+
+    from aang_core.hookspecs import RegisterPrimitive
+
+_NAME = re.compile(r"[a-z0-9-]+")
+# Spaces are named after data settings that add up, such as td+ed.
+_SPACE_NAME = re.compile(r"[a-z0-9+-]+")
+_TRAIT = re.compile(r"[a-z0-9-]+(:[a-z0-9-]+)*")
+_TARGET = re.compile(r"\w+(\.\w+)*:\w+(\.\w+)*")
+
+_STAGE_HOOKS: Mapping[str, Stage] = {
+    "aang_register_data": "data",
+    "aang_register_transforms": "transform",
+    "aang_register_representations": "representation",
+    "aang_register_outputs": "output",
+    "aang_register_weighters": "weighter",
+}
+
+
+class Staging:
+    """Collects the registrations of one plug-in, refusing those of the wrong form.
+
+    Every method that registers raises :class:`PluginError` for an argument that it refuses, for a
+    name given twice, and once the staging is closed.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._closed = False
+
+    def close(self) -> list[Entry]:
+        """Everything registered, in order; nothing can be registered from now on."""
+        self._closed = True
+        return list(self._entries.values())
+
+    def register_for(self, hook: str) -> Callable[..., None]:
+        """The ``register`` that the hook of that name is handed."""
+        if hook in _STAGE_HOOKS:
+            return self._primitive_of(_STAGE_HOOKS[hook])
+        others: dict[str, Callable[..., None]] = {
+            "aang_register_spaces": self._space,
+            "aang_register_objectives": self._objective,
+            "aang_register_commands": self._command,
+        }
+        return others[hook]
+
+    def _primitive_of(self, stage: Stage) -> "RegisterPrimitive":
+        def register(
+            name: str,
+            summary: str,
+            target: str | Callable[..., Any],
+            *,
+            provides: Iterable[str] = (),
+            requires: Iterable[str] = (),
+        ) -> None:
+            what = f"{stage} {name!r}"
+            _check_name(name, what, _NAME)
+            _check_summary(summary, what)
+            _check_target(target, what)
+            primitive = Primitive(
+                stage,
+                name,
+                summary,
+                target,
+                _traits(provides, f"{what}: provides"),
+                _traits(requires, f"{what}: requires"),
+                self._origin,
+            )
+            self._add(stage, primitive)
+
+        return register
+
+    def _space(
+        self, name: str, summary: str, source: str | PathLike[str] | Mapping[str, Any]
+    ) -> None:
+        what = f"space {name!r}"
+        _check_name(name, what, _SPACE_NAME)
+        _check_summary(summary, what)
+        if not isinstance(source, Mapping):
+            try:
+                source = Path(fspath(source))
+            except TypeError as error:
+                raise PluginError(
+                    f"{what}: give the path of a YAML file or a mapping, not {source!r}"
+                ) from error
+            if not source.is_file():
+                raise PluginError(f"{what}: there is no file {source}")
+        self._add("space", SpaceEntry(name, summary, source, self._origin))
+
+    def _objective(self, name: str, summary: str, objective: str) -> None:
+        what = f"objective {name!r}"
+        _check_name(name, what, _NAME)
+        _check_summary(summary, what)
+        if not isinstance(objective, str) or [bool(p) for p in objective.split("/")] != [True] * 4:
+            raise PluginError(
+                f"{what}: {objective!r} is not an objective; write four names, such as "
+                "task/bert-op/bidirectional/denoise"
+            )
+        self._add("objective", ObjectiveEntry(name, summary, objective, self._origin))
+
+    def _command(self, command: "click.Command") -> None:
+        import click
+
+        if not isinstance(command, click.Command):
+            raise PluginError(
+                f"command {command!r} is not a click command; decorate it with @click.command"
+            )
+        name = command.name or ""
+        _check_name(name, f"command {name!r}", _NAME)
+        self._add("command", CommandEntry(name, command, self._origin))
+
+    def _add(self, kind: str, entry: Entry) -> None:
+        if self._closed:
+            raise PluginError(
+                f"{kind} {entry.name!r} was registered after the hook had returned; call register "
+                "inside the hook"
+            )
+        if (kind, entry.name) in self._entries:
+            raise PluginError(
+                f"{kind} {entry.name!r} is registered twice; rename one of the two or remove it"
+            )
+        self._entries[kind, entry.name] = entry
+
+
+def _check_name(name: object, what: str, form: re.Pattern[str]) -> None:
+    if not isinstance(name, str) or not form.fullmatch(name):
+        raise PluginError(f"{what}: the name must match {form.pattern}; rename it")
+
+
+def _check_summary(summary: object, what: str) -> None:
+    # Printed as it is, so a line break or a terminal's control code would spoil every listing.
+    if not isinstance(summary, str) or not summary.strip() or not summary.isprintable():
+        raise PluginError(f"{what}: the summary must be one line of text, not {summary!r}")
+
+
+def _check_target(target: object, what: str) -> None:
+    if isinstance(target, str):
+        if not _TARGET.fullmatch(target):
+            raise PluginError(f"{what}: the target must read 'module:object', not {target!r}")
+    elif not callable(target):
+        raise PluginError(
+            f"{what}: the target must be callable or read 'module:object', not {target!r}"
+        )
+
+
+def _traits(traits: object, what: str) -> frozenset[str]:
+    # A single string is an iterable of strings too: ("text") is the usual slip for ("text",).
+    if isinstance(traits, str) or not isinstance(traits, Iterable):
+        raise PluginError(f"{what} must be a tuple of strings, not {traits!r}; mind the comma")
+    traits = list(traits)
+    for trait in traits:
+        if not isinstance(trait, str) or not _TRAIT.fullmatch(trait):
+            raise PluginError(f"{what} holds {trait!r}; a trait reads like text or labels:end-task")
+    return frozenset(traits)

@@ -1,0 +1,154 @@
+"""Primitives: the named building blocks of the four stages, and the weighters."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, Literal, get_args
+
+from aang_core.errors import AangError, ConfigError, PluginError
+
+Stage = Literal["data", "transform", "representation", "output", "weighter"]
+"""What a primitive is for; the first four are the stages of an objective."""
+
+STAGES: tuple[Stage, ...] = get_args(Stage)[:4]
+"""The stages of an objective, in the order in which its name gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The plug-in that something was registered by."""
+
+    distribution: str
+    version: str
+    entry_point: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A registered building block; what it stands for is not imported before :meth:`load`.
+
+    target: a callable, or ``"module:object"`` that names one.
+    provides, requires: traits, from which legality follows.
+    options: what :meth:`make` passes to the target.
+    qualified: whether it was asked for as ``distribution:name``.
+    """
+
+    stage: Stage
+    name: str
+    summary: str
+    target: str | Callable[..., Any]
+    provides: frozenset[str]
+    requires: frozenset[str]
+    origin: Origin
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    qualified: bool = False
+
+    def __str__(self) -> str:
+        return self.key
+
+    @property
+    def key(self) -> str:
+        """The name that weights and reports use: as short as it was asked for."""
+        return self.qualified_name if self.qualified else self.name
+
+    @property
+    def qualified_name(self) -> str:
+        """``distribution:name``, which no other plug-in can own."""
+        return f"{self.origin.distribution}:{self.name}"
+
+    def with_options(self, options: Mapping[str, Any]) -> "Primitive":
+        """The same primitive, made with ``options`` besides those it has."""
+        return replace(self, options={**self.options, **options})
+
+    def load(self) -> Callable[..., Any]:
+        """What the primitive is made with, imported now if it was given by name.
+
+        Raises:
+            PluginError: the target cannot be imported or cannot be called.
+        """
+        target = _import(self.target, self) if isinstance(self.target, str) else self.target
+        if not callable(target):
+            raise PluginError(f"{self._whereabouts()} is not callable. {self._advice()}")
+        return target
+
+    def make(self, *args: Any, **options: Any) -> Any:
+        """Call the target with ``args`` and the options, those given here before :attr:`options`.
+
+        Raises:
+            ConfigError: an option that the target does not have, or lacks.
+            PluginError: the target cannot be imported, cannot be called, or does not take ``args``.
+        """
+        target = self.load()
+        options = {**self.options, **options}
+        try:
+            signature = inspect.signature(target)
+        except (TypeError, ValueError):  # some callables written in C have none to check against
+            return target(*args, **options)
+        self._check(signature, args, options)
+        return target(*args, **options)
+
+    def _check(
+        self, signature: inspect.Signature, args: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> None:
+        try:
+            taken = signature.bind_partial(*args).arguments
+        except TypeError as error:
+            raise PluginError(
+                f"{self._whereabouts()} does not take the {len(args)} positional arguments that "
+                f"every {self.stage} is made with. {self._advice()}"
+            ) from error
+        free = [p for p in signature.parameters.values() if p.name not in taken]
+        named = [p for p in free if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        known = [p.name for p in named]
+        open_ended = any(p.kind is p.VAR_KEYWORD for p in free)
+        unknown = sorted(option for option in options if option not in known)
+        if unknown and not open_ended:
+            raise ConfigError(
+                f"{self.stage} {self.key} ({self.origin.distribution}) has no option "
+                f"{', '.join(unknown)}; {_list_options(known)}"
+            )
+        missing = [p.name for p in named if p.default is p.empty and p.name not in options]
+        if missing:
+            raise ConfigError(
+                f"{self.stage} {self.key} ({self.origin.distribution}) needs a value for its "
+                f"option {', '.join(missing)}; {_list_options(known)}"
+            )
+
+    def _whereabouts(self) -> str:
+        return (
+            f"{self.stage} {self.name} of {self.origin}: its target "
+            f"{self.target if isinstance(self.target, str) else repr(self.target)}"
+        )
+
+    def _advice(self) -> str:
+        return (
+            f"This is for the authors of {self.origin.distribution} to repair; "
+            f"--disable-plugin {self.origin.entry_point} leaves the plug-in out."
+        )
+
+
+def _list_options(known: list[str]) -> str:
+    return f"its options: {', '.join(known)}" if known else "it has no options"
+
+
+def _import(target: str, primitive: Primitive) -> Any:
+    """The object that ``"module:object"`` names; a dotted object is followed attribute by one."""
+    module_name, _, path = target.partition(":")
+    try:
+        found: Any = import_module(module_name)
+        for attribute in path.split("."):
+            found = getattr(found, attribute)
+    except (KeyboardInterrupt, AangError):
+        raise
+    # A broken module may raise anything, sys.exit included, and none of it may end the command
+    # without the name of the plug-in that caused it.
+    except BaseException as error:
+        raise PluginError(
+            f"{primitive._whereabouts()} cannot be imported: {type(error).__name__}: {error}. "
+            f"{primitive._advice()}"
+        ) from error
+    return found

@@ -1,0 +1,16 @@
+"""The transform that leaves the input as it is (AANG, Table 1)."""
+
+import torch
+from torch import Tensor
+
+from aang_core.stages.transform import Corruption, Vocabulary, select_tokens
+
+
+class NoOp:
+    """Changes nothing; 15% of the ordinary tokens are still selected as prediction targets."""
+
+    def __call__(
+        self, ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: torch.Generator
+    ) -> Corruption:
+        """Return ``ids`` ``[B, T]`` themselves and which tokens are to be predicted."""
+        return Corruption(ids, select_tokens(ordinary, generator))

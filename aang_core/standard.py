@@ -1,0 +1,38 @@
+"""Which standard plug-in supplies which primitive.
+
+Needed only to say what to install when a name is unknown: nothing else in the core knows a plug-in
+by name.
+"""
+
+from collections.abc import Mapping
+
+from aang_core.primitive import Stage
+
+STANDARD: Mapping[Stage, Mapping[str, str]] = {
+    "data": {
+        "task": "aang-plugin-task",
+        "s2orc": "aang-plugin-s2orc",
+    },
+    "transform": {
+        "bert-op": "aang-plugin-bert",
+        "mask": "aang-plugin-bert",
+        "replace": "aang-plugin-bert",
+    },
+    "representation": {
+        "bidirectional": "aang-plugin-bert",
+        "left-to-right": "aang-plugin-gpt",
+        "right-to-left": "aang-plugin-gpt",
+        "random-factorized": "aang-plugin-xlnet",
+    },
+    "output": {
+        "denoise": "aang-plugin-bert",
+        "end-task": "aang-plugin-task",
+        "tf-idf": "aang-plugin-tfidf",
+    },
+    "weighter": {
+        "single-task": "aang-plugin-tartan",
+        "static": "aang-plugin-tartan",
+        "meta-tartan": "aang-plugin-tartan",
+        "factored": "aang-plugin-factored",
+    },
+}
