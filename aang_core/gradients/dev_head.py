@@ -1,0 +1,90 @@
+"""The head that the dev gradient goes through (TARTAN, section 3.3 and Algorithm 1)."""
+
+import copy
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.tasks import Task
+
+
+class DevHead(Protocol):
+    """Provides φ*, the end-task head through which the dev gradient v is taken."""
+
+    def fit(self, end_task: Task, features: Tensor, targets: Mapping[str, Tensor]) -> nn.Module:
+        """φ* for this step.
+
+        features, targets: the end-task rows of the step; ``features`` is detached from the body.
+        """
+        ...
+
+
+class EndTaskHead:
+    """φ* = φ', the end task's own head.
+
+    The known failure: φ' is trained on the very gradient that its weight scales, so the end task
+    always looks like the best helper and its weight rails to one (TARTAN, section 3.3, Figure 3).
+    Kept to show just that.
+    """
+
+    def fit(self, end_task: Task, features: Tensor, targets: Mapping[str, Tensor]) -> nn.Module:
+        return end_task.head
+
+
+class FreshDevHead:
+    """A head initialised afresh at every step and fitted to the step's end-task rows.
+
+    TARTAN's Algorithm 1 fits φ* on the training batch of the end-task loss with the body fixed, so
+    the features that the end-task loss needs anyway are all it takes: no pass through the body.
+    Dropout is off, because φ* stands for the minimiser on this batch.
+
+    iterations, lr, weight_decay: full-batch AdamW; AANG takes 10, 1e-2 and 0.1 (appendix D).
+    init_std: standard deviation of the fresh weights; the encoder's own ``initializer_range``.
+    generator: source of the fresh weights, on the CPU so that a seed means the same everywhere.
+    """
+
+    def __init__(
+        self,
+        generator: torch.Generator,
+        *,
+        iterations: int = 10,
+        lr: float = 1e-2,
+        weight_decay: float = 0.1,
+        init_std: float = 0.02,
+    ) -> None:
+        self.generator = generator
+        self.iterations = iterations
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.init_std = init_std
+        self._head: nn.Module | None = None
+
+    def fit(self, end_task: Task, features: Tensor, targets: Mapping[str, Tensor]) -> nn.Module:
+        if self._head is None:
+            self._head = copy.deepcopy(end_task.head).eval()
+        head = self._head
+        self._initialise(head)
+        optimizer = torch.optim.AdamW(
+            head.parameters(), lr=self.lr, weight_decay=self.weight_decay, fused=True
+        )
+        with torch.enable_grad():
+            for _ in range(self.iterations):
+                optimizer.zero_grad(set_to_none=True)
+                end_task.losses(head, features, targets).mean().backward()
+                optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return head
+
+    @torch.no_grad()
+    def _initialise(self, head: nn.Module) -> None:
+        """Matrices normal with ``init_std``, gains one, biases zero, as transformers' heads are."""
+        for name, parameter in head.named_parameters():
+            if parameter.dim() > 1:
+                drawn = torch.randn(
+                    parameter.shape, generator=self.generator, dtype=parameter.dtype
+                )
+                parameter.copy_(drawn.mul_(self.init_std))
+            else:
+                parameter.fill_(1.0 if name.endswith("weight") else 0.0)

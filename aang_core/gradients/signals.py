@@ -1,0 +1,59 @@
+"""Gradient statistics as they are measured on the device, and as a weighter reads them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from aang_core.weighting import Signal, StepSignals
+
+
+@dataclass(frozen=True)
+class GradientStatistics:
+    """What an engine measured in one step, still on the device.
+
+    tasks: names of the measured tasks, K of them, the end task among them.
+    dots: ``[K]``, ⟨g_k, v⟩ over the body.
+    squares: ``[K]``, ‖g_k‖² over the body.
+    auxiliary_dot, auxiliary_norm: the same for Σ_k w_k g_k over the auxiliary tasks, weights
+        normalised to one.
+    dev_norm: ‖v‖.
+    """
+
+    tasks: Sequence[str]
+    dots: Tensor
+    squares: Tensor
+    auxiliary_dot: Tensor
+    auxiliary_norm: Tensor
+    dev_norm: Tensor
+
+    def read(self, signals: frozenset[Signal]) -> StepSignals:
+        """The signals asked for, as numbers, in one transfer from the device."""
+        k = len(self.tasks)
+        norms = self.squares.sqrt()
+        scalars = torch.stack([self.auxiliary_dot, self.auxiliary_norm, self.dev_norm])
+        values = torch.cat([self.dots, norms, scalars]).double().tolist()
+        dot = dict(zip(self.tasks, values[:k], strict=True))
+        norm = dict(zip(self.tasks, values[k : 2 * k], strict=True))
+        auxiliary_dot, auxiliary_norm, dev_norm = values[2 * k :]
+        auxiliary: dict[Signal, float] = {
+            "cosine": _cosine(auxiliary_dot, auxiliary_norm, dev_norm),
+            "dot": auxiliary_dot,
+            "norm": auxiliary_norm,
+        }
+        return StepSignals(
+            cosine={t: _cosine(dot[t], norm[t], dev_norm) for t in self.tasks}
+            if "cosine" in signals
+            else {},
+            dot=dot if "dot" in signals else {},
+            norm=norm if "norm" in signals else {},
+            auxiliary={name: value for name, value in auxiliary.items() if name in signals},
+            dev_norm=dev_norm,
+        )
+
+
+def _cosine(dot: float, norm: float, dev_norm: float) -> float:
+    """A zero gradient has no direction; its cosine counts as zero rather than as NaN."""
+    length = norm * dev_norm
+    return 0.0 if length == 0.0 else dot / length

@@ -1,0 +1,199 @@
+"""One training, from a resolved configuration to the folder that holds all of it."""
+
+import resource
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from aang_core.build.assembly import Assembly, Plan, assemble
+from aang_core.build.prediction import predict
+from aang_core.config import TrainConfig
+from aang_core.corpora.labelled import LabelledTask
+from aang_core.corpora.tokens import TokenRows
+from aang_core.errors import ConfigError
+from aang_core.gradients import DevHead, EndTaskHead, FreshDevHead, StreamEngine
+from aang_core.training.bench import RowBudget, TrainingBench
+from aang_core.training.checkpoint import save_checkpoint
+from aang_core.training.evaluation import Metric, majority_scores, scores
+from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.run_folder import RunFolder
+from aang_core.training.trainer import Observer, Progress, Schedule, Trainer
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run. result: what ``result.json`` holds."""
+
+    folder: Path
+    result: Mapping[str, Any]
+
+
+def train_run(
+    config: TrainConfig,
+    task: LabelledTask,
+    model: str,
+    plan: Plan,
+    *,
+    out: Path,
+    plugins: Sequence[Mapping[str, Any]],
+    observers: Sequence[Observer] = (),
+) -> Run:
+    """Train, evaluate and write the run folder ``out``.
+
+    model: model folder or hub name. plugins: what ``plugins.json`` is to hold.
+
+    The folder is made only after data, model and primitives have proved usable.
+    """
+    RunFolder.check_free(out)
+    torch.manual_seed(config.seed)
+    assembly = assemble(config, task, model, plan)
+    device = choose_device(config.device)
+    folder = RunFolder.create(out)
+    folder.write_text("config.yaml", yaml.safe_dump(config.model_dump(mode="json")))
+    folder.write_json("plugins.json", plugins)
+    started = time.perf_counter()
+    trainer, modules = _trainer(config, assembly, device, folder, observers)
+    progress = trainer.train()
+    seconds = time.perf_counter() - started
+    save_checkpoint(folder.path / "checkpoint", trainer, modules)
+    assembly.model.save(folder.path / "model")
+    result = _result(config, plan, assembly, trainer, progress) | {
+        "train_seconds": round(seconds, 3),
+        "peak_memory_bytes": peak_memory_bytes(device),
+        "model": "model",
+    }
+    folder.write_json("result.json", result)
+    return Run(folder.path, result)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device called ``name``; ``auto`` takes the accelerator if there is one.
+
+    Raises:
+        ConfigError: torch knows no such device here.
+    """
+    if name == "auto":
+        return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"--device {name}: not available here: {error}") from error
+    return device
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """The largest memory in use so far: of the GPU for a GPU, else of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _trainer(
+    config: TrainConfig,
+    assembly: Assembly,
+    device: torch.device,
+    folder: RunFolder,
+    observers: Sequence[Observer],
+) -> tuple[Trainer, dict[str, torch.nn.Module]]:
+    body, head = assembly.model.body.to(device), assembly.model.classifier.to(device)
+    heads = {task.name: task.head.to(device) for task in assembly.auxiliaries}
+    generator = torch.Generator().manual_seed(config.seed)
+    bench = TrainingBench(
+        body,
+        assembly.end_task,
+        assembly.meta,
+        assembly.auxiliaries,
+        engine=StreamEngine(body, _dev_head(config, generator, body)),
+        optimization=Optimization(
+            body,
+            [head, *heads.values()],
+            OptimizerSettings(
+                lr=config.lr,
+                head_lr=config.head_lr,
+                weight_decay=config.weight_decay,
+                warmup=config.warmup,
+                max_grad_norm=config.max_grad_norm,
+            ),
+            config.steps,
+        ),
+        budget=RowBudget(config.batch_size, config.dev_batch_size, config.aux_batch_size),
+        generator=generator,
+    )
+    modules = {"body": body, assembly.end_task.name: head, **heads}
+    trainer = Trainer(
+        bench,
+        assembly.weighter,
+        schedule=Schedule(config.steps, config.eval_every, config.patience, config.metric),
+        selected={"body": body, "head": head},
+        evaluate=lambda: score_rows(assembly, assembly.dev),
+        observers=(_Log(folder), *observers),
+    )
+    return trainer, modules
+
+
+def _dev_head(
+    config: TrainConfig, generator: torch.Generator, body: torch.nn.Module
+) -> DevHead:
+    if config.dev_head == "end-task":
+        return EndTaskHead()
+    return FreshDevHead(
+        generator,
+        iterations=config.dev_head_steps,
+        lr=config.dev_head_lr,
+        weight_decay=config.dev_head_weight_decay,
+    )
+
+
+class _Log:
+    """Writes ``metrics.jsonl`` and ``weights.jsonl``."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        self._folder.append("weights.jsonl", record)
+
+    def after_evaluation(self, step: int, dev: Mapping[Metric, float], best: bool) -> None:
+        self._folder.append("metrics.jsonl", {"step": step, "dev": dict(dev), "best": best})
+
+
+def score_rows(assembly: Assembly, rows: TokenRows) -> Mapping[Metric, float]:
+    """Scores of the classifier as it stands."""
+    assert rows.labels is not None
+    logits = predict(assembly.model.body, assembly.model.classifier, rows)
+    return scores(rows.labels.tolist(), logits.argmax(dim=-1).tolist())
+
+
+def _result(
+    config: TrainConfig, plan: Plan, assembly: Assembly, trainer: Trainer, progress: Progress
+) -> dict[str, Any]:
+    train = assembly.end_task.rows.labels
+    assert train is not None
+    parts = {"dev": assembly.dev, "test": assembly.test}
+    metric: dict[str, Any] = {"name": config.metric}
+    majority: dict[str, Any] = {}
+    for part, rows in parts.items():
+        if rows is None:
+            metric[part] = majority[part] = None
+            continue
+        assert rows.labels is not None
+        metric[part] = score_rows(assembly, rows)[config.metric]
+        majority[part] = majority_scores(train.tolist(), rows.labels.tolist())[config.metric]
+    return {
+        "weighter": config.weighter,
+        "space": config.space,
+        "seed": config.seed,
+        "objectives": len(plan.objectives),
+        "metric": metric,
+        "majority": majority,
+        "best_step": progress.best_step,
+        "steps": trainer.bench.steps,
+    }

@@ -1,0 +1,29 @@
+"""How good predictions are."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+from sklearn.metrics import accuracy_score, f1_score
+
+Metric = Literal["macro-f1", "micro-f1", "accuracy"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+
+
+def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[Metric, float]:
+    """Macro-F1, micro-F1 and accuracy, each in [0, 1].
+
+    Macro-F1 averages over the classes that occur in ``labels`` or ``predictions``; a class that is
+    never predicted right counts as zero.
+    """
+    return {
+        "macro-f1": float(f1_score(labels, predictions, average="macro", zero_division=0.0)),
+        "micro-f1": float(f1_score(labels, predictions, average="micro", zero_division=0.0)),
+        "accuracy": float(accuracy_score(labels, predictions)),
+    }
+
+
+def majority_scores(train: Sequence[int], labels: Sequence[int]) -> Mapping[Metric, float]:
+    """Scores of always answering the most frequent class of ``train``; ties go to the first."""
+    counts = {label: train.count(label) for label in dict.fromkeys(sorted(train))}
+    majority = max(counts, key=lambda label: counts[label])
+    return scores(labels, [majority] * len(labels))

@@ -1,0 +1,59 @@
+"""Which rows a step takes: passes over each task in a fresh order, and shares of a row budget."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+
+class RowOrder:
+    """Row indices of one task, every row once per pass, in an order drawn anew for each pass.
+
+    rows: number of rows of the task, at least one.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self._order = torch.empty(0, dtype=torch.int64)
+        self._position = 0
+
+    def take(self, n: int, generator: torch.Generator) -> Tensor:
+        """The next ``n`` row indices, int64 ``[n]``; a pass that ends is followed by a new one."""
+        taken = []
+        while n > 0:
+            if self._position == len(self._order):
+                self._order = torch.randperm(self.rows, generator=generator)
+                self._position = 0
+            part = self._order[self._position : self._position + n]
+            self._position += len(part)
+            n -= len(part)
+            taken.append(part)
+        return torch.cat(taken)
+
+    def state(self) -> Tensor:
+        """Position and order as one int64 tensor, ``[1 + rows drawn]``."""
+        return torch.cat([torch.tensor([self._position]), self._order])
+
+    def load_state(self, state: Tensor) -> None:
+        """Take up where :meth:`state` was taken."""
+        self._position, self._order = int(state[0]), state[1:].clone()
+
+
+def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:
+    """Share ``total`` rows among tasks in proportion to their coefficients, at least one each.
+
+    Rounded by largest remainder, so the shares add up to ``total`` unless that is fewer than the
+    number of tasks. The loss of a task is the mean over its own targets, so shares change the
+    variance of its gradient, not its expectation.
+    """
+    weight = sum(coefficients.values())
+    if weight == 0:
+        coefficients, weight = dict.fromkeys(coefficients, 1.0), float(len(coefficients))
+    spare = max(total - len(coefficients), 0)
+    exact = {name: spare * c / weight for name, c in coefficients.items()}
+    rows = {name: 1 + int(share) for name, share in exact.items()}
+    left = max(total, len(coefficients)) - sum(rows.values())
+    by_remainder = sorted(exact, key=lambda name: int(exact[name]) - exact[name])
+    for name in by_remainder[:left]:
+        rows[name] += 1
+    return rows

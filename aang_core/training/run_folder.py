@@ -1,0 +1,64 @@
+"""The folder that holds all of a run."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aang_core.errors import ConfigError
+
+
+class RunFolder:
+    """Writes a run's files so that each is either whole or absent.
+
+    ``metrics.jsonl`` and ``weights.jsonl`` grow by whole lines; every other file is written under
+    a temporary name and renamed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path) -> "RunFolder":
+        """Make the folder.
+
+        Raises:
+            ConfigError: it exists and is not empty, or cannot be made.
+        """
+        cls.check_free(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"--out {path}: cannot make the run folder: {error}") from error
+        return cls(path)
+
+    @staticmethod
+    def check_free(path: Path) -> None:
+        """Refuse a path that holds something already, before any work is done.
+
+        Raises:
+            ConfigError: ``path`` is a file or a folder with files in it.
+        """
+        if path.is_file() or (path.is_dir() and any(path.iterdir())):
+            raise ConfigError(
+                f"--out {path}: already holds files; a run gets a folder of its own, so give "
+                "another one or remove it"
+            )
+
+    def append(self, name: str, record: Mapping[str, Any]) -> None:
+        """Add one line of JSON to ``name``."""
+        with (self.path / name).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, allow_nan=False) + "\n")
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write ``name`` whole, as indented JSON."""
+        self.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write ``name`` whole, in UTF-8."""
+        handle, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(self.path / name)

@@ -1,0 +1,146 @@
+"""The one trainer: rounds of a weighter, evaluation, early stopping, best model."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from aang_core.training.bench import TrainingBench
+from aang_core.training.evaluation import Metric
+from aang_core.weighting import Weighter
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to train.
+
+    steps: budget of optimiser steps. eval_every: steps between evaluations on dev.
+    patience: evaluations without a better dev score after which training stops.
+    metric: the dev score that early stopping and model selection go by.
+    """
+
+    steps: int
+    eval_every: int
+    patience: int
+    metric: Metric
+
+
+@dataclass
+class Progress:
+    """Where training stands; all of it goes into a checkpoint."""
+
+    best_step: int = 0
+    best_score: float = float("-inf")
+    evaluations_since_best: int = 0
+    best_state: dict[str, Tensor] = field(default_factory=dict)
+
+
+class Observer(Protocol):
+    """Gets to see training as it goes; a run folder and a progress bar are observers."""
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        """``record`` is the line for ``weights.jsonl``."""
+        ...
+
+    def after_evaluation(self, step: int, dev: Mapping[Metric, float], best: bool) -> None:
+        """``dev`` are the scores on the dev set; ``best`` says whether they are the best so far."""
+        ...
+
+
+class Trainer:
+    """Calls ``weighter.round`` until the schedule is spent or dev stops improving.
+
+    selected: the modules whose best state is kept and restored at the end, by name.
+    evaluate: the dev scores of the model as it stands.
+    """
+
+    def __init__(
+        self,
+        bench: TrainingBench,
+        weighter: Weighter,
+        *,
+        schedule: Schedule,
+        selected: Mapping[str, nn.Module],
+        evaluate: Callable[[], Mapping[Metric, float]],
+        observers: tuple[Observer, ...] = (),
+    ) -> None:
+        self.bench = bench
+        self.weighter = weighter
+        self.schedule = schedule
+        self.progress = Progress()
+        self._selected = selected
+        self._evaluate = evaluate
+        self._observers = observers
+
+    def train(self) -> Progress:
+        """Train, then put the best state back into the selected modules."""
+        if self.bench.steps == 0:
+            self._evaluation()
+        while self.bench.steps < self.schedule.steps and not self._out_of_patience():
+            before = self.bench.steps
+            self.weighter.round(self.bench)
+            for observer in self._observers:
+                observer.after_round(self.bench.steps, self._record())
+            due = before // self.schedule.eval_every < self.bench.steps // self.schedule.eval_every
+            if due or self.bench.steps >= self.schedule.steps:
+                self._evaluation()
+        for name, module in self._selected.items():
+            prefix = f"{name}."
+            module.load_state_dict(
+                {
+                    key.removeprefix(prefix): value
+                    for key, value in self.progress.best_state.items()
+                    if key.startswith(prefix)
+                }
+            )
+        return self.progress
+
+    def _out_of_patience(self) -> bool:
+        return self.progress.evaluations_since_best >= self.schedule.patience
+
+    def _evaluation(self) -> None:
+        dev = self._evaluate()
+        score, progress = dev[self.schedule.metric], self.progress
+        best = score > progress.best_score
+        if best:
+            progress.best_score = score
+            progress.best_step = self.bench.steps
+            progress.evaluations_since_best = 0
+            progress.best_state = self._snapshot()
+        else:
+            progress.evaluations_since_best += 1
+        for observer in self._observers:
+            observer.after_evaluation(self.bench.steps, dev, best)
+
+    def _snapshot(self) -> dict[str, Tensor]:
+        return {
+            f"{name}.{key}": value.detach().to("cpu", copy=True)
+            for name, module in self._selected.items()
+            for key, value in module.state_dict().items()
+        }
+
+    def _record(self) -> dict[str, Any]:
+        weights = dict(self.weighter.weights())
+        end_task_weight = weights.pop(self.bench.end_task)
+        record: dict[str, Any] = {
+            "step": self.bench.steps,
+            "end_task_weight": end_task_weight,
+            "weights": weights,
+        }
+        last = self.bench.last
+        if last is not None:
+            record["coefficients"] = dict(last.coefficients)
+            if last.signals is not None:
+                record |= _measured(last.signals)
+        return record | dict(self.weighter.record())
+
+
+def _measured(signals: Any) -> dict[str, Any]:
+    return {
+        "cosines": dict(signals.cosine),
+        "dots": dict(signals.dot),
+        "norms": dict(signals.norm),
+        "auxiliary": dict(signals.auxiliary),
+        "dev_norm": signals.dev_norm,
+    }
