@@ -1,0 +1,108 @@
+"""The end task from a data set of the Hugging Face hub, or a local folder laid out like one."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aang_core.corpora.labelled import Columns, LabelledRows, examples_of
+from aang_core.corpora.labelled_task import LabelledTask, assemble_task
+from aang_core.corpora.tables import Row, Table
+from aang_core.errors import DataError
+from aang_core.stages.data import ReadReport
+
+_DEV_NAMES = ("validation", "valid", "dev")
+
+_HIDDEN = -1
+"""What a ``ClassLabel`` column holds where the labels are not public, as in GLUE's test sets."""
+
+
+def load_dataset_task(
+    name: str,
+    *,
+    config: str | None = None,
+    text: str = "text",
+    text_pair: str | None = None,
+    label: str = "label",
+    seed: int = 0,
+    dev_fraction: float = 0.1,
+    report: ReadReport | None = None,
+) -> LabelledTask:
+    """Read the end task with ``datasets.load_dataset``.
+
+    name: a data set of the hub (``imdb``) or a local folder that ``load_dataset`` understands.
+    config: which part of a data set of many, such as ``rte`` of ``nyu-mll/glue``.
+
+    Its splits ``train``, ``validation`` (or ``valid``, ``dev``) and ``test`` become the parts of
+    the task; other options as for :func:`.labelled_task.load_task`. Class ids become class
+    names. A test split whose labels are not public is left out, and counted in the report.
+
+    Raises:
+        DataError: the data set cannot be loaded or used.
+    """
+    report = ReadReport() if report is None else report
+    columns = Columns(text, text_pair, label)
+    splits = _load(name, config)
+    if "train" not in splits:
+        raise DataError(
+            f"{name}: the data set has no split 'train', only {', '.join(map(repr, splits))}."
+        )
+    dev_name = next((split for split in _DEV_NAMES if split in splits), None)
+    ignored = set(splits) - {"train", "test", dev_name}
+    for split in sorted(ignored):
+        report.add(f"split {split!r} not used", name)
+    test = splits.get("test")
+    if test is not None and _labels_hidden(test, label):
+        report.add("split 'test' left out: its labels are not public", name)
+        test = None
+    return assemble_task(
+        f"{name.rstrip('/').rsplit('/')[-1]}" + (f"-{config}" if config else ""),
+        _rows(name, "train", splits["train"], columns, report),
+        _rows(name, dev_name, splits[dev_name], columns, report) if dev_name else None,
+        None if test is None else _rows(name, "test", test, columns, report),
+        seed=seed,
+        dev_fraction=dev_fraction,
+        report=report,
+    )
+
+
+def _load(name: str, config: str | None) -> Mapping[str, Any]:
+    from datasets import DatasetDict, load_dataset
+    from datasets.exceptions import DatasetsError
+
+    try:
+        loaded = load_dataset(name, config)
+    # Configuration missing, unknown split names, no network, broken files: each its own class.
+    except (DatasetsError, OSError, ValueError, RuntimeError, ImportError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(
+            f"--dataset {name}: the data set cannot be loaded: {reason} "
+            "Check the name and the network, or download it and name its files with --train."
+        ) from error
+    if not isinstance(loaded, DatasetDict):
+        raise DataError(f"--dataset {name}: the data set has no splits.")
+    return {str(split): rows for split, rows in loaded.items()}
+
+
+def _labels_hidden(split: Any, label: str) -> bool:
+    if label not in split.column_names or not len(split):
+        return False
+    column = split.with_format("numpy")[label][:]
+    return bool((column == _HIDDEN).all()) if column.dtype.kind == "i" else False
+
+
+def _rows(
+    name: str, split_name: str, split: Any, columns: Columns, report: ReadReport
+) -> LabelledRows:
+    present = tuple(split.column_names)
+    wanted = [column for column in columns.names() if column in present]
+    table = Table(f"{name}, split {split_name!r}", "row", present, _values(split, wanted, columns))
+    return examples_of(table, columns, report)
+
+
+def _values(split: Any, wanted: list[str], columns: Columns) -> Iterator[Row]:
+    """Rows with the class id, where the data set declares classes, replaced by its name."""
+    names = getattr(split.features.get(columns.label), "names", None)
+    for number, row in enumerate(split.select_columns(wanted), start=1):
+        class_id = row.get(columns.label)
+        if names and isinstance(class_id, int):
+            row[columns.label] = None if class_id == _HIDDEN else names[class_id]
+        yield number, row

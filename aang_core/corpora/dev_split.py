@@ -1,0 +1,61 @@
+"""A dev set for tasks that come without one, split off the training data."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from aang_core.corpora.labelled import LabelledRows
+from aang_core.errors import ConfigError, DataError
+from aang_core.stages.data import ReadReport
+
+
+def split_dev(
+    train: LabelledRows, fraction: float, seed: int, report: ReadReport
+) -> tuple[LabelledRows, LabelledRows]:
+    """Split ``fraction`` of the examples off, stratified by class: what is left, and dev.
+
+    Both keep the order of the file. A class with a single example stays in train, every other
+    keeps at least one example there. Dev has at least one example for each class that has two,
+    or as near to that as stratification comes.
+
+    Raises:
+        ConfigError: ``fraction`` is not between 0 and 0.5.
+        DataError: no class has two examples, so that there is nothing to split.
+    """
+    if not 0 < fraction <= 0.5:
+        raise ConfigError(f"--dev-fraction is {fraction}; it must be above 0 and at most 0.5.")
+    labels = [str(example.label) for example in train.examples]
+    sizes = Counter(labels)
+    splittable = [index for index, label in enumerate(labels) if sizes[label] > 1]
+    if not splittable:
+        raise DataError(
+            f"{train.source}: no class has two examples, so no dev set can be split off. "
+            "Name a dev set with --dev."
+        )
+    # Imported here: scikit-learn takes a second, and most tasks bring a dev set.
+    from sklearn.model_selection import train_test_split
+
+    classes = len({labels[index] for index in splittable})
+    wanted = max(classes, round(fraction * len(labels)))
+    kept, drawn = train_test_split(
+        splittable,
+        test_size=min(wanted, len(splittable) // 2),
+        random_state=seed,
+        stratify=[labels[index] for index in splittable],
+    )
+    singles = [index for index, label in enumerate(labels) if sizes[label] == 1]
+    report.add(
+        f"dev set split off the training data: {len(drawn)} of {len(labels)} examples, "
+        f"stratified by class, seed {seed}",
+        train.source,
+    )
+    for index in singles:
+        report.add("class with a single example, so absent from dev", train.places[index])
+    return _rows(train, sorted([*kept, *singles])), _rows(train, sorted(drawn))
+
+
+def _rows(rows: LabelledRows, indices: Sequence[int]) -> LabelledRows:
+    return LabelledRows(
+        rows.source,
+        tuple(rows.examples[index] for index in indices),
+        tuple(rows.places[index] for index in indices),
+    )

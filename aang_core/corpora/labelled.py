@@ -1,0 +1,174 @@
+"""Labelled examples from one file of the user's."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from aang_core.corpora.tables import Table, read_table
+from aang_core.corpora.text_files import well_formed
+from aang_core.errors import DataError
+from aang_core.stages.data import Example, ReadReport
+
+_INTEGRAL = re.compile(r"([+-]?\d+)\.0+")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns to read; ``text_pair`` is None for tasks over single texts."""
+
+    text: str = "text"
+    text_pair: str | None = None
+    label: str = "label"
+
+    def names(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        pair = () if self.text_pair is None else (self.text_pair,)
+        return (self.text, *pair, self.label)
+
+    def option(self, name: str) -> str:
+        """The command line's option that names this column."""
+        if name == self.label:
+            return "--label"
+        return "--text" if name == self.text else "--text-pair"
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Examples with where each comes from, so that later checks can still name the line.
+
+    places: ``file:line`` or the like of each example.
+    """
+
+    source: str
+    examples: tuple[Example, ...]
+    places: tuple[str, ...]
+
+
+def read_labelled(
+    path: Path,
+    *,
+    text: str = "text",
+    text_pair: str | None = None,
+    label: str = "label",
+    report: ReadReport | None = None,
+) -> list[Example]:
+    """The examples of a JSON Lines, JSON, CSV, TSV or Parquet file, in file order.
+
+    text, text_pair, label: names of the columns; ``text_pair`` for tasks over pairs of texts.
+    report: where to count what was read differently from how it is written.
+
+    Labels become strings: ``1``, ``1.0`` and ``"1.0"`` are all ``"1"``, and true is ``"True"``,
+    as pandas writes it to CSV, so that the formats agree. Space around a label is dropped.
+
+    Raises:
+        DataError: the file cannot be read, a column is missing, a text or label is empty or not
+            a text or label at all; the message names the line.
+    """
+    report = ReadReport() if report is None else report
+    return list(read_rows(path, Columns(text, text_pair, label), report).examples)
+
+
+def read_rows(path: Path, columns: Columns, report: ReadReport) -> LabelledRows:
+    """As :func:`read_labelled`, with the place of every example."""
+    return examples_of(read_table(path, columns.names()), columns, report)
+
+
+def examples_of(table: Table, columns: Columns, report: ReadReport) -> LabelledRows:
+    """Check every row of a table and make it an example.
+
+    Raises:
+        DataError: as for :func:`read_labelled`.
+    """
+    if table.columns is not None:
+        _require_columns(table.columns, columns, table.source)
+    examples: list[Example] = []
+    places: list[str] = []
+    for number, values in table.rows:
+        where = table.where(number)
+        _require_columns(values, columns, where)
+        if columns.text_pair is None and "text_pair" in values:
+            report.add("column 'text_pair' left unread: --text-pair text_pair reads it", where)
+        examples.append(_example(values, columns, where, report))
+        places.append(where)
+    return LabelledRows(table.source, tuple(examples), tuple(places))
+
+
+def _example(
+    values: Mapping[str, object], columns: Columns, where: str, report: ReadReport
+) -> Example:
+    pair = None
+    if columns.text_pair is not None:
+        pair = _text(values[columns.text_pair], columns.text_pair, where, report)
+    return Example(
+        text=_text(values[columns.text], columns.text, where, report),
+        text_pair=pair,
+        label=_label(values[columns.label], columns.label, where, report),
+    )
+
+
+def _require_columns(present: Iterable[str], columns: Columns, where: str) -> None:
+    present = list(present)
+    for name in columns.names():
+        if name not in present:
+            found = ", ".join(repr(column) for column in present[:20]) or "none"
+            raise DataError(
+                f"{where}: there is no column {name!r}; the columns are {found}. "
+                f"Name the right one with {columns.option(name)}."
+            )
+
+
+def _text(value: object, column: str, where: str, report: ReadReport) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        raise DataError(f"{where}: column {column!r} is null. Fill it in or remove the example.")
+    if not isinstance(value, str):
+        raise DataError(
+            f"{where}: column {column!r} holds {value!r:.60}, which is not text. "
+            "Write it as a string, or name another column."
+        )
+    if not value.strip():
+        raise DataError(f"{where}: column {column!r} is empty. Fill it in or remove the example.")
+    text = well_formed(value)
+    if text != value:
+        report.add("text with half a surrogate pair, replaced by U+FFFD", where)
+    return text
+
+
+def _label(value: object, column: str, where: str, report: ReadReport) -> str:
+    name = _label_name(value, column, where)
+    if not name.strip():
+        raise DataError(f"{where}: column {column!r} is empty. Every example needs a label.")
+    if name != name.strip():
+        report.add("label with space around it, read without", where)
+    name = well_formed(name.strip())
+    # CSV and Parquet written from a column that once had nulls hold 1 as 1.0, and the same
+    # class must not be two.
+    if integral := _INTEGRAL.fullmatch(name):
+        report.add(f"label {name!r} read as {integral[1]!r}", where)
+        return integral[1]
+    return name
+
+
+def _label_name(value: object, column: str, where: str) -> str:
+    match value:
+        case str():
+            return value
+        case None:
+            raise DataError(f"{where}: column {column!r} is null. Every example needs a label.")
+        case bool() | int():
+            return str(value)
+        case float() | Decimal():
+            if math.isnan(value):
+                raise DataError(f"{where}: column {column!r} is null. Every example needs a label.")
+            if value % 1 == 0:
+                return f"{value:.1f}"
+            raise DataError(
+                f"{where}: column {column!r} holds the number {value}, which is a score and not a "
+                "class. Put the scores into classes first, or name another column with --label."
+            )
+    raise DataError(
+        f"{where}: column {column!r} holds {value!r:.60}, which is not one class. AANG trains "
+        "classifiers with one label an example; name another column with --label."
+    )

@@ -1,0 +1,157 @@
+"""The end task: its examples in three parts, and its classes."""
+
+import difflib
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from aang_core.corpora.dev_split import split_dev
+from aang_core.corpora.labelled import Columns, LabelledRows, read_rows
+from aang_core.errors import DataError
+from aang_core.stages.data import Example, ReadReport
+
+
+@dataclass(frozen=True)
+class LabelledTask:
+    """A classification task over texts or pairs of texts.
+
+    train, dev, test: examples in file order; every label is one of ``labels``. Train and dev are
+        never empty, test may be.
+    labels: the classes of train, sorted; a class's index here is its id.
+    """
+
+    name: str
+    train: tuple[Example, ...]
+    dev: tuple[Example, ...]
+    test: tuple[Example, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def label_ids(self) -> dict[str, int]:
+        """Class name → class id."""
+        return {label: index for index, label in enumerate(self.labels)}
+
+    @cached_property
+    def digest(self) -> str:
+        """Fingerprint of all three parts: the same 32 hexadecimal digits for the same content."""
+        content = hashlib.sha256()
+        for part in (self.train, self.dev, self.test):
+            content.update(b"part %d " % len(part))
+            for example in part:
+                for value in (example.text, example.text_pair, example.label):
+                    data = b"" if value is None else value.encode("utf-8", "surrogatepass")
+                    content.update(b"%d:" % (-1 if value is None else len(data)) + data)
+        return content.hexdigest()[:32]
+
+
+def load_task(
+    train: Path,
+    dev: Path | None = None,
+    test: Path | None = None,
+    *,
+    text: str = "text",
+    text_pair: str | None = None,
+    label: str = "label",
+    seed: int = 0,
+    dev_fraction: float = 0.1,
+    report: ReadReport | None = None,
+) -> LabelledTask:
+    """Read the end task from the user's files; formats as :func:`.labelled.read_labelled`.
+
+    dev: where it is None, the fraction ``dev_fraction`` of train is split off, stratified by
+        class and drawn with ``seed``; the report says so.
+    test: where it is None, the task has no test examples.
+
+    Raises:
+        DataError: a file cannot be used, train or a given part is empty, train has only one
+            class, or dev or test hold a class that train lacks.
+        ConfigError: ``dev_fraction`` is not between 0 and 0.5.
+    """
+    report = ReadReport() if report is None else report
+    columns = Columns(text, text_pair, label)
+    return assemble_task(
+        _name(train),
+        read_rows(train, columns, report),
+        None if dev is None else read_rows(dev, columns, report),
+        None if test is None else read_rows(test, columns, report),
+        seed=seed,
+        dev_fraction=dev_fraction,
+        report=report,
+    )
+
+
+def assemble_task(
+    name: str,
+    train: LabelledRows,
+    dev: LabelledRows | None,
+    test: LabelledRows | None,
+    *,
+    seed: int,
+    dev_fraction: float,
+    report: ReadReport,
+) -> LabelledTask:
+    """Check the parts against each other and make them a task; as :func:`load_task`."""
+    for part in (train, dev, test):
+        if part is not None and not part.examples:
+            raise DataError(f"{part.source}: there is no example in it.")
+    labels = _classes(train)
+    for part in (dev, test):
+        if part is not None:
+            _require_known_labels(part, labels, train.source)
+    if dev is None:
+        train, dev = split_dev(train, dev_fraction, seed, report)
+    _count_overlap(train, dev, "dev", report)
+    if test is not None:
+        _count_overlap(train, test, "test", report)
+    return LabelledTask(
+        name, train.examples, dev.examples, () if test is None else test.examples, labels
+    )
+
+
+def _name(train: Path) -> str:
+    """``acl-arc`` for ``acl-arc/train.jsonl``, ``reviews`` for ``reviews.csv``."""
+    stem = train.name.split(".")[0]
+    folder = train.absolute().parent.name
+    return folder if stem.lower() in {"train", "training"} and folder else stem
+
+
+def _classes(train: LabelledRows) -> tuple[str, ...]:
+    labels = tuple(sorted(set(_labels(train.examples))))
+    if len(labels) < 2:
+        raise DataError(
+            f"{train.source}: every example has the label {labels[0]!r}. A classifier needs "
+            "examples of at least two classes; is --label the right column?"
+        )
+    return labels
+
+
+def _require_known_labels(part: LabelledRows, labels: Sequence[str], source: str) -> None:
+    known = set(labels)
+    for name, where in zip(_labels(part.examples), part.places, strict=True):
+        if name not in known:
+            close = difflib.get_close_matches(name, labels, n=1)
+            meant = f" Is {close[0]!r} meant?" if close else ""
+            raise DataError(
+                f"{where}: label {name!r} does not occur in the training data ({source}), so it "
+                f"cannot be learned.{meant} The classes there are {_listed(labels)}. "
+                "Correct the label, or move examples of that class to the training data."
+            )
+
+
+def _count_overlap(train: LabelledRows, part: LabelledRows, name: str, report: ReadReport) -> None:
+    """Scores on texts that were trained on say too much, and nobody notices on their own."""
+    seen = {(example.text, example.text_pair) for example in train.examples}
+    for example, where in zip(part.examples, part.places, strict=True):
+        if (example.text, example.text_pair) in seen:
+            report.add(f"{name} text that is also in the training data", where)
+
+
+def _labels(examples: Iterable[Example]) -> list[str]:
+    return [example.label for example in examples if example.label is not None]
+
+
+def _listed(labels: Sequence[str], most: int = 20) -> str:
+    counted = f" and {len(labels) - most} more" if len(labels) > most else ""
+    return ", ".join(repr(label) for label in labels[:most]) + counted

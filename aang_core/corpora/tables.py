@@ -1,0 +1,238 @@
+"""Files of records: JSON Lines, JSON, CSV, TSV and Parquet as rows of named values.
+
+What the values mean is the business of :mod:`aang_core.corpora.labelled`.
+"""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from aang_core.corpora.text_files import read_text, require_file
+from aang_core.errors import DataError
+
+Row = tuple[int, Mapping[str, object]]
+
+FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+"""File name extensions that are understood; all but the last also with ``.gz`` behind."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one file, or of one split of a data set.
+
+    source: what to call it in messages.
+    unit: what the numbers count: ``line`` (from 1, header included), or ``record`` and ``row``
+        (from 1) where a file has no lines.
+    columns: the header, or None where every record brings names of its own.
+    rows: number and values of each row; single use.
+    """
+
+    source: str
+    unit: str
+    columns: tuple[str, ...] | None
+    rows: Iterator[Row]
+
+    def where(self, number: int) -> str:
+        """How a message names one row: ``train.csv:7`` or ``train.parquet, row 7``."""
+        if self.unit == "line":
+            return f"{self.source}:{number}"
+        return f"{self.source}, {self.unit} {number}"
+
+
+def read_table(path: Path, wanted: Sequence[str]) -> Table:
+    """Open a file in the format that its extension names.
+
+    wanted: the columns the caller is going to use; others may be left out of the rows.
+
+    Raises:
+        DataError: the file is missing, of an unknown kind or damaged. Damage further down is
+            raised while the rows are read.
+    """
+    require_file(path)
+    extension = _extension(path)
+    match extension:
+        case ".parquet":
+            return _parquet(path, wanted)
+        case ".csv":
+            return _csv(path, read_text(path), wanted)
+        case ".tsv":
+            return _tsv(path, read_text(path), wanted)
+        case ".jsonl" | ".ndjson":
+            return Table(str(path), "line", None, _json_lines(path, read_text(path)))
+        case ".json":
+            return _json(path, read_text(path))
+    known = ", ".join(FORMATS)
+    raise DataError(
+        f"{path}: the file format is not clear from the extension {extension or '(none)'!r}. "
+        f"Known are {known} (also with .gz): rename the file or convert it."
+    )
+
+
+def _extension(path: Path) -> str:
+    name = path.name.lower()
+    return Path(name.removesuffix(".gz")).suffix
+
+
+def _json_lines(path: Path, text: str) -> Iterator[Row]:
+    # Not splitlines: a JSON string may hold U+2028 and its like as they are.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            record = _parse_json(line, f"{path}:{number}")
+            if not isinstance(record, dict):
+                raise DataError(
+                    f"{path}:{number}: expected one JSON object a line, such as "
+                    '{"text": "...", "label": "..."}, found ' + _json_type(record) + "."
+                )
+            yield number, record
+
+
+def _json(path: Path, text: str) -> Table:
+    """A ``.json`` file: an array of objects, or JSON Lines under another name."""
+    if not text.lstrip().startswith("["):
+        return Table(str(path), "line", None, _json_lines(path, text))
+    records = _parse_json(text, str(path))
+
+    def rows() -> Iterator[Row]:
+        for number, record in enumerate(records, start=1):
+            if not isinstance(record, dict):
+                raise DataError(
+                    f"{path}, record {number}: expected an object in the array, "
+                    f"found {_json_type(record)}."
+                )
+            yield number, record
+
+    return Table(str(path), "record", None, rows())
+
+
+def _parse_json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line = f" of line {error.lineno}" if error.lineno > 1 else ""
+        raise DataError(
+            f"{where}: this is not valid JSON: {error.msg} at column {error.colno}{line}."
+        ) from error
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits; deep nesting
+        raise DataError(f"{where}: this JSON cannot be read: {error}.") from error
+
+
+def _json_type(value: object) -> str:
+    match value:
+        case list():
+            return "an array"
+        case str():
+            return "a string"
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+    return "an object" if isinstance(value, dict) else "a number"
+
+
+def _csv(path: Path, text: str, wanted: Sequence[str]) -> Table:
+    lines = csv.reader(StringIO(text, newline=""), strict=True)
+    records = _csv_records(path, lines)
+    _, header = next(records, (0, [""]))
+    columns = _check_header(path, header, wanted)
+
+    def rows() -> Iterator[Row]:
+        for number, fields in records:
+            if len(fields) != len(columns):
+                raise _wrong_width(path, number, len(fields), len(columns), _CSV_ADVICE)
+            yield number, dict(zip(columns, fields, strict=True))
+
+    return Table(str(path), "line", columns, rows())
+
+
+_CSV_ADVICE = 'Put a text that contains a comma, a quote or a line break in "quotes".'
+
+
+def _csv_records(path: Path, lines: Any) -> Iterator[tuple[int, list[str]]]:
+    """Fields of each record that is not blank, with the number of its first line."""
+    while True:
+        number = lines.line_num + 1
+        try:
+            with _no_field_limit():
+                fields = next(lines)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(f"{path}:{number}: broken CSV: {error}. {_CSV_ADVICE}") from error
+        if fields:
+            yield number, fields
+
+
+@contextmanager
+def _no_field_limit() -> Iterator[None]:
+    # The csv module refuses fields over 128 KiB, and its only switch is global.
+    before = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _tsv(path: Path, text: str, wanted: Sequence[str]) -> Table:
+    """Tab-separated without any quoting: in GLUE's files a quote is part of the text."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    columns = _check_header(path, lines[0].split("\t"), wanted)
+
+    def rows() -> Iterator[Row]:
+        for number, line in enumerate(lines[1:], start=2):
+            if not line:
+                continue
+            fields = line.split("\t")
+            if len(fields) != len(columns):
+                advice = "A text must not contain a tab or a line break; quotes do not help in TSV."
+                raise _wrong_width(path, number, len(fields), len(columns), advice)
+            yield number, dict(zip(columns, fields, strict=True))
+
+    return Table(str(path), "line", columns, rows())
+
+
+def _wrong_width(path: Path, number: int, found: int, expected: int, advice: str) -> DataError:
+    return DataError(
+        f"{path}:{number}: {found} fields, but the header has {expected} columns. {advice}"
+    )
+
+
+def _check_header(path: Path, header: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    columns = tuple(name.strip() for name in header)
+    if columns in ((), ("",)):
+        raise DataError(f"{path}: the file is empty. Its first line must name the columns.")
+    twice = sorted(name for name in set(wanted) if columns.count(name) > 1)
+    if twice:
+        raise DataError(f"{path}:1: column {twice[0]!r} occurs twice. Rename one of them.")
+    return columns
+
+
+def _parquet(path: Path, wanted: Sequence[str]) -> Table:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(path)
+        columns = tuple(file.schema_arrow.names)
+        table = file.read(columns=[name for name in wanted if name in columns])
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: this Parquet file cannot be read: {error}") from error
+
+    def rows() -> Iterator[Row]:
+        number = 0
+        for batch in table.to_batches(max_chunksize=4096):
+            try:
+                records = batch.to_pylist()
+            except (UnicodeDecodeError, pa.ArrowException) as error:
+                raise DataError(
+                    f"{path}: a value after row {number} cannot be read: {error}"
+                ) from error
+            for record in records:
+                number += 1
+                yield number, record
+
+    return Table(str(path), "row", columns, rows())

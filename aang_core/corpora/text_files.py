@@ -1,0 +1,77 @@
+"""The user's text files as strings: compression and encoding, and nothing of what is in them."""
+
+import codecs
+import gzip
+import zlib
+from pathlib import Path
+
+from aang_core.errors import DataError
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+_GZIP = b"\x1f\x8b"
+
+
+def read_text(path: Path) -> str:
+    """The whole text of a file, line endings as they are.
+
+    UTF-8 with or without a byte-order mark, or UTF-16 with one, plain or gzipped.
+
+    Raises:
+        DataError: there is no such file, it cannot be read, its compressed data is damaged, or
+            its bytes are in another encoding (the message says at which line).
+    """
+    return _decode(_read_bytes(path), path)
+
+
+def require_file(path: Path) -> None:
+    """Raise a DataError unless ``path`` is a file."""
+    if path.is_dir():
+        raise DataError(
+            f"{path}: this is a folder. Name one file in it, such as {path / 'train.jsonl'}."
+        )
+    if not path.exists():
+        raise DataError(f"{path}: no such file. Check the path; it is read from {Path.cwd()}.")
+
+
+def well_formed(text: str) -> str:
+    """The text with each lone surrogate, which JSON can smuggle in, replaced by U+FFFD.
+
+    No tokenizer takes such a text and no UTF-8 file can hold it.
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _read_bytes(path: Path) -> bytes:
+    require_file(path)
+    try:
+        content = path.read_bytes()
+        # By content: a downloaded "train.jsonl.gz" has often been unpacked on its way.
+        return gzip.decompress(content) if content.startswith(_GZIP) else content
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(
+            f"{path}: the gzip data is damaged or cut off ({error}). Copy or download it again."
+        ) from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def _decode(content: bytes, path: Path) -> str:
+    mark, encoding = next(
+        ((mark, name) for mark, name in _MARKS if content.startswith(mark)), (b"", "utf-8")
+    )
+    try:
+        return content[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        good = content[len(mark) : len(mark) + error.start].decode(encoding, "replace")
+        name = "UTF-8" if encoding == "utf-8" else "UTF-16"
+        raise DataError(
+            f"{path}:{good.count(chr(10)) + 1}: not {name} text (byte {len(mark) + error.start}). "
+            f"Save the file as UTF-8, for example with: iconv -f LATIN1 -t UTF-8 {path.name}"
+        ) from error
