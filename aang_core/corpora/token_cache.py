@@ -1,0 +1,204 @@
+"""Tokenising a source once: the ids go to the cache, named by a hash of what they depend on."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import tokenizers
+import transformers
+from transformers import PreTrainedTokenizerBase
+
+from aang_core.corpora.cache import make_folder, unusable
+from aang_core.corpora.text_files import well_formed
+from aang_core.stages.data import Example, ReadReport
+
+_CONTENT = 1
+"""Counts up when what is stored changes, so that older files are not taken for it."""
+
+_BATCH = 1000
+
+
+@dataclass
+class Texts:
+    """The texts of a source in Arrow's memory: their bytes, and no Python object for each.
+
+    columns: ``text`` and ``pair`` (null for a single text).
+    labels: the label of each example.
+    digest: hash over all texts, in order.
+    """
+
+    columns: Mapping[str, pa.ChunkedArray]
+    labels: list[str | None] = field(default_factory=list)
+    digest: str = ""
+
+
+def collect(examples: Iterable[Example], report: ReadReport) -> Texts:
+    """Take in the examples, a batch at a time, and hash their texts."""
+    digest = hashlib.sha256()
+    labels: list[str | None] = []
+    chunks: dict[str, list[pa.Array]] = {"text": [], "pair": []}
+    source = iter(examples)
+    while batch := list(islice(source, _BATCH)):
+        for name, values in (
+            ("text", [_clean(example.text, report) for example in batch]),
+            ("pair", [_clean(example.text_pair, report) for example in batch]),
+        ):
+            chunk = pa.array(values, pa.string())
+            chunks[name].append(chunk)
+            # Lengths keep "ab", "c" and "a", "bc" apart.
+            digest.update(repr([value and len(value) for value in values]).encode())
+            digest.update("".join(value or "" for value in values).encode())
+        labels.extend(example.label for example in batch)
+    columns = {name: pa.chunked_array(arrays, pa.string()) for name, arrays in chunks.items()}
+    return Texts(columns, labels, digest.hexdigest())
+
+
+def encode(
+    texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: int, cache: Path
+) -> pa.Table:
+    """Token ids of all texts: from the cache if they are there, else tokenised and put there.
+
+    Columns: ``ids`` (list of int32), ``ordinary`` (list of bool), ``types`` (list of int8, empty
+    where the tokenizer makes none), ``cut`` (bool, whether the text was longer).
+
+    Raises:
+        ConfigError: the cache folder cannot be written to.
+    """
+    from datasets import Dataset, Features, List, Value
+
+    fingerprint = _fingerprint(texts, tokenizer, max_length)
+    path = cache / "tokens" / f"{fingerprint}.arrow"
+    if not path.exists():
+        make_folder(path.parent)
+    source = Dataset.from_dict(dict(texts.columns))
+    encoder = _Encoder(tokenizer, max_length)
+
+    def tokenised(*, reuse: bool) -> Any:
+        # `map` writes to a temporary file beside the final one and moves it there when done.
+        return source.map(
+            encoder,
+            batched=True,
+            batch_size=_BATCH,
+            remove_columns=source.column_names,
+            features=Features(
+                {
+                    "ids": List(Value("int32")),
+                    "ordinary": List(Value("bool")),
+                    "types": List(Value("int8")),
+                    "cut": Value("bool"),
+                }
+            ),
+            cache_file_name=str(path),
+            new_fingerprint=fingerprint,
+            load_from_cache_file=reuse,
+            desc="Tokenising",
+        )
+
+    try:
+        try:
+            rows = tokenised(reuse=True)
+        except pa.ArrowInvalid:  # a damaged cache file is no reason to stop
+            rows = tokenised(reuse=False)
+    except OSError as error:
+        raise unusable(path.parent, error) from error
+    return rows.data.table
+
+
+class _Encoder:
+    """Encodes one batch of texts; what ``Dataset.map`` calls."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
+        self._tokenizer = tokenizer
+        self._max_length = max_length
+        self._special = frozenset(tokenizer.all_special_ids)
+
+    def __call__(self, batch: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+        """One row per text, in order; texts with and without a pair may be mixed."""
+        texts, pairs = batch["text"], batch["pair"]
+        rows: list[Any] = [None] * len(texts)
+        for paired in (False, True):
+            where = [index for index, pair in enumerate(pairs) if (pair is not None) == paired]
+            if where:
+                chosen = [texts[index] for index in where]
+                seconds = [pairs[index] for index in where] if paired else None
+                for index, row in zip(where, self._rows(chosen, seconds), strict=True):
+                    rows[index] = row
+        ids, ordinary, types, cut = (list(column) for column in zip(*rows, strict=True))
+        return {"ids": ids, "ordinary": ordinary, "types": types, "cut": cut}
+
+    def _rows(
+        self, texts: Sequence[str], pairs: Sequence[str] | None
+    ) -> Iterator[tuple[list[int], list[bool], list[int], bool]]:
+        encoded = self._tokenizer(
+            texts,
+            pairs,
+            truncation="longest_first",
+            max_length=self._max_length,
+            return_attention_mask=False,
+            return_special_tokens_mask=True,
+            verbose=False,
+        )
+        all_types = encoded.get("token_type_ids") or [[]] * len(texts)
+        for ids, special, types, cut in zip(
+            encoded["input_ids"],
+            encoded["special_tokens_mask"],
+            all_types,
+            self._cut(encoded, texts, pairs),
+            strict=True,
+        ):
+            # The mask marks what the template added; a "[SEP]" in the text itself is no more
+            # ordinary than that one.
+            ordinary = [
+                not mark and token not in self._special
+                for token, mark in zip(ids, special, strict=True)
+            ]
+            yield ids, ordinary, types, cut
+
+    def _cut(self, encoded: Any, texts: Sequence[str], pairs: Sequence[str] | None) -> list[bool]:
+        if encoded.encodings is not None:
+            return [bool(encoding.overflowing) for encoding in encoded.encodings]
+        # Tokenizers written in Python do not tell what they cut off.
+        whole = self._tokenizer(texts, pairs, return_attention_mask=False, verbose=False)
+        return [len(ids) > self._max_length for ids in whole["input_ids"]]
+
+
+def _clean(text: str | None, report: ReadReport) -> str | None:
+    if text is None or text.isascii():
+        return text
+    clean = well_formed(text)
+    if clean != text:
+        report.add("text with half a surrogate pair, replaced by U+FFFD", repr(clean[:40]))
+    return clean
+
+
+def _fingerprint(texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:
+    """Hash of everything that the token ids depend on."""
+    parts = [
+        _CONTENT,
+        texts.digest,
+        max_length,
+        type(tokenizer).__name__,
+        _definition(tokenizer),
+        tokenizer.all_special_ids,
+        tokenizer.model_input_names,
+        tokenizer.truncation_side,
+        tokenizers.__version__,
+        transformers.__version__,
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
+
+
+def _definition(tokenizer: PreTrainedTokenizerBase) -> object:
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return [sorted(tokenizer.get_vocab().items()), repr(tokenizer)]
+    definition = json.loads(backend.to_str())
+    # Left over from whoever called the tokenizer last.
+    for state in ("truncation", "padding"):
+        definition.pop(state, None)
+    return definition

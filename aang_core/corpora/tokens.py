@@ -1,0 +1,219 @@
+"""Texts as token ids: tokenised once, kept compactly, padded a batch at a time."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from aang_core.corpora.token_cache import collect, encode
+from aang_core.errors import ConfigError, DataError, ModelError
+from aang_core.stages.data import Example, ReadReport
+from aang_core.stages.output import DocumentStatistics
+from aang_core.stages.transform import Vocabulary
+
+
+@dataclass(frozen=True)
+class PaddedRows:
+    """Rows of one batch, padded on the right to the longest of them; B rows, T tokens.
+
+    ids: ``[B, T]`` int64 token ids.
+    real: ``[B, T]`` bool, not padding.
+    ordinary: ``[B, T]`` bool, neither special nor padding.
+    token_types: ``[B, T]`` int64, or None where the tokenizer makes none.
+    labels: ``[B]`` int64 class ids, or None where the source has no labels.
+    """
+
+    ids: Tensor
+    real: Tensor
+    ordinary: Tensor
+    token_types: Tensor | None
+    labels: Tensor | None
+
+
+class TokenRows:
+    """The N tokenised texts of one source, one behind the other without padding.
+
+    lengths: ``[N]`` int64, tokens of each row, special ones included.
+    labels: ``[N]`` int64 class ids, or None.
+    truncated: how many of the texts were longer than allowed and were cut.
+    """
+
+    def __init__(
+        self,
+        encoded: pa.Table,
+        *,
+        labels: Tensor | None,
+        pad_id: int,
+        pad_type: int,
+        vocabulary_size: int,
+    ) -> None:
+        ids = encoded.column("ids").combine_chunks()
+        self.lengths = torch.from_numpy(ids.value_lengths().to_numpy().astype(np.int64))
+        self.labels = labels
+        self.truncated = int(np.count_nonzero(encoded.column("cut").to_numpy()))
+        self._starts = self.lengths.cumsum(0) - self.lengths
+        self._ids = _flat(ids, np.int32)
+        self._ordinary = _flat(encoded.column("ordinary").combine_chunks(), np.bool_)
+        types = _flat(encoded.column("types").combine_chunks(), np.int8)
+        self._types = types if len(types) == len(self._ids) else None
+        self._pad_id = pad_id
+        self._pad_type = pad_type
+        self._vocabulary_size = vocabulary_size
+
+    def __len__(self) -> int:
+        """Number of rows, N."""
+        return len(self.lengths)
+
+    def rows(self, indices: Tensor) -> PaddedRows:
+        """The rows with the given indices, int64 ``[B]``, in that order."""
+        lengths = self.lengths[indices]
+        positions = torch.arange(int(lengths.max()) if len(lengths) else 0)
+        real = positions < lengths[:, None]
+        # Past the end of a row the index is another row's, or none: 0 is always there.
+        source = torch.where(real, self._starts[indices][:, None] + positions, 0)
+        types = None
+        if self._types is not None:
+            types = self._types[source].long().masked_fill(~real, self._pad_type)
+        return PaddedRows(
+            ids=self._ids[source].long().masked_fill(~real, self._pad_id),
+            real=real,
+            ordinary=self._ordinary[source] & real,
+            token_types=types,
+            labels=None if self.labels is None else self.labels[indices],
+        )
+
+    def document_statistics(self) -> DocumentStatistics:
+        """In how many rows each token id occurs, over ordinary tokens; computed once."""
+        return self._statistics
+
+    @cached_property
+    def _statistics(self) -> DocumentStatistics:
+        frequency = torch.zeros(self._vocabulary_size, dtype=torch.int64)
+        row_of = torch.repeat_interleave(torch.arange(len(self)), self.lengths)
+        # In pieces that end with a row, so that sorting takes little memory whatever N is.
+        for first in range(0, len(self), _STATISTICS_ROWS):
+            last = min(first + _STATISTICS_ROWS, len(self)) - 1
+            piece = slice(int(self._starts[first]), int(self._starts[last] + self.lengths[last]))
+            ordinary = self._ordinary[piece]
+            ids = self._ids[piece][ordinary].long()
+            pairs = torch.unique(row_of[piece][ordinary] * self._vocabulary_size + ids)
+            frequency += torch.bincount(
+                pairs % self._vocabulary_size, minlength=self._vocabulary_size
+            )
+        return DocumentStatistics(len(self), frequency)
+
+
+_STATISTICS_ROWS = 8192
+
+
+def tokenize(
+    examples: Iterable[Example],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    max_length: int,
+    cache: Path,
+    label_ids: Mapping[str, int] | None = None,
+    report: ReadReport | None = None,
+    source: str = "data",
+) -> TokenRows:
+    """Tokenise a source, or take its ids from the cache when it was tokenised before.
+
+    examples: taken in one by one; texts and labels are all that is kept, and texts only for the
+        duration of the call.
+    max_length: tokens of a row at most, special ones included; of a pair, the longer text is cut
+        first.
+    cache: the folder of caches, such as :func:`.cache.cache_folder` gives.
+    label_ids: class name → class id; None leaves the rows without labels.
+    report: where to count the texts that were cut.
+    source: what messages call it.
+
+    Raises:
+        DataError: there is no example, or one whose label is not in ``label_ids``.
+        ModelError: the tokenizer has no padding token.
+        ConfigError: ``max_length`` leaves no room for text, or the cache cannot be written.
+    """
+    report = ReadReport() if report is None else report
+    if tokenizer.pad_token_id is None:
+        raise ModelError(
+            f"{_name(tokenizer)}: the tokenizer has no padding token, so rows of different "
+            "length cannot share a batch. Take an encoder such as BERT or RoBERTa."
+        )
+    texts = collect(examples, report)
+    if not texts.labels:
+        raise DataError(f"{source}: there is no text at all. Check what it was given to read.")
+    paired = texts.columns["pair"].null_count < len(texts.labels)
+    _require_room(tokenizer, max_length, paired=paired)
+    encoded = encode(texts, tokenizer, max_length, cache)
+    rows = TokenRows(
+        encoded,
+        labels=None if label_ids is None else _label_tensor(texts.labels, label_ids, source),
+        pad_id=tokenizer.pad_token_id,
+        pad_type=tokenizer.pad_token_type_id,
+        vocabulary_size=_size(tokenizer),
+    )
+    if rows.truncated:
+        first = int(np.argmax(encoded.column("cut").to_numpy()))
+        event = f"text longer than {max_length} tokens, cut; {source} has {len(rows)} texts"
+        report.add(event, f"text {first + 1}")
+        report.counts[event] += rows.truncated - 1
+    return rows
+
+
+def vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
+    """What transforms may know of the tokenizer.
+
+    Raises:
+        ModelError: the tokenizer has no mask token.
+    """
+    if tokenizer.mask_token_id is None:
+        raise ModelError(
+            f"{_name(tokenizer)}: the tokenizer has no mask token, which masking texts needs. "
+            "Take an encoder that was pre-trained with masking, such as BERT or RoBERTa, or add "
+            "the token with tokenizer.add_special_tokens({'mask_token': '<mask>'}) and save it."
+        )
+    special = set(tokenizer.all_special_ids) | {
+        number for number, token in tokenizer.added_tokens_decoder.items() if token.special
+    }
+    ordinary = sorted(set(tokenizer.get_vocab().values()) - special)
+    return Vocabulary(_size(tokenizer), tokenizer.mask_token_id, torch.tensor(ordinary))
+
+
+def _size(tokenizer: PreTrainedTokenizerBase) -> int:
+    # A vocabulary with gaps has ids beyond its length.
+    return max(len(tokenizer), 1 + max(tokenizer.get_vocab().values(), default=0))
+
+
+def _require_room(tokenizer: PreTrainedTokenizerBase, max_length: int, *, paired: bool) -> None:
+    special = tokenizer.num_special_tokens_to_add(pair=paired)
+    # Below this, tokenizers do not cut at all and say nothing.
+    if max_length < special + (2 if paired else 1):
+        raise ConfigError(
+            f"--max-length {max_length} leaves no room for text: the tokenizer adds {special} "
+            "special tokens to each row. Give at least 16, better 128."
+        )
+
+
+def _label_tensor(labels: list[str | None], label_ids: Mapping[str, int], source: str) -> Tensor:
+    try:
+        # A missing label is a missing key as well.
+        return torch.tensor([label_ids[label] for label in labels])  # type: ignore[index]
+    except KeyError as error:
+        known = ", ".join(map(repr, label_ids))
+        raise DataError(
+            f"{source}: an example has the label {error.args[0]!r}; the classes are {known}."
+        ) from None
+
+
+def _flat(column: pa.ListArray, kind: type[np.generic]) -> Tensor:
+    """All values of a list column behind one another; a copy, as torch wants to own its memory."""
+    return torch.from_numpy(column.flatten().to_numpy(zero_copy_only=False).astype(kind, copy=True))
+
+
+def _name(tokenizer: PreTrainedTokenizerBase) -> str:
+    return tokenizer.name_or_path or type(tokenizer).__name__
