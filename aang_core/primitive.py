@@ -40,7 +40,7 @@ class Primitive:
     stage: Stage
     name: str
     summary: str
-    target: str | Callable[..., Any]
+    target: str | Callable[..., Any] = field(hash=False)
     provides: frozenset[str]
     requires: frozenset[str]
     origin: Origin
