@@ -39,7 +39,7 @@ def split_dev(
     kept, drawn = train_test_split(
         splittable,
         test_size=min(wanted, len(splittable) // 2),
-        random_state=seed,
+        random_state=seed % 2**32,  # all that scikit-learn takes
         stratify=[labels[index] for index in splittable],
     )
     singles = [index for index, label in enumerate(labels) if sizes[label] == 1]

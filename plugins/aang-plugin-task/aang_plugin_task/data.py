@@ -1,0 +1,25 @@
+"""The data ``task``: objectives on the end task's own text (AANG, section 3, stage 1)."""
+
+from collections.abc import Sequence
+
+from aang_core import DataContext, DataError, Example
+
+
+class TaskData:
+    """The end task's training examples with their labels, in file order.
+
+    Dev and test are never among them: an objective that had seen their text would make the dev
+    score too good, and with it every decision that is taken on it.
+    """
+
+    def examples(self, context: DataContext) -> Sequence[Example]:
+        """``context.train``, as it is.
+
+        Raises:
+            DataError: there is no training example.
+        """
+        if not context.train:
+            raise DataError(
+                "The end task has no training examples for the data 'task'. Name them with --train."
+            )
+        return context.train
