@@ -133,7 +133,7 @@ class Registry:
         primitives = [entry for entry in entries if isinstance(entry, Primitive)]
         self._stages = {
             stage: NameTable(
-                stage,
+                "data primitive" if stage == "data" else stage,
                 [primitive for primitive in primitives if primitive.stage == stage],
                 STANDARD.get(stage),
                 unavailable,

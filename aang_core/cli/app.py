@@ -1,0 +1,125 @@
+"""The ``aang`` command group: its global options, and where its commands come from."""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aang_core.cli.loaded import loaded_plugins
+from aang_core.errors import AangError, UnknownNameError
+from aang_core.registry import CommandEntry, did_you_mean
+
+COMMANDS = {
+    "train": ("aang_core.cli.train:train", "Train a classifier with auxiliary objectives."),
+    "evaluate": ("aang_core.cli.evaluate:evaluate", "Evaluate a trained classifier."),
+    "list-primitives": (
+        "aang_core.cli.list_primitives:list_primitives",
+        "List the primitives of every stage, and the weighters.",
+    ),
+    "list-spaces": ("aang_core.cli.spaces:list_spaces", "List the spaces of objectives."),
+    "show-space": (
+        "aang_core.cli.spaces:show_space",
+        "Show a space's objectives, and what was dropped and why.",
+    ),
+    "plugins": ("aang_core.cli.plugins:plugins", "List the plug-ins and whether they loaded."),
+}
+"""The core's commands: where each is, imported when it is run, and its line in the help."""
+
+
+class AangGroup(click.Group):
+    """Commands of the core by lazy import, then those of plug-ins; errors without a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*COMMANDS, *self._plugin_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a command of the core, or load the plug-ins to find one of theirs."""
+        if cmd_name in COMMANDS:
+            module, _, name = COMMANDS[cmd_name][0].partition(":")
+            command: click.Command = getattr(import_module(module), name)
+            return command
+        try:
+            return loaded_plugins(ctx).registry.commands.find(cmd_name).command
+        except UnknownNameError:
+            ctx.fail(self._no_such_command(ctx, cmd_name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, without importing those of the core."""
+        rows = [(name, help_line) for name, (_, help_line) in COMMANDS.items()]
+        for name, entry in self._plugin_commands(ctx).items():
+            rows.append((name, f"{entry.command.get_short_help_str(60)} ({entry.origin})"))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with _told_in_one_line(ctx):
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _told_in_one_line(ctx):
+            return super().invoke(ctx)
+
+    def _plugin_commands(self, ctx: click.Context) -> dict[str, CommandEntry]:
+        """Commands of plug-ins, under the shortest name that reaches them."""
+        entries = list(loaded_plugins(ctx).registry.commands)
+        taken = [*COMMANDS, *(entry.name for entry in entries)]
+        return {
+            entry.name
+            if taken.count(entry.name) == 1
+            else f"{entry.origin.distribution}:{entry.name}": entry
+            for entry in entries
+        }
+
+    def _no_such_command(self, ctx: click.Context, name: str) -> str:
+        message = f"there is no command {name}; "
+        message += did_you_mean(name, self.list_commands(ctx), "the commands are")
+        if failed := loaded_plugins(ctx).failed:
+            names = ", ".join(record.origin.distribution for record in failed)
+            message += f" (plug-ins that failed to load: {names}; see aang plugins)"
+        return message
+
+
+@contextmanager
+def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
+    """Turn what AANG raises on purpose into a line on standard error and exit status 2."""
+    try:
+        yield
+    except AangError as error:
+        if ctx.params.get("debug"):
+            click.echo(traceback.format_exc(), err=True, nl=False)
+        else:
+            click.echo(f"Error: {error}", err=True)
+        ctx.exit(2)
+
+
+# The options are eager so that they hold for --help too, which lists the plug-ins' commands.
+@click.group(
+    cls=AangGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+)
+@click.option(
+    "--plugin",
+    "local",
+    metavar="FILE.py",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    is_eager=True,
+    help="Load a plug-in from a file, besides those that are installed. May be repeated.",
+)
+@click.option(
+    "--disable-plugin",
+    "disable",
+    metavar="NAME",
+    multiple=True,
+    is_eager=True,
+    help="Leave out a plug-in, by the name of its distribution or entry point. May be repeated.",
+)
+@click.option("--debug", is_flag=True, is_eager=True, help="Show tracebacks.")
+@click.version_option(package_name="aang-core", message="aang %(version)s")
+def aang(local: tuple[Path, ...], disable: tuple[str, ...], debug: bool) -> None:
+    """Train text classifiers with auxiliary objectives that are learned to help."""

@@ -1,0 +1,39 @@
+"""The plug-ins as the global options ask for them, loaded once a process."""
+
+import traceback
+
+import click
+
+from aang_core.plugins import Plugins, load_plugins
+
+_KEY = "aang_core.plugins"
+
+
+def loaded_plugins(context: click.Context) -> Plugins:
+    """All plug-ins, with regard to ``--plugin`` and ``--disable-plugin``; loaded on first use.
+
+    Raises:
+        UnknownNameError: ``--disable-plugin`` names none that there is.
+    """
+    if _KEY not in context.meta:
+        options = context.find_root().params
+        context.meta[_KEY] = load_plugins(
+            disable=options.get("disable", ()),
+            local=[str(path) for path in options.get("local", ())],
+        )
+    plugins: Plugins = context.meta[_KEY]
+    return plugins
+
+
+def tell_failures(context: click.Context, *, to_stderr: bool = True) -> None:
+    """Name every plug-in that failed to load, and why; with its traceback under ``--debug``."""
+    for record in loaded_plugins(context).failed:
+        origin = record.origin
+        click.echo(
+            f"Plug-in {origin.entry_point} ({origin}) failed to load and registered nothing: "
+            f"{record.error}",
+            err=to_stderr,
+        )
+        if context.find_root().params.get("debug") and record.exception is not None:
+            lines = traceback.format_exception(record.exception)
+            click.echo("".join(lines), err=to_stderr, nl=False)

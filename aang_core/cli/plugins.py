@@ -1,0 +1,38 @@
+"""``aang plugins``: which plug-ins there are, and what became of each."""
+
+import json
+
+import click
+
+from aang_core.cli.loaded import loaded_plugins
+from aang_core.cli.tables import print_table
+
+
+@click.command("plugins")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@click.option("--check", is_flag=True, help="Exit with status 1 if a plug-in failed to load.")
+@click.pass_context
+def plugins(context: click.Context, as_json: bool, check: bool) -> None:
+    """List the plug-ins and whether they loaded.
+
+    A plug-in is ok, disabled (by --disable-plugin or AANG_DISABLE_PLUGINS), shadowed by another
+    with the same entry point, or failed, with the reason.
+    """
+    found = loaded_plugins(context)
+    rows = [
+        {
+            "distribution": record.origin.distribution,
+            "version": record.origin.version,
+            "entry_point": record.origin.entry_point,
+            "status": record.status,
+            "error": record.error,
+        }
+        for record in found.records
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        header = ["distribution", "version", "entry point", "status", "error"]
+        print_table(header, [[value or "" for value in row.values()] for row in rows])
+    if check and found.failed:
+        context.exit(1)

@@ -1,0 +1,74 @@
+"""``aang list-spaces`` and ``aang show-space``: what a space is made of."""
+
+import json
+
+import click
+
+from aang_core.cli.loaded import loaded_plugins, tell_failures
+from aang_core.cli.tables import print_table
+from aang_core.errors import AangError
+from aang_core.registry import Registry, SpaceEntry
+from aang_core.space import load_space
+
+
+@click.command("list-spaces")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@click.pass_context
+def list_spaces(context: click.Context, as_json: bool) -> None:
+    """List the spaces of objectives, and how many objectives each has.
+
+    A space that lists a primitive which is not installed has an error instead.
+    """
+    registry = loaded_plugins(context).registry
+    rows = [_row(entry, registry) for entry in registry.spaces]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    elif rows:
+        header = ["name", "summary", "objectives", "distribution", "version", "error"]
+        cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
+        print_table(header, cells)
+    else:
+        click.echo("There are no spaces.")
+    tell_failures(context)
+
+
+def _row(entry: SpaceEntry, registry: Registry) -> dict[str, object]:
+    count: int | None = None
+    problem: str | None = None
+    # Looked up by its full name: two plug-ins may each have a space of the same short name.
+    try:
+        space = load_space(f"{entry.origin.distribution}:{entry.name}", registry)
+        count = len(space.objectives)
+    except AangError as error:
+        problem = str(error)
+    return {
+        "name": entry.name,
+        "summary": entry.summary,
+        "objectives": count,
+        "distribution": entry.origin.distribution,
+        "version": entry.origin.version,
+        "error": problem,
+    }
+
+
+@click.command("show-space")
+@click.argument("space", metavar="NAME|FILE.yaml")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@click.pass_context
+def show_space(context: click.Context, space: str, as_json: bool) -> None:
+    """Show a space's objectives, and the combinations that were dropped and why."""
+    shown = load_space(space, loaded_plugins(context).registry)
+    objectives = [objective.name for objective in shown.objectives]
+    if as_json:
+        dropped = [dropped._asdict() for dropped in shown.dropped]
+        document = {"name": shown.name, "objectives": objectives, "dropped": dropped}
+        click.echo(json.dumps(document, indent=2))
+    else:
+        click.echo(f"{shown.name}: {shown.summary}" if shown.summary else shown.name)
+        click.echo(f"\n{len(objectives)} objectives")
+        for name in objectives:
+            click.echo(f"  {name}")
+        click.echo(f"\n{len(shown.dropped)} combinations dropped")
+        for name, reason in shown.dropped:
+            click.echo(f"  {name}: {reason}")
+    tell_failures(context)
