@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from aang_core.cli.loaded import loaded_plugins
+from aang_core.cli.loaded import loaded_plugins, tell_failures
 from aang_core.errors import AangError, UnknownNameError
 from aang_core.registry import CommandEntry, did_you_mean
 
@@ -28,6 +28,9 @@ COMMANDS = {
     "plugins": ("aang_core.cli.plugins:plugins", "List the plug-ins and whether they loaded."),
 }
 """The core's commands: where each is, imported when it is run, and its line in the help."""
+
+REPORTING = {"list-primitives", "plugins"}
+"""Commands that say themselves which plug-ins failed; before all others it is told."""
 
 
 class AangGroup(click.Group):
@@ -121,5 +124,12 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
 )
 @click.option("--debug", is_flag=True, is_eager=True, help="Show tracebacks.")
 @click.version_option(package_name="aang-core", message="aang %(version)s")
-def aang(local: tuple[Path, ...], disable: tuple[str, ...], debug: bool) -> None:
+@click.pass_context
+def aang(
+    context: click.Context, local: tuple[Path, ...], disable: tuple[str, ...], debug: bool
+) -> None:
     """Train text classifiers with auxiliary objectives that are learned to help."""
+    # The options are read where the plug-ins are loaded. Commands get them by click.pass_obj.
+    context.obj = loaded_plugins(context)
+    if context.invoked_subcommand not in REPORTING:
+        tell_failures(context)

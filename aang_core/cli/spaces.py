@@ -4,22 +4,22 @@ import json
 
 import click
 
-from aang_core.cli.loaded import loaded_plugins, tell_failures
 from aang_core.cli.tables import print_table
 from aang_core.errors import AangError
+from aang_core.plugins import Plugins
 from aang_core.registry import Registry, SpaceEntry
 from aang_core.space import load_space
 
 
 @click.command("list-spaces")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-@click.pass_context
-def list_spaces(context: click.Context, as_json: bool) -> None:
+@click.pass_obj
+def list_spaces(plugins: Plugins, as_json: bool) -> None:
     """List the spaces of objectives, and how many objectives each has.
 
     A space that lists a primitive which is not installed has an error instead.
     """
-    registry = loaded_plugins(context).registry
+    registry = plugins.registry
     rows = [_row(entry, registry) for entry in registry.spaces]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
@@ -29,7 +29,6 @@ def list_spaces(context: click.Context, as_json: bool) -> None:
         print_table(header, cells)
     else:
         click.echo("There are no spaces.")
-    tell_failures(context)
 
 
 def _row(entry: SpaceEntry, registry: Registry) -> dict[str, object]:
@@ -54,10 +53,10 @@ def _row(entry: SpaceEntry, registry: Registry) -> dict[str, object]:
 @click.command("show-space")
 @click.argument("space", metavar="NAME|FILE.yaml")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-@click.pass_context
-def show_space(context: click.Context, space: str, as_json: bool) -> None:
+@click.pass_obj
+def show_space(plugins: Plugins, space: str, as_json: bool) -> None:
     """Show a space's objectives, and the combinations that were dropped and why."""
-    shown = load_space(space, loaded_plugins(context).registry)
+    shown = load_space(space, plugins.registry)
     objectives = [objective.name for objective in shown.objectives]
     if as_json:
         dropped = [dropped._asdict() for dropped in shown.dropped]
@@ -71,4 +70,3 @@ def show_space(context: click.Context, space: str, as_json: bool) -> None:
         click.echo(f"\n{len(shown.dropped)} combinations dropped")
         for name, reason in shown.dropped:
             click.echo(f"  {name}: {reason}")
-    tell_failures(context)
