@@ -1,0 +1,81 @@
+"""What is in a file: papers' full texts, their metadata, or one text a line."""
+
+import json
+from collections.abc import Iterator
+from enum import Enum
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from aang_core import ReadReport
+from aang_plugin_s2orc.files import read_lines
+from aang_plugin_s2orc.layouts import reader_of
+from aang_plugin_s2orc.paper import Paper, Record
+
+_LOOK_AT = 20
+
+
+class Contents(Enum):
+    """Kinds of files."""
+
+    FULL_TEXT = "full texts of papers"
+    METADATA = "metadata of papers"
+    LINES = "one text a line"
+    BINARY = "nothing that is text"
+
+
+def look_into(path: Path) -> Contents:
+    """Judge a file by its first lines; broken ones do not count."""
+    unknown = lines = 0
+    for _, line in islice(read_lines(path, ReadReport()), _LOOK_AT):
+        if b"\0" in line:
+            return Contents.BINARY
+        record = _parse(line)
+        if record is None:
+            lines += not line.lstrip().startswith(b"{")
+        elif paper := _paper(record):
+            return Contents.FULL_TEXT if paper.full_text else Contents.METADATA
+        else:
+            unknown += 1
+    # Of records of no known layout, and of broken ones, reading will count each.
+    claims_json = path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
+    return Contents.FULL_TEXT if claims_json or unknown >= lines else Contents.LINES
+
+
+def read_papers(path: Path, report: ReadReport) -> Iterator[tuple[Paper, str]]:
+    """The papers of a JSON Lines file with their places, ``file:line``."""
+    for number, line in read_lines(path, report):
+        where = f"{path}:{number}"
+        record = _parse(line)
+        if record is None:
+            report.add("line that is not a JSON object, skipped", where)
+            continue
+        reader = reader_of(record)
+        if reader is None:
+            report.add("record of an unknown layout, skipped", where)
+            continue
+        paper = reader(record, partial(report.add, where=where))
+        if paper is not None:
+            yield paper, where
+
+
+def read_text_lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
+    """The lines of a UTF-8 text file with their places."""
+    for number, line in read_lines(path, report):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8"), f"{path}:{number}"
+        except UnicodeDecodeError:
+            report.add("line that is not UTF-8, skipped", f"{path}:{number}")
+
+
+def _parse(line: bytes) -> Record | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _paper(record: Record) -> Paper | None:
+    reader = reader_of(record)
+    return None if reader is None else reader(record, lambda fault: None)

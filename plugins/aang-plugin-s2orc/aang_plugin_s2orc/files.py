@@ -1,0 +1,77 @@
+"""The files behind ``--domain``, and their lines, however damaged."""
+
+import glob
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from aang_core import DataError, ReadReport
+
+_KNOWN = (".jsonl", ".ndjson", ".json", ".txt", ".gz")
+
+_GZIP = b"\x1f\x8b"
+
+
+def find_files(places: Sequence[Path], report: ReadReport) -> list[Path]:
+    """All files that the user's files, folders and globs stand for, sorted, each once.
+
+    A file that is named is taken whatever its extension; of a folder, at any depth, those that
+    end in .jsonl, .ndjson, .json, .txt or .gz, and the others are counted in ``report``.
+
+    Raises:
+        DataError: a path does not exist, or a glob matches nothing.
+    """
+    if not places:
+        raise DataError(
+            "The data 's2orc' reads in-domain text, and none was named. Give files, folders or "
+            "globs with --domain, or choose a space without s2orc, such as --space td."
+        )
+    found: dict[Path, Path] = {}
+    for place in places:
+        for path in _matches(place.expanduser()):
+            for file in _files_in(path, report) if path.is_dir() else [path]:
+                found.setdefault(file.resolve(), file)
+    return sorted(found.values())
+
+
+def _matches(place: Path) -> list[Path]:
+    # A path that exists is meant as it is, even with brackets in its name.
+    if place.exists():
+        return [place]
+    # Path.glob takes no absolute pattern.
+    matches = [Path(match) for match in sorted(glob.glob(str(place), recursive=True))]  # noqa: PTH207
+    if not matches:
+        what = "matches no file" if glob.has_magic(str(place)) else "no such file or folder"
+        raise DataError(f"--domain {place}: {what}. Relative paths start at {Path.cwd()}.")
+    return matches
+
+
+def _files_in(folder: Path, report: ReadReport) -> Iterator[Path]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.lower().endswith(_KNOWN) and not name.startswith("."):
+                yield Path(parent, name)
+            else:
+                report.add("file of another type in a folder, skipped", str(Path(parent, name)))
+
+
+def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
+    """Number, from 1, and bytes of each line that is not blank, plain or gzipped.
+
+    Whatever cannot be read is counted in ``report``; what came before it is not lost.
+    """
+    number = 0
+    try:
+        with path.open("rb") as raw:
+            zipped = raw.read(2) == _GZIP
+            raw.seek(0)
+            for number, line in enumerate(gzip.GzipFile(fileobj=raw) if zipped else raw, start=1):
+                if line.strip():
+                    yield number, line
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        report.add("gzip file damaged or cut off, rest skipped", f"{path}:{number}")
+    except OSError as error:
+        report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
