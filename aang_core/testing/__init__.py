@@ -1,0 +1,47 @@
+"""What every primitive of a stage must keep to, as checks to run against your own.
+
+Call the check of your stage from a test. It makes inputs of all shapes with hypothesis, awkward
+ones among them, and raises an ``AssertionError`` that says what, expected and got::
+
+    from aang_core.testing import check_transform
+    from my_plugin.shuffle import Shuffle
+
+    def test_shuffle_keeps_the_contract():
+        check_transform(Shuffle())
+
+Give the traits that the primitive is registered to provide as ``provides``: those that have a
+meaning here are checked too. The checks need hypothesis, which ``aang-core[dev]`` brings along.
+
+======================  ==========================================================================
+check_transform         corrupts ordinary tokens only, and draws from the generator only
+check_representation    nobody sees padding, everybody sees something, the traits are true
+check_output            losses per row, finite, with gradients; nothing from rows without targets
+check_weighter          weights that sum to one, state that survives JSON, any tasks accepted
+RecordingWorkbench      a workbench that trains nothing, for a weighter's own tests
+SmallHeads              heads on a small hidden size, for an output's own tests
+TokenRows, token_rows   rows of tokens, and a hypothesis strategy for them
+corrupted_rows          a hypothesis strategy for rows as an output gets them
+task_cards              a hypothesis strategy for the tasks that a weighter gets
+======================  ==========================================================================
+"""
+
+from aang_core.testing.heads import SmallHeads
+from aang_core.testing.outputs import check_output
+from aang_core.testing.representations import check_representation
+from aang_core.testing.rows import TokenRows, corrupted_rows, token_rows
+from aang_core.testing.transforms import check_transform
+from aang_core.testing.weighters import check_weighter, task_cards
+from aang_core.testing.workbench import RecordingWorkbench
+
+__all__ = [
+    "RecordingWorkbench",
+    "SmallHeads",
+    "TokenRows",
+    "check_output",
+    "check_representation",
+    "check_transform",
+    "check_weighter",
+    "corrupted_rows",
+    "task_cards",
+    "token_rows",
+]

@@ -1,0 +1,30 @@
+"""Heads as small as can be, for outputs under test."""
+
+from torch import Tensor, nn
+
+from aang_core.testing.rows import CLASSES, VOCABULARY
+
+HIDDEN_SIZE = 8
+
+
+class SmallHeads:
+    """Linear heads on a hidden size of 8, over 40 token ids and 3 classes; no dropout."""
+
+    def language_model(self) -> nn.Module:
+        return nn.Linear(HIDDEN_SIZE, VOCABULARY.size)
+
+    def classification(self) -> nn.Module:
+        return _FirstTokenClassifier()
+
+    def token_regression(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(HIDDEN_SIZE, 1), nn.Flatten(start_dim=-2))
+
+
+class _FirstTokenClassifier(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(HIDDEN_SIZE, CLASSES)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        logits: Tensor = self.linear(hidden[:, 0])
+        return logits

@@ -1,0 +1,86 @@
+"""What every representation keeps to."""
+
+from collections.abc import Iterable
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Generator, Tensor
+
+from aang_core.stages import Representation
+from aang_core.testing.expectation import (
+    PROPERTY,
+    expect,
+    expect_tensor,
+    only_generator_draws,
+    unchanged,
+)
+from aang_core.testing.rows import TokenRows, token_rows
+
+
+def check_representation(representation: Representation, provides: Iterable[str] = ()) -> None:
+    """Check ``representation``, and that the traits in ``provides`` are true.
+
+    ``sentence-representation``: the first token sees every real token of its row.
+    ``directional``: tokens see one side only, and it is always the same side.
+
+    Raises:
+        AssertionError: with what, expected and got.
+    """
+    traits = frozenset(provides)
+    # One large plain batch first: hypothesis would call a primitive that keeps state flaky.
+    _check_contract(representation, TokenRows.of_lengths([9, 30, 32], 32, seed=0).real, seed=0)
+
+    @PROPERTY
+    @given(rows=token_rows(), seed=st.integers(0, 2**32))
+    def any_rows(rows: TokenRows, seed: int) -> None:
+        sees = _check_contract(representation, rows.real, seed)
+        if "sentence-representation" in traits:
+            hidden = (rows.real & ~sees[:, 0]).nonzero().tolist()
+            expect(
+                not hidden,
+                "trait sentence-representation",
+                "a first token that sees every real token",
+                f"one that does not see {hidden} (row, token)",
+            )
+
+    any_rows()
+    if "directional" in traits:
+        _check_direction(representation)
+
+
+def _check_contract(representation: Representation, real: Tensor, seed: int) -> Tensor:
+    with (
+        only_generator_draws("the representation"),
+        unchanged("the representation", {"real": real}),
+    ):
+        sees = representation(real, Generator().manual_seed(seed))
+    rows, tokens = real.shape
+    expect_tensor(sees, "may-attend", (rows, tokens, tokens), (torch.bool,))
+
+    seen = (sees & ~real.unsqueeze(1)).nonzero().tolist()
+    expect(not seen, "padding", "seen by nobody", f"seen at {seen} (row, token, padding)")
+    blind = (real & ~sees.any(dim=2)).nonzero().tolist()
+    expect(not blind, "real tokens", "each sees at least one", f"{blind} see none (row, token)")
+
+    again = representation(real, Generator().manual_seed(seed))
+    expect(
+        torch.equal(sees, again),
+        "a second call with a generator of the same seed",
+        "the same mask",
+        "another one",
+    )
+    return sees
+
+
+def _check_direction(representation: Representation) -> None:
+    real = torch.ones((8, 12), dtype=torch.bool)
+    draws = [representation(real, Generator().manual_seed(seed)) for seed in range(8)]
+    ahead = any(bool(sees.triu(diagonal=1).any()) for sees in draws)
+    behind = any(bool(sees.tril(diagonal=-1).any()) for sees in draws)
+    expect(
+        not (ahead and behind),
+        "trait directional",
+        "tokens that see one side only",
+        "some that see what follows them and some that see what precedes them",
+    )

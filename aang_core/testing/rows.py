@@ -1,0 +1,83 @@
+"""Rows of tokens, and hypothesis strategies that make awkward ones."""
+
+from dataclasses import dataclass
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from aang_core.stages import CorruptedRows, DocumentStatistics, Vocabulary
+
+PAD, FIRST, LAST, MASK = range(4)
+CLASSES = 3
+VOCABULARY = Vocabulary(size=40, mask_id=MASK, ordinary=torch.arange(MASK + 1, 40))
+"""Forty token ids: padding, the two special tokens around every row, mask, and 36 of text."""
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """A batch of tokenised texts; B rows, T tokens, padded on the right.
+
+    ids: ``[B, T]`` int64. real: ``[B, T]`` bool, not padding. ordinary: ``[B, T]`` bool, neither
+    special nor padding.
+    """
+
+    ids: Tensor
+    real: Tensor
+    ordinary: Tensor
+    vocabulary: Vocabulary
+
+    @staticmethod
+    def of_lengths(lengths: list[int], tokens: int, seed: int) -> "TokenRows":
+        """Random text in rows of the given numbers of real tokens, padded to ``tokens``."""
+        generator = torch.Generator().manual_seed(seed)
+        length = torch.tensor(lengths).unsqueeze(1)
+        place = torch.arange(tokens).unsqueeze(0)
+        real = place < length
+        ordinary = (place > 0) & (place < length - 1)
+        drawn = torch.randint(MASK + 1, VOCABULARY.size, real.shape, generator=generator)
+        ids = torch.where(ordinary, drawn, LAST).masked_fill(~real, PAD)
+        ids[:, 0] = FIRST
+        return TokenRows(ids, real, ordinary, VOCABULARY)
+
+
+@st.composite
+def token_rows(draw: st.DrawFn, max_rows: int = 4, max_tokens: int = 12) -> TokenRows:
+    """Rows from one special token alone up to full ones; the longest need not fill the batch."""
+    tokens = draw(st.integers(1, max_tokens))
+    lengths = draw(st.lists(st.integers(1, tokens), min_size=1, max_size=max_rows))
+    return TokenRows.of_lengths(lengths, tokens, draw(st.integers(0, 2**32)))
+
+
+@st.composite
+def corrupted_rows(draw: st.DrawFn, labelled: bool = True) -> CorruptedRows:
+    """Rows after some transform: tokens selected at any rate, none and all included.
+
+    Of the selected tokens some are masked, some replaced and some kept. With ``labelled``, labels
+    of three classes.
+    """
+    rows = draw(token_rows())
+    rate = draw(st.sampled_from([0.0, 0.15, 0.5, 1.0]))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
+    selected = rows.ordinary & (torch.rand(rows.ids.shape, generator=generator) < rate)
+    random_ids = torch.randint(MASK + 1, VOCABULARY.size, rows.ids.shape, generator=generator)
+    # One row in four, at random, has no target at all.
+    selected &= torch.rand((len(rows.ids), 1), generator=generator) < 0.75
+    fate = torch.rand(rows.ids.shape, generator=generator)
+    corrupted = rows.ids.masked_fill(selected & (fate < 0.5), MASK)
+    corrupted = torch.where(selected & (fate > 0.8), random_ids, corrupted)
+    documents = draw(st.integers(1, 1000))
+    return CorruptedRows(
+        original=rows.ids,
+        corrupted=corrupted,
+        selected=selected,
+        ordinary=rows.ordinary,
+        real=rows.real,
+        labels=(
+            torch.randint(CLASSES, (len(rows.ids),), generator=generator) if labelled else None
+        ),
+        statistics=DocumentStatistics(
+            documents,
+            torch.randint(documents + 1, (VOCABULARY.size,), generator=generator),
+        ),
+    )

@@ -1,0 +1,179 @@
+"""What every weighter keeps to."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aang_core.errors import AangError
+from aang_core.testing.expectation import PROPERTY, expect
+from aang_core.testing.workbench import RecordingWorkbench
+from aang_core.weighting import Signal, StepSignals, TaskCard, Weighter
+
+Factory = Callable[[TaskCard, Sequence[TaskCard]], Weighter]
+ROUNDS = 4
+TOLERANCE = 1e-9
+
+_NAMES = st.text(min_size=1, max_size=8)
+_FACTORS = st.dictionaries(
+    st.sampled_from(["data", "transform", "representation", "output", "colour"]),
+    st.sampled_from(["a", "b", "c"]),
+)
+
+
+@st.composite
+def task_cards(draw: st.DrawFn, max_auxiliaries: int = 6) -> list[TaskCard]:
+    """The end task, and after it none to ``max_auxiliaries`` tasks, with any factors or none."""
+    names = draw(st.lists(_NAMES, min_size=1, max_size=max_auxiliaries + 1, unique=True))
+    return [TaskCard(names[0]), *(TaskCard(name, draw(_FACTORS)) for name in names[1:])]
+
+
+def check_weighter(factory: Factory) -> None:
+    """Check the weighters that ``factory(end_task, auxiliaries)`` makes.
+
+    Give the class itself, or a lambda that adds options.
+
+    Raises:
+        AssertionError: with what, expected and got.
+    """
+
+    @PROPERTY
+    @given(cards=task_cards(), seed=st.integers(0, 2**32), measure_every=st.integers(1, 2))
+    def any_tasks(cards: list[TaskCard], seed: int, measure_every: int) -> None:
+        _check_declarations(factory(cards[0], cards[1:]))
+        _check_rounds(factory, cards, seed, measure_every)
+        _check_state(factory, cards, seed)
+        _check_diverged(factory, cards, seed)
+
+    any_tasks()
+    _check_constant_signals(factory)
+
+
+def _bench(cards: Sequence[TaskCard], seed: int, measure_every: int = 1) -> RecordingWorkbench:
+    names = [card.name for card in cards[1:]]
+    return RecordingWorkbench(cards[0].name, names, seed=seed, measure_every=measure_every)
+
+
+def _check_declarations(weighter: Weighter) -> None:
+    strange = set(weighter.signals) - set(get_args(Signal))
+    expect(not strange, "signals", f"some of {get_args(Signal)}", sorted(strange))
+    expect(
+        isinstance(weighter.uses_auxiliaries, bool),
+        "uses_auxiliaries",
+        "True or False",
+        weighter.uses_auxiliaries,
+    )
+
+
+def _check_rounds(
+    factory: Factory, cards: Sequence[TaskCard], seed: int, measure_every: int
+) -> None:
+    weighter = factory(cards[0], cards[1:])
+    bench = _bench(cards, seed, measure_every)
+    names = {card.name for card in cards}
+    for round_ in range(ROUNDS):
+        _expect_weights(weighter.weights(), names, f"weights before round {round_}")
+        _expect_json(weighter.record(), f"record before round {round_}")
+        weighter.round(bench)
+    expect(bool(bench.coefficients), f"steps in {ROUNDS} rounds", "some", "none")
+    for coefficients in bench.coefficients:
+        strange = sorted(coefficients.keys() - names)
+        expect(not strange, "tasks of a step", "the end task and auxiliaries", strange)
+        _expect_weights(coefficients, set(coefficients), "coefficients of a step")
+        expect(
+            cards[0].name in coefficients, "tasks of a step", "the end task too", [*coefficients]
+        )
+
+
+def _check_state(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None:
+    """Going on from a saved state is going on."""
+    weighter = factory(cards[0], cards[1:])
+    bench = _bench(cards, seed)
+    for _ in range(ROUNDS):
+        weighter.round(bench)
+    state = weighter.state_dict()
+    saved = _expect_json(state, "state_dict")
+
+    resumed = factory(cards[0], cards[1:])
+    resumed.load_state_dict(json.loads(saved))
+    benches = _bench(cards, seed + 1), _bench(cards, seed + 1)
+    for _ in range(ROUNDS):
+        expect(
+            resumed.weights() == weighter.weights(),
+            "weights after loading a state that went through JSON",
+            weighter.weights(),
+            resumed.weights(),
+        )
+        weighter.round(benches[0])
+        resumed.round(benches[1])
+    for one, other in zip(benches[0].coefficients, benches[1].coefficients, strict=True):
+        expect(one == other, "coefficients after loading a state", one, other)
+    now = _expect_json(state, "a state taken earlier")
+    expect(now == saved, "a state taken earlier, after more rounds", saved, now)
+
+
+def _check_diverged(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None:
+    """A signal that is not finite ends the run or is ignored, but gets into no weight."""
+    weighter = factory(cards[0], cards[1:])
+    bench = _bench(cards, seed)
+
+    def poisoned(coefficients: Mapping[str, float]) -> StepSignals:
+        signals = bench.random_signals(coefficients)
+        victims = sorted(coefficients)
+        place = seed % (len(victims) + 1)
+        if place == len(victims):
+            return replace(signals, auxiliary=dict.fromkeys(signals.auxiliary, math.nan))
+        nan = {victims[place]: math.nan}
+        return replace(
+            signals,
+            cosine={**signals.cosine, **nan},
+            dot={**signals.dot, **nan},
+            norm={**signals.norm, **nan},
+        )
+
+    bench.measure = poisoned
+    names = {card.name for card in cards}
+    for _ in range(ROUNDS):
+        try:
+            weighter.round(bench)
+        except AangError:
+            break
+    _expect_weights(weighter.weights(), names, "weights after a signal that was NaN")
+
+
+def _check_constant_signals(factory: Factory) -> None:
+    """Hundreds of steps that all say the same: nothing may overflow."""
+    cards = [TaskCard("end"), TaskCard("up", {"stage": "a"}), TaskCard("down", {"stage": "b"})]
+    value = {"end": 1.0, "up": 1.0, "down": -1.0}
+
+    def measure(coefficients: Mapping[str, float]) -> StepSignals:
+        signals = {name: value[name] for name in coefficients}
+        ones = dict.fromkeys(coefficients, 1.0)
+        return StepSignals(signals, signals, ones, {"cosine": -1.0, "dot": -1.0, "norm": 1.0}, 1.0)
+
+    weighter = factory(cards[0], cards[1:])
+    bench = RecordingWorkbench("end", ["up", "down"], measure=measure)
+    for _ in range(500):
+        weighter.round(bench)
+    _expect_weights(weighter.weights(), set(value), "weights after 500 equal steps")
+
+
+def _expect_weights(weights: Mapping[str, float], names: set[str], what: str) -> None:
+    expect(set(weights) == names, f"names of the {what}", sorted(names), sorted(weights))
+    usable = all(math.isfinite(weight) and weight >= 0 for weight in weights.values())
+    expect(usable, what, "finite and not negative", dict(weights))
+    total = math.fsum(weights.values())
+    expect(math.isclose(total, 1, abs_tol=TOLERANCE), f"sum of the {what}", 1, total)
+
+
+def _expect_json(value: Any, what: str) -> str:
+    try:
+        text = json.dumps(value, allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"{what}: expected JSON values, got {value!r} ({error})") from error
+    expect(json.loads(text) == value, what, "the same after JSON", json.loads(text))
+    return text
