@@ -1,0 +1,20 @@
+"""What this plug-in registers."""
+
+from aang_core import RegisterPrimitive, hookimpl
+
+
+@hookimpl
+def aang_register_representations(register: RegisterPrimitive) -> None:
+    """The two reading directions."""
+    register(
+        "left-to-right",
+        "every token sees itself and what is before it",
+        "aang_plugin_gpt.left_to_right:LeftToRight",
+        provides=("directional",),
+    )
+    register(
+        "right-to-left",
+        "every token sees itself and what is after it",
+        "aang_plugin_gpt.right_to_left:RightToLeft",
+        provides=("directional",),
+    )

@@ -1,0 +1,13 @@
+"""Predicting how telling each word of a document is.
+
+AANG (Dery et al., ICLR 2023), section 3, stage 4 and Figure 1 name the TF-IDF of a token as an
+output: a supervised signal that every collection of documents carries in itself.
+
+======  =========  ===================================
+stage   primitive  class
+======  =========  ===================================
+output  tf-idf     aang_plugin_tfidf.tf_idf:TfIdf
+======  =========  ===================================
+
+Nothing is imported here, so that listing plug-ins does not load torch.
+"""
