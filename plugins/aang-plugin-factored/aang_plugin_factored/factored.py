@@ -74,13 +74,9 @@ class Factored(StepwiseWeighter):
         cosines = {name: signals.cosine[name] for name in sampled}
         end_task_cosine = signals.cosine[self._end_task]
         auxiliary_cosine = signals.auxiliary["cosine"]
-        _require_finite(
-            {
-                **cosines,
-                self._end_task: end_task_cosine,
-                "the weighted sum of the auxiliary objectives": auxiliary_cosine,
-            }
-        )
+        for name, cosine in {**cosines, self._end_task: end_task_cosine}.items():
+            _require_finite(cosine, repr(name))
+        _require_finite(auxiliary_cosine, "the weighted sum of the auxiliary objectives")
         self._factors.ascend(cosines, self._lr)
         self._primary += self._end_task_lr * end_task_cosine
         self._auxiliary += self._end_task_lr * auxiliary_cosine
@@ -121,10 +117,9 @@ class Factored(StepwiseWeighter):
         return 1 / (1 + math.exp(difference))
 
 
-def _require_finite(cosines: Mapping[str, float]) -> None:
-    for name, cosine in cosines.items():
-        if not math.isfinite(cosine):
-            raise AangError(
-                f"the gradient of {name} is not finite (cosine {cosine}): training has diverged; "
-                "lower the learning rate of the model"
-            )
+def _require_finite(cosine: float, what: str) -> None:
+    if not math.isfinite(cosine):
+        raise AangError(
+            f"the gradient of {what} is not finite (cosine {cosine}): training has diverged; "
+            "lower the learning rate of the model"
+        )

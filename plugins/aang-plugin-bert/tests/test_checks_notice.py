@@ -1,0 +1,195 @@
+"""The shared checks fail on primitives that are nearly right.
+
+A check that nothing can fail protects nobody, so each promise is broken here once.
+"""
+
+import pytest
+import torch
+from aang_plugin_bert.bidirectional import Bidirectional
+from aang_plugin_bert.denoise import Denoise
+from aang_plugin_bert.mask import Mask
+from torch.nn.functional import cross_entropy
+
+from aang_core import Corruption, RowLosses
+from aang_core.testing import check_output, check_representation, check_transform
+
+torch.set_num_threads(1)
+
+
+def in_place(ids, ordinary, vocabulary, generator):
+    _, selected = Mask()(ids, ordinary, vocabulary, generator)
+    ids[selected] = vocabulary.mask_id
+    return Corruption(ids, selected)
+
+
+def global_randomness(ids, ordinary, vocabulary, generator):
+    return Mask()(ids, torch.rand(ids.shape) < 0.5, vocabulary, generator)
+
+
+def own_generator(ids, ordinary, vocabulary, generator):
+    if not hasattr(own_generator, "state"):
+        own_generator.state = torch.Generator().manual_seed(0)
+    return Mask(0.9)(ids, ordinary, vocabulary, own_generator.state)
+
+
+def padding_too(ids, ordinary, vocabulary, generator):
+    return Mask()(ids, torch.ones_like(ordinary), vocabulary, generator)
+
+
+def shifted(ids, ordinary, vocabulary, generator):
+    _, selected = Mask()(ids, ordinary, vocabulary, generator)
+    return Corruption(ids.roll(1, dims=1), selected)
+
+
+def floats(ids, ordinary, vocabulary, generator):
+    corrupted, selected = Mask()(ids, ordinary, vocabulary, generator)
+    return Corruption(corrupted, selected.float())
+
+
+def unknown_ids(ids, ordinary, vocabulary, generator):
+    _, selected = Mask()(ids, ordinary, vocabulary, generator)
+    return Corruption(ids.masked_fill(selected, vocabulary.size), selected)
+
+
+def nothing(ids, ordinary, vocabulary, generator):
+    return Corruption(ids, torch.zeros_like(ordinary))
+
+
+@pytest.mark.parametrize(
+    ("transform", "message"),
+    [
+        (in_place, "input ids of the transform: expected left as it was, got changed in place"),
+        (global_randomness, "draws from the generator that is passed in alone"),
+        (own_generator, "a second call with a generator of the same seed"),
+        (padding_too, "selected tokens: expected ordinary tokens only"),
+        (shifted, "special tokens and padding: expected left as they are"),
+        (floats, "selected: expected a tensor of shape .* and dtype torch.bool"),
+        (unknown_ids, "corrupted ids: expected ids below 40"),
+        (nothing, "selected of 4,000 ordinary tokens: expected some, got none"),
+    ],
+)
+def test_a_transform_that_breaks_a_promise(transform, message):
+    with pytest.raises(AssertionError, match=message):
+        check_transform(transform)
+
+
+def test_a_transform_that_does_not_do_what_it_provides():
+    with pytest.raises(AssertionError, match="trait replaces-tokens"):
+        check_transform(Mask(), provides=("replaces-tokens",))
+    with pytest.raises(AssertionError, match="trait masks-tokens"):
+        check_transform(
+            lambda ids, ordinary, vocabulary, generator: Corruption(
+                ids, Mask()(ids, ordinary, vocabulary, generator).selected
+            ),
+            provides=("masks-tokens",),
+        )
+
+
+def everything(real, generator):
+    return torch.ones((*real.shape, real.shape[1]), dtype=torch.bool)
+
+
+def strictly_before(real, generator):
+    return Bidirectional()(real, generator).tril(diagonal=-1)
+
+
+def random_side(real, generator):
+    sees = Bidirectional()(real, generator)
+    return sees.tril() if torch.rand((), generator=generator) < 0.5 else sees.triu()
+
+
+@pytest.mark.parametrize(
+    ("representation", "provides", "message"),
+    [
+        (everything, (), "padding: expected seen by nobody"),
+        (strictly_before, (), "real tokens: expected each sees at least one"),
+        (lambda real, generator: real, (), "may-attend: expected a tensor of shape"),
+        (Bidirectional(), ("directional",), "trait directional"),
+        (random_side, ("directional",), "trait directional"),
+        (random_side, ("sentence-representation",), "trait sentence-representation"),
+    ],
+)
+def test_a_representation_that_breaks_a_promise(representation, provides, message):
+    with pytest.raises(AssertionError, match=message):
+        check_representation(representation, provides)
+
+
+class MeanPerRow(Denoise):
+    """0/0 in a row without targets."""
+
+    def losses(self, head, hidden, targets):
+        sums, counts = super().losses(head, hidden, targets)
+        return RowLosses(sums / counts, counts)
+
+
+class WholeBatch(Denoise):
+    """Every row gets the loss of all."""
+
+    def losses(self, head, hidden, targets):
+        sums, counts = super().losses(head, hidden, targets)
+        return RowLosses(sums.sum().expand_as(sums) * (counts > 0), counts)
+
+
+class EveryToken(Denoise):
+    """Also decodes padding."""
+
+    def targets(self, rows):
+        return {"token": rows.original}
+
+    def losses(self, head, hidden, targets):
+        losses = cross_entropy(head(hidden).mT, targets["token"], reduction="none")
+        return RowLosses(losses.sum(1), torch.full((len(hidden),), hidden.shape[1]))
+
+
+class Detached(Denoise):
+    """Stops the gradient."""
+
+    def losses(self, head, hidden, targets):
+        sums, counts = super().losses(head, hidden, targets)
+        return RowLosses(sums.detach(), counts)
+
+
+class SharedHead(Denoise):
+    """One head for all objectives."""
+
+    def __init__(self):
+        self.kept = None
+
+    def head(self, heads):
+        self.kept = self.kept or heads.language_model()
+        return self.kept
+
+
+class Silent(Denoise):
+    """Never has a target."""
+
+    def targets(self, rows):
+        return {
+            name: value[:0] if name != "counts" else value * 0
+            for name, value in super().targets(rows).items()
+        }
+
+
+class Marks(Denoise):
+    """Writes into its input."""
+
+    def targets(self, rows):
+        rows.selected.fill_(True)
+        return super().targets(rows)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (MeanPerRow(), "sums: expected finite losses"),
+        (WholeBatch(), "dependent on its own hidden states only"),
+        (EveryToken(), "gradient at padding: expected zero"),
+        (Detached(), "sums: expected differentiable"),
+        (SharedHead(), "a second call of head: expected a new module"),
+        (Silent(), "targets in some fifty batches: expected some, got none"),
+        (Marks(), "input selected of targets: expected left as it was"),
+    ],
+)
+def test_an_output_that_breaks_a_promise(output, message):
+    with pytest.raises(AssertionError, match=message):
+        check_output(output)

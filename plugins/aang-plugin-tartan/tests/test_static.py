@@ -1,0 +1,98 @@
+"""The weighters that learn nothing: ``static`` and ``single-task``."""
+
+import pytest
+from aang_plugin_tartan.single_task import SingleTask
+from aang_plugin_tartan.static import Static
+
+from aang_core import ConfigError, TaskCard
+from aang_core.testing import RecordingWorkbench, check_weighter
+
+END = TaskCard("end")
+THREE = [TaskCard(name) for name in "abc"]
+
+
+def bench():
+    return RecordingWorkbench("end", ["a", "b", "c"])
+
+
+def test_they_keep_the_contract():
+    check_weighter(SingleTask)
+    check_weighter(Static)
+    check_weighter(lambda end, auxiliaries: Static(end, auxiliaries, n=2))
+    check_weighter(lambda end, auxiliaries: Static(end, auxiliaries, end_task_weight=0.9, n=1))
+    check_weighter(
+        lambda end, auxiliaries: Static(
+            end, auxiliaries, weights={card.name: i for i, card in enumerate(auxiliaries)}
+        )
+    )
+
+
+@pytest.mark.parametrize("weighter", [Static, SingleTask])
+def test_they_ask_for_no_signal_and_so_pay_for_none(weighter):
+    assert weighter.signals == frozenset()
+    recorded = bench()
+    made = weighter(END, THREE)
+    for _ in range(3):
+        made.round(recorded)
+    assert recorded.signals == [frozenset()] * 3
+
+
+def test_single_task_trains_the_end_task_alone():
+    recorded = bench()
+    weighter = SingleTask(END, THREE)
+    weighter.round(recorded)
+    assert not SingleTask.uses_auxiliaries
+    assert recorded.samples == []
+    assert recorded.coefficients == [{"end": 1.0}]
+    assert weighter.weights() == {"end": 1.0, "a": 0.0, "b": 0.0, "c": 0.0}
+
+
+def test_by_default_all_tasks_weigh_the_same():
+    recorded = bench()
+    weighter = Static(END, THREE)
+    weighter.round(recorded)
+    assert recorded.coefficients == [{"end": 0.25, "a": 0.25, "b": 0.25, "c": 0.25}]
+    assert weighter.weights() == {"end": 0.25, "a": 0.25, "b": 0.25, "c": 0.25}
+
+
+def test_with_two_of_three_sampled_the_end_task_has_a_third():
+    recorded = bench()
+    weighter = Static(END, THREE, n=2)
+    weighter.round(recorded)
+    first, second = recorded.samples[0]
+    third = pytest.approx(1 / 3)
+    assert recorded.coefficients == [{"end": third, first: third, second: third}]
+    assert weighter.weights() == {"end": third, **dict.fromkeys("abc", pytest.approx(2 / 9))}
+
+
+def test_explicit_weights_are_relative_to_each_other_and_share_what_the_end_task_leaves():
+    weighter = Static(END, THREE, weights={"a": 3, "b": 0}, end_task_weight=0.6)
+    # 0.4 in the proportion 3 : 0 : 1.
+    assert weighter.weights() == pytest.approx({"end": 0.6, "a": 0.3, "b": 0.0, "c": 0.1})
+    assert weighter.coefficients(["b", "c"]) == pytest.approx({"end": 0.6, "b": 0.0, "c": 0.4})
+
+
+def test_a_step_whose_objectives_all_weigh_nothing_trains_the_end_task():
+    weighter = Static(END, THREE, weights={"a": 0}, n=1)
+    assert weighter.coefficients(["a"]) == {"end": 1.0, "a": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, "option n"),
+        ({"n": 1.5}, "option n"),
+        ({"n": True}, "option n"),
+        ({"end_task_weight": 1.1}, "end_task_weight"),
+        ({"end_task_weight": "half"}, "end_task_weight"),
+        ({"weights": {"a": -1}}, r"weights\['a'\]"),
+        ({"weights": {"a": float("nan")}}, r"weights\['a'\]"),
+        ({"weights": {"a": float("inf")}}, r"weights\['a'\]"),
+        ({"weights": {"z": 1}}, "'z', which is no objective of this run; there are: a, b, c"),
+        ({"weights": {"end": 1}}, "give its weight as end_task_weight"),
+        ({"weights": [1, 2]}, "option weights"),
+    ],
+)
+def test_options_without_a_meaning_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        Static(END, THREE, **options)
