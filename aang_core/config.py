@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from aang_core.errors import ConfigError
 from aang_core.training.evaluation import Metric
-
-Positive = Annotated[int, Field(gt=0)]
-Fraction = Annotated[float, Field(ge=0, lt=1)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class TrainConfig(BaseModel):
@@ -19,49 +16,74 @@ class TrainConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    train: Path | None = None
-    dev: Path | None = None
-    test: Path | None = None
-    dataset: str | None = None
-    text: str = "text"
-    text_pair: str | None = None
-    label: str = "label"
-    dev_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    domain: tuple[str, ...] = ()
+    train: Path | None = Field(
+        None, description="labelled training data: .jsonl, .json, .csv, .tsv or .parquet"
+    )
+    dev: Path | None = Field(None, description="labelled dev data; without it split off --train")
+    test: Path | None = Field(None, description="labelled test data, for the final score alone")
+    dataset: str | None = Field(
+        None, description="name or folder of a Hugging Face dataset, instead of --train"
+    )
+    text: str = Field("text", description="column of the text")
+    text_pair: str | None = Field(None, description="column of the second text, for pairs")
+    label: str = Field("label", description="column of the label")
+    dev_fraction: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.1, description="part of the training data that becomes dev if no dev data is given"
+    )
+    domain: tuple[str, ...] = Field(
+        (), description="file, folder or glob of in-domain text, for the data primitive s2orc"
+    )
 
-    model: str | None = None
-    from_scratch: bool = False
-    max_length: Positive = 128
-    dropout: Fraction | None = None
-    share_decoder: bool = True
+    model: str | None = Field(
+        None, description="folder or hub name of the encoder; default: the demo's small encoder"
+    )
+    from_scratch: bool = Field(False, description="ignore the encoder's weights")
+    max_length: int = Field(128, gt=1, description="tokens a text is cut to")
+    dropout: float | None = Field(
+        None, ge=0, lt=1, description="dropout everywhere; default: the encoder's own"
+    )
+    share_decoder: bool = Field(
+        True, description="objectives share one vocabulary decoder instead of copying it"
+    )
 
-    space: str = "td"
-    weighter: str = "factored"
-    set: dict[str, dict[str, Any]] = {}
+    space: str = Field("td", description="space of objectives: a name or a YAML file")
+    weighter: str = Field("factored", description="how objectives are weighted")
+    set: dict[str, dict[str, Any]] = Field(
+        {}, description="option of a primitive or weighter, such as factored.lr=0.5"
+    )
 
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    steps: Positive = 400
-    eval_every: Positive = 25
-    patience: Positive = 8
-    metric: Metric = "macro-f1"
-    batch_size: Positive = 32
-    dev_batch_size: Positive = 32
-    aux_batch_size: Positive = 32
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of every random draw")
+    steps: int = Field(400, gt=0, description="budget of training steps")
+    eval_every: int = Field(25, gt=0, description="steps between evaluations on dev")
+    patience: int = Field(8, gt=0, description="evaluations without a better dev score to stop at")
+    metric: Metric = Field("macro-f1", description="dev score that the best model is chosen by")
+    batch_size: int = Field(32, gt=0, description="end-task rows a step")
+    dev_batch_size: int = Field(32, gt=0, description="dev rows a step, for the dev gradient")
+    aux_batch_size: int = Field(
+        32, gt=0, description="rows a step of all sampled objectives together"
+    )
 
-    lr: Rate = 1e-4
-    head_lr: Rate = 1e-3
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    warmup: Fraction = 0.06
-    max_grad_norm: Rate = 1.0
+    lr: float = Field(1e-4, gt=0, allow_inf_nan=False, description="learning rate of the body")
+    head_lr: float = Field(1e-3, gt=0, allow_inf_nan=False, description="learning rate of heads")
+    weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False, description="of AdamW")
+    warmup: float = Field(0.06, ge=0, lt=1, description="part of the steps that warm up")
+    max_grad_norm: float = Field(1.0, gt=0, description="norm that the gradient is clipped to")
 
-    dev_head: Literal["fresh", "end-task"] = "fresh"
-    dev_head_steps: Positive = 10
-    dev_head_lr: Rate = 1e-2
-    dev_head_weight_decay: Annotated[float, Field(ge=0)] = 0.1
-    meta_fraction: Fraction = 0.0
+    dev_head: Literal["fresh", "end-task"] = Field(
+        "fresh",
+        description="head of the dev gradient: fitted afresh each step, or the end task's own",
+    )
+    dev_head_steps: int = Field(10, gt=0, description="AdamW steps that fit the fresh dev head")
+    dev_head_lr: float = Field(1e-2, gt=0, allow_inf_nan=False, description="their learning rate")
+    dev_head_weight_decay: float = Field(0.1, ge=0, description="their weight decay")
+    meta_fraction: float = Field(
+        0.0, ge=0, lt=1, description="part of dev that is held out for the dev gradient alone"
+    )
 
-    device: str = "auto"
-    out: Path | None = None
+    device: str = Field(
+        "auto", description="torch device; auto takes an accelerator if there is one"
+    )
+    out: Path | None = Field(None, description="the run's folder; default: a new one under runs/")
 
     @property
     def is_demo(self) -> bool:
@@ -72,8 +94,8 @@ class TrainConfig(BaseModel):
     def _data_is_named_once(self) -> "TrainConfig":
         if self.train is not None and self.dataset is not None:
             raise ValueError("--train and --dataset both name the end task; give one of them")
-        if self.is_demo and (self.dev is not None or self.test is not None):
-            raise ValueError("--dev and --test need --train")
+        if self.train is None and (self.dev is not None or self.test is not None):
+            raise ValueError("--dev and --test are files that go with --train; give that too")
         return self
 
 
@@ -107,6 +129,26 @@ def _sentence(error: Any) -> str:
     message = str(error["msg"]).removeprefix("Value error, ")
     if not where:
         return message
+    option = f"--{where.replace('_', '-')}"
     if error["type"] == "extra_forbidden":
-        return f"unknown option {where!r}; see aang train --help"
-    return f"option {where} = {error['input']!r}: {message}"
+        return f"{where}: there is no such option; aang train --help lists them"
+    return f"{option} {error['input']!r}: {message[:1].lower()}{message[1:]}"
+
+
+def read_config_file(path: Path) -> dict[str, Any]:
+    """The options that a YAML configuration file holds; dashes in names count as underscores.
+
+    Raises:
+        ConfigError: no such file, or not a mapping in YAML; the message names the line.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot read the configuration: {error}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise ConfigError(f"{where}: is not YAML: {getattr(error, 'problem', error)}") from error
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise ConfigError(f"{path}: must hold options by name, such as 'weighter: factored'")
+    return {key.replace("-", "_"): value for key, value in content.items()}

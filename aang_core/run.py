@@ -1,5 +1,6 @@
 """One training, from a resolved configuration to the folder that holds all of it."""
 
+import itertools
 import resource
 import sys
 import time
@@ -11,13 +12,14 @@ from typing import Any
 import torch
 import yaml
 
-from aang_core.build.assembly import Assembly, Plan, assemble
-from aang_core.build.prediction import predict
+from aang_core.build.assembly import Assembly, assemble
+from aang_core.build.prediction import Classifier, predict
+from aang_core.build.sources import Sources
 from aang_core.config import TrainConfig
-from aang_core.corpora.labelled import LabelledTask
 from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
 from aang_core.gradients import DevHead, EndTaskHead, FreshDevHead, StreamEngine
+from aang_core.plugins import Plugins
 from aang_core.training.bench import RowBudget, TrainingBench
 from aang_core.training.checkpoint import save_checkpoint
 from aang_core.training.evaluation import Metric, majority_scores, scores
@@ -28,48 +30,96 @@ from aang_core.training.trainer import Observer, Progress, Schedule, Trainer
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run. result: what ``result.json`` holds."""
+    """A finished run.
+
+    result: what ``result.json`` holds. notes: what reading the data met, a sentence each.
+    """
 
     folder: Path
     result: Mapping[str, Any]
+    notes: Sequence[str]
+
+
+def free_run_folder(config: TrainConfig) -> Path:
+    """The folder for a run: ``config.out``, or a new one under ``runs/`` named after the run.
+
+    Raises:
+        ConfigError: ``config.out`` holds files already.
+    """
+    if config.out is not None:
+        RunFolder.check_free(config.out)
+        return config.out
+    space = Path(config.space).stem
+    base = Path("runs") / f"{_task_name(config)}-{space}-{config.weighter}-seed{config.seed}"
+    base = base.with_name(base.name.replace(":", "-"))
+    candidates = (base, *(base.with_name(f"{base.name}-{i}") for i in itertools.count(2)))
+    return next(path for path in candidates if not path.exists())
 
 
 def train_run(
     config: TrainConfig,
-    task: LabelledTask,
-    model: str,
-    plan: Plan,
+    sources: Sources,
     *,
     out: Path,
-    plugins: Sequence[Mapping[str, Any]],
+    plugins: Plugins,
     observers: Sequence[Observer] = (),
 ) -> Run:
     """Train, evaluate and write the run folder ``out``.
 
-    model: model folder or hub name. plugins: what ``plugins.json`` is to hold.
+    The folder is made only after model, data and primitives have proved usable.
 
-    The folder is made only after data, model and primitives have proved usable.
+    Raises:
+        AangError: something that the user named cannot be used.
     """
-    RunFolder.check_free(out)
-    torch.manual_seed(config.seed)
-    assembly = assemble(config, task, model, plan)
     device = choose_device(config.device)
+    torch.manual_seed(config.seed)
+    assembly = assemble(config, sources)
     folder = RunFolder.create(out)
     folder.write_text("config.yaml", yaml.safe_dump(config.model_dump(mode="json")))
-    folder.write_json("plugins.json", plugins)
+    folder.write_json("plugins.json", _plugins_used(plugins, sources))
     started = time.perf_counter()
     trainer, modules = _trainer(config, assembly, device, folder, observers)
     progress = trainer.train()
     seconds = time.perf_counter() - started
     save_checkpoint(folder.path / "checkpoint", trainer, modules)
     assembly.model.save(folder.path / "model")
-    result = _result(config, plan, assembly, trainer, progress) | {
+    result = _result(config, assembly, trainer, progress) | {
         "train_seconds": round(seconds, 3),
         "peak_memory_bytes": peak_memory_bytes(device),
         "model": "model",
     }
+    if sources.fine_tuning is not None:
+        result["fine_tuning"] = dict(sources.fine_tuning)
     folder.write_json("result.json", result)
-    return Run(folder.path, result)
+    return Run(folder.path, result, sources.report.lines())
+
+
+def _task_name(config: TrainConfig) -> str:
+    source = config.train or config.dataset
+    if source is None:
+        return "demo"
+    path = Path(source)
+    return path.parent.name if path.stem == "train" and path.parent.name else path.stem
+
+
+def _plugins_used(plugins: Plugins, sources: Sources) -> dict[str, Any]:
+    """Distribution and version of every plug-in, and the primitives that the run is made of."""
+    used = {
+        f"{p.stage}/{p.key}": p.origin.distribution
+        for p in (sources.weighter, *(p for o in sources.objectives for p in o.primitives))
+    }
+    return {
+        "plugins": [
+            {
+                "distribution": r.origin.distribution,
+                "version": r.origin.version,
+                "entry_point": r.origin.entry_point,
+                "status": r.status,
+            }
+            for r in plugins.records
+        ],
+        "primitives": used,
+    }
 
 
 def choose_device(name: str) -> torch.device:
@@ -139,9 +189,7 @@ def _trainer(
     return trainer, modules
 
 
-def _dev_head(
-    config: TrainConfig, generator: torch.Generator, body: torch.nn.Module
-) -> DevHead:
+def _dev_head(config: TrainConfig, generator: torch.Generator, body: torch.nn.Module) -> DevHead:
     if config.dev_head == "end-task":
         return EndTaskHead()
     return FreshDevHead(
@@ -168,12 +216,12 @@ class _Log:
 def score_rows(assembly: Assembly, rows: TokenRows) -> Mapping[Metric, float]:
     """Scores of the classifier as it stands."""
     assert rows.labels is not None
-    logits = predict(assembly.model.body, assembly.model.classifier, rows)
+    logits = predict(Classifier(assembly.model.body, assembly.model.classifier), rows)
     return scores(rows.labels.tolist(), logits.argmax(dim=-1).tolist())
 
 
 def _result(
-    config: TrainConfig, plan: Plan, assembly: Assembly, trainer: Trainer, progress: Progress
+    config: TrainConfig, assembly: Assembly, trainer: Trainer, progress: Progress
 ) -> dict[str, Any]:
     train = assembly.end_task.rows.labels
     assert train is not None
@@ -191,7 +239,7 @@ def _result(
         "weighter": config.weighter,
         "space": config.space,
         "seed": config.seed,
-        "objectives": len(plan.objectives),
+        "objectives": len(assembly.auxiliaries),
         "metric": metric,
         "majority": majority,
         "best_step": progress.best_step,

@@ -32,7 +32,7 @@ class Batch:
     """Rows ready for the shared body.
 
     inputs: keyword arguments of the body; the first dimension of every tensor is ``rows``.
-    targets: whatever the task's loss needs besides the body's features; same first dimension.
+    targets: whatever the task's loss needs besides the body's features, in a form of its own.
     """
 
     inputs: Mapping[str, Tensor]

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from aang_core.errors import PluginError
+
 Signal = Literal["cosine", "dot", "norm"]
 """A statistic of a task's body gradient g against the dev gradient v: cos(g, v), ⟨g, v⟩, ‖g‖."""
 
@@ -114,7 +116,11 @@ class StepwiseWeighter(ABC):
         """Loss weights of the end task and the sampled tasks; non-negative, summing to one."""
 
     def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
-        """Learn from one step. The default learns nothing."""
+        """Learn from a step that measured something; not called if :attr:`signals` is empty."""
+        raise PluginError(
+            f"weighter {type(self).__name__} asks for {', '.join(sorted(self.signals))} and has "
+            "no observe() that takes them; write one, or ask for nothing"
+        )
 
     @abstractmethod
     def weights(self) -> Mapping[str, float]:

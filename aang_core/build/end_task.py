@@ -21,7 +21,7 @@ class EndTask:
     """
 
     name = END_TASK
-    factors: Mapping[str, str] = {}  # noqa: RUF012 - a mapping that nobody may write to
+    factors: Mapping[str, str] = {}
 
     def __init__(self, rows: TokenRows, head: nn.Module) -> None:
         self.rows = rows

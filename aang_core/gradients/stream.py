@@ -49,7 +49,7 @@ class StreamEngine:
         """
         if dev is None:
             for segment in (*auxiliaries, end):
-                (segment.coefficient * self._loss(segment)).backward()  # type: ignore[no-untyped-call]
+                (segment.coefficient * self._loss(segment)).backward()
             return None
 
         # The end task's forward pass comes first, because the dev head needs its features, and its
@@ -61,11 +61,11 @@ class StreamEngine:
         with sink.attached(self._parameters(end, auxiliaries)):
             for segment in auxiliaries:
                 sink.begin(segment.coefficient)
-                self._loss(segment).backward()  # type: ignore[no-untyped-call]
+                self._loss(segment).backward()
             auxiliary_norm = sink.body_norm()
             sink.begin(end.coefficient)
             end_losses = end.task.losses(end.task.head, features, end.batch.targets)
-            end_losses.mean().backward()  # type: ignore[no-untyped-call]
+            end_losses.mean().backward()
         sink.release()
         return _statistics(end, auxiliaries, sink, auxiliary_norm)
 
@@ -73,7 +73,9 @@ class StreamEngine:
         task, batch = segment.task, segment.batch
         return task.losses(task.head, self.body(**batch.inputs), batch.targets).mean()
 
-    def _dev_gradient(self, end_task: Task, probe: nn.Module, dev: Batch) -> dict[nn.Parameter, Tensor]:
+    def _dev_gradient(
+        self, end_task: Task, probe: nn.Module, dev: Batch
+    ) -> dict[nn.Parameter, Tensor]:
         """v = ∇_θ L_E^val([θ; φ*]); parameters that the loss does not reach are left out."""
         parameters = [p for p in self.body.parameters() if p.requires_grad]
         loss = end_task.losses(probe, self.body(**dev.inputs), dev.targets).mean()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -60,8 +60,9 @@ class TextModel:
 
     def save(self, folder: Path) -> None:
         """Write an ordinary ``AutoModelForSequenceClassification`` folder with its tokenizer."""
-        self.classifier.put_on(self.body.base).save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        with _quiet():
+            self.classifier.put_on(self.body.base).save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
 
 
 def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
@@ -98,14 +99,14 @@ def load_text_model(
         config = _configuration(source, labels, dropout)
         classifier = _load(AutoModelForSequenceClassification, source, config, from_scratch)
         language_model = _load(AutoModelForMaskedLM, source, config, from_scratch)
-    base = classifier.base_model
-    tied = language_model.get_output_embeddings().weight is (
-        language_model.get_input_embeddings().weight
-    )
+    base = cast(PreTrainedModel, classifier.base_model)
+    # get_output_embeddings() returns whatever module holds the decoder, untyped.
+    decoder: Any = language_model.get_output_embeddings()
+    tied = decoder.weight is language_model.get_input_embeddings().weight
     head = TransformersHead(classifier)
     language_model_head = TransformersHead(language_model)
     if tied:
-        language_model.get_output_embeddings().weight = base.get_input_embeddings().weight
+        decoder.weight = base.get_input_embeddings().weight
     return TextModel(
         tokenizer=tokenizer,
         body=EncoderBody(base),
@@ -115,11 +116,9 @@ def load_text_model(
     )
 
 
-def _configuration(
-    source: str, labels: Sequence[str], dropout: float | None
-) -> PreTrainedConfig:
+def _configuration(source: str, labels: Sequence[str], dropout: float | None) -> PreTrainedConfig:
     names = dict(enumerate(labels))
-    config = AutoConfig.from_pretrained(
+    config: PreTrainedConfig = AutoConfig.from_pretrained(
         source,
         num_labels=len(labels),
         id2label=names,
@@ -140,9 +139,7 @@ def _configuration(
     return config
 
 
-def _load(
-    auto: Any, source: str, config: PreTrainedConfig, from_scratch: bool
-) -> PreTrainedModel:
+def _load(auto: Any, source: str, config: PreTrainedConfig, from_scratch: bool) -> PreTrainedModel:
     # sdpa is the implementation that takes a boolean [B, 1, T, T] mask as it is.
     options = {"attn_implementation": "sdpa", "dtype": torch.float32}
     if from_scratch:

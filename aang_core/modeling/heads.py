@@ -6,7 +6,7 @@ for any architecture, without a rule for each.
 """
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -43,7 +43,7 @@ class TransformersHead(nn.Module):
         base = model.base_model
         pooler = getattr(base, "pooler", None)
         if pooler is not None:
-            base.pooler = None
+            setattr(base, "pooler", None)  # noqa: B010 - as a plain attribute it has no type
         setattr(model, model.base_model_prefix, _GivenHiddenStates(pooler))
         self.model = model
 
@@ -54,7 +54,7 @@ class TransformersHead(nn.Module):
         """A full model of the head's class on top of ``base``, sharing every parameter."""
         full = copy.copy(self.model)
         full._modules = dict(self.model._modules)
-        stand_in = self.model.base_model
+        stand_in = cast(_GivenHiddenStates, self.model.base_model)
         if stand_in.pooler is not None:
             base = copy.copy(base)
             base._modules = {**base._modules, "pooler": stand_in.pooler}

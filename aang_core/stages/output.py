@@ -70,7 +70,7 @@ class Output(Protocol):
         ...
 
     def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
-        """Whatever :meth:`losses` needs, as named tensors whose first dimension is B."""
+        """Whatever :meth:`losses` needs, as named tensors; what they mean is the output's own."""
         ...
 
     def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-from sklearn.metrics import accuracy_score, f1_score
-
 Metric = Literal["macro-f1", "micro-f1", "accuracy"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
@@ -15,6 +13,9 @@ def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[Metric,
     Macro-F1 averages over the classes that occur in ``labels`` or ``predictions``; a class that is
     never predicted right counts as zero.
     """
+    # Takes half a second to import, which commands that only name metrics need not wait for.
+    from sklearn.metrics import accuracy_score, f1_score
+
     return {
         "macro-f1": float(f1_score(labels, predictions, average="macro", zero_division=0.0)),
         "micro-f1": float(f1_score(labels, predictions, average="micro", zero_division=0.0)),

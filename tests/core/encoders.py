@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import torch
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 from tokenizers import Tokenizer, models
+from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from aang_core.modeling import TextModel, load_text_model
 

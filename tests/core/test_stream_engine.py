@@ -170,7 +170,7 @@ def test_without_signals_there_is_no_dev_pass_and_the_gradient_is_the_same(tmp_p
 
 
 def test_fresh_dev_head_fits_the_features_and_leaves_no_trace(tmp_path: Path) -> None:
-    """φ* does better on its rows than a head of its initialisation, and neither θ nor φ' changes."""
+    """φ* does better on its rows than a head of its initialisation, θ and φ’ do not change."""
     step = make_step(tmp_path, tied=True, coefficients=(1.0,))
     task, targets = step.end.task, step.end.batch.targets
     before = [p.clone() for p in (*step.body, *task.head.parameters())]

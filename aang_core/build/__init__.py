@@ -1,0 +1,1 @@
+"""From configurations and plug-ins to tasks that train: where the two layers meet."""

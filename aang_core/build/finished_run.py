@@ -1,0 +1,108 @@
+"""A finished run, taken up again from its folder."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import AutoModelForSequenceClassification, PreTrainedModel
+
+from aang_core.build.prediction import predict
+from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.corpora.cache import cache_folder
+from aang_core.corpora.labelled import Columns, read_rows
+from aang_core.corpora.tokens import tokenize
+from aang_core.errors import DataError
+from aang_core.modeling import load_tokenizer
+from aang_core.plugins import Plugins
+from aang_core.stages import ReadReport
+from aang_core.training.evaluation import Metric, scores
+
+
+class _Logits(nn.Module):
+    """A transformers classifier that returns its logits."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        logits: Tensor = self.model(**inputs).logits
+        return logits
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What a run folder says of a run that came to its end."""
+
+    folder: Path
+    config: TrainConfig
+    result: Mapping[str, Any]
+    plugins: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, folder: Path) -> "FinishedRun":
+        """Read a run folder.
+
+        Raises:
+            DataError: it is no run folder, or the run did not finish.
+        """
+        if not (folder / "config.yaml").is_file():
+            raise DataError(f"{folder}: is no run folder, it holds no config.yaml")
+        try:
+            result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+            plugins = json.loads((folder / "plugins.json").read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise DataError(
+                f"{folder}: the run did not finish, {Path(str(error.filename)).name} is missing"
+            ) from error
+        except ValueError as error:
+            raise DataError(f"{folder}: result.json or plugins.json is damaged: {error}") from error
+        config = resolve_config(read_config_file(folder / "config.yaml"), {})
+        return cls(folder, config, result, plugins)
+
+    def differences(self, installed: Plugins) -> list[str]:
+        """How the plug-ins that the run used differ from those installed, a sentence each."""
+        now = {r.origin.distribution: r.origin.version for r in installed.records}
+        used = set(self.plugins["primitives"].values())
+        then = {p["distribution"]: p["version"] for p in self.plugins["plugins"]}
+        return [
+            f"the run used {name} {then[name]}; "
+            + (f"installed is {now[name]}" if name in now else "it is not installed now")
+            for name in sorted(used)
+            if now.get(name) != then.get(name)
+        ]
+
+    def evaluate(self, path: Path, report: ReadReport) -> Mapping[Metric, float]:
+        """Scores of the saved model on a labelled file with the run's columns.
+
+        Raises:
+            DataError: the file cannot be used, or has a label that the model does not know.
+        """
+        columns = Columns(self.config.text, self.config.text_pair, self.config.label)
+        labelled = read_rows(path, columns, report)
+        if not labelled.examples:
+            raise DataError(f"{path}: there is no example in it.")
+        source = str(self.folder / str(self.result["model"]))
+        tokenizer = load_tokenizer(source)
+        model = AutoModelForSequenceClassification.from_pretrained(source)
+        label_ids = {name: int(i) for name, i in model.config.label2id.items()}
+        for example, place in zip(labelled.examples, labelled.places, strict=True):
+            if example.label not in label_ids:
+                raise DataError(
+                    f"{place}: the model knows no label {example.label!r}; it knows "
+                    f"{', '.join(sorted(label_ids))}"
+                )
+        rows = tokenize(
+            labelled.examples,
+            tokenizer,
+            max_length=min(self.config.max_length, tokenizer.model_max_length),
+            cache=cache_folder(),
+            label_ids=label_ids,
+            report=report,
+        )
+        assert rows.labels is not None
+        predictions = predict(_Logits(model), rows).argmax(dim=-1)
+        return scores(rows.labels.tolist(), predictions.tolist())

@@ -1,0 +1,139 @@
+"""What a run starts from: names resolved, the end task read, nothing heavy loaded yet."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from aang_core.config import TrainConfig
+from aang_core.corpora.cache import atomic_write, cache_folder
+from aang_core.corpora.dataset_task import load_dataset_task
+from aang_core.corpora.demo import DemoExample, DemoTask, DemoTaskUnavailable, load_demo_task
+from aang_core.corpora.labelled_task import LabelledTask, load_task
+from aang_core.errors import ConfigError, DataError
+from aang_core.objective import Objective
+from aang_core.primitive import Primitive
+from aang_core.registry import Registry
+from aang_core.space import load_space
+from aang_core.stages import Example, ReadReport
+
+DEMO = "demo"
+"""Name of the built-in demo task."""
+
+_ASSETS = files("aang_core") / "assets"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Everything a run needs besides its settings.
+
+    encoder: model folder or hub name. domain: files of in-domain text.
+    objectives: legal objectives of the space; none if the weighter trains the end task alone.
+    options: options of primitives and weighter that the user set, by name.
+    fine_tuning: what plain fine-tuning scores on this task, where that is known beforehand.
+    report: what was met while reading.
+    """
+
+    task: LabelledTask
+    encoder: str
+    domain: tuple[Path, ...]
+    weighter: Primitive
+    objectives: Sequence[Objective]
+    options: Mapping[str, Mapping[str, Any]]
+    fine_tuning: Mapping[str, Any] | None
+    report: ReadReport
+
+
+def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
+    """Resolve every name of ``config``, then read the end task.
+
+    Raises:
+        AangError: a name is unknown or ambiguous, an option is not used, a file cannot be used.
+    """
+    weighter = registry.weighter(config.weighter)
+    objectives: Sequence[Objective] = load_space(config.space, registry).objectives
+    if not getattr(weighter.load(), "uses_auxiliaries", True):
+        objectives = ()
+    _check_settings(config.set, weighter, objectives)
+    report = ReadReport()
+    task, domain = _read(config, report)
+    demo_encoder = str(_ASSETS / "demo-encoder")
+    comparable = config.is_demo and config.model is None and not config.from_scratch
+    return Sources(
+        task=task,
+        encoder=config.model or demo_encoder,
+        domain=domain,
+        weighter=weighter,
+        objectives=objectives,
+        options=config.set,
+        fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
+        report=report,
+    )
+
+
+def _check_settings(
+    settings: Mapping[str, Any], weighter: Primitive, objectives: Sequence[Objective]
+) -> None:
+    used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
+    for name in settings:
+        if name not in used:
+            raise ConfigError(
+                f"--set {name}.…: this run uses no primitive or weighter {name!r}; "
+                f"it uses {', '.join(sorted(used))}"
+            )
+
+
+def _read(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask, tuple[Path, ...]]:
+    domain = tuple(Path(place) for place in config.domain)
+    columns: dict[str, Any] = {
+        "text": config.text,
+        "text_pair": config.text_pair,
+        "label": config.label,
+        "seed": config.seed,
+        "dev_fraction": config.dev_fraction,
+        "report": report,
+    }
+    if config.train is not None:
+        return load_task(config.train, config.dev, config.test, **columns), domain
+    if config.dataset is not None:
+        name, _, part = config.dataset.partition(":")
+        return load_dataset_task(name, config=part or None, **columns), domain
+    try:
+        demo = load_demo_task()
+    except DemoTaskUnavailable as error:
+        raise DataError(str(error)) from error
+    for package in demo.missing:
+        report.add("package of the demo task that this Python lacks", package)
+    return _labelled(demo), domain or (_domain_file(demo),)
+
+
+def _labelled(demo: DemoTask) -> LabelledTask:
+    def examples(part: Sequence[DemoExample]) -> tuple[Example, ...]:
+        return tuple(Example(e.text, label=e.label) for e in part)
+
+    return LabelledTask(
+        DEMO, examples(demo.train), examples(demo.dev), examples(demo.test), demo.labels
+    )
+
+
+def _domain_file(demo: DemoTask) -> Path:
+    """The demo's in-domain text as a file, one paragraph a line, for ``s2orc`` to read."""
+    content = "\n".join(demo.domain) + "\n"
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    path = cache_folder() / "demo" / f"stdlib-{digest}.txt"
+    if not path.exists():
+        with atomic_write(path) as draft:
+            draft.write_text(content, encoding="utf-8")
+    return path
+
+
+def _shipped_fine_tuning(metric: str) -> Mapping[str, Any] | None:
+    """Scores of ``--weighter single-task`` on the demo, measured when the encoder was made."""
+    path = _ASSETS / "demo-fine-tuning.json"
+    if not path.is_file():
+        return None
+    shipped: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return shipped if shipped["metric"] == metric else None

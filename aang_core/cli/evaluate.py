@@ -1,0 +1,37 @@
+"""``aang evaluate``: the scores of a run's model on further data."""
+
+import json
+from pathlib import Path
+
+import click
+
+from aang_core.cli.tables import print_table
+from aang_core.plugins import Plugins
+from aang_core.stages.data import ReadReport
+
+
+@click.command(short_help="Evaluate a trained classifier.")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--data",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="labelled file with the columns that the run was trained with",
+)
+@click.option("--json", "as_json", is_flag=True, help="print the scores as JSON")
+@click.pass_obj
+def evaluate(plugins: Plugins, /, run: Path, data: Path, as_json: bool) -> None:
+    """Score the model of the run folder RUN on labelled data."""
+    from aang_core.build.finished_run import FinishedRun
+
+    finished = FinishedRun.load(run)
+    for difference in finished.differences(plugins):
+        click.echo(f"note: {difference}", err=True)
+    report = ReadReport()
+    scores = finished.evaluate(data, report)
+    for line in report.lines():
+        click.echo(f"note: {line}", err=True)
+    if as_json:
+        click.echo(json.dumps({"run": str(run), "data": str(data), "scores": dict(scores)}))
+    else:
+        print_table(["metric", str(data)], [[name, f"{s:.4f}"] for name, s in scores.items()])

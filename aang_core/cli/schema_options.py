@@ -1,0 +1,63 @@
+"""Click options made from a pydantic schema, so that the options are described in one place."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+Command = Callable[..., Any]
+
+
+def options_of(
+    schema: type[BaseModel], *, skip: frozenset[str] = frozenset()
+) -> Callable[[Command], Command]:
+    """A decorator that adds an option for each field of ``schema``, in the fields' order.
+
+    An option that is not given is None (an empty tuple if it may be given several times), so that
+    what was given can be told from a default.
+    """
+
+    def add(command: Command) -> Command:
+        for name, field in reversed(schema.model_fields.items()):
+            if name not in skip:
+                command = _option(name, field)(command)
+        return command
+
+    return add
+
+
+def _option(name: str, field: FieldInfo) -> Callable[[Command], Command]:
+    flag = f"--{name.replace('_', '-')}"
+    kind = _plain(field.annotation)
+    text = _help(field)
+    if kind is bool:
+        return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text)
+    if get_origin(kind) is tuple:
+        return click.option(flag, name, multiple=True, help=f"{text}; may be given again")
+    return click.option(flag, name, type=_click_type(kind), default=None, help=text)
+
+
+def _plain(annotation: Any) -> Any:
+    """The type itself of an optional type."""
+    if isinstance(annotation, UnionType):
+        (annotation,) = (part for part in get_args(annotation) if part is not NoneType)
+    return annotation
+
+
+def _click_type(kind: Any) -> Any:
+    if get_origin(kind) is Literal:
+        return click.Choice(get_args(kind))
+    return {int: click.INT, float: click.FLOAT, Path: click.Path(path_type=Path)}.get(
+        kind, click.STRING
+    )
+
+
+def _help(field: FieldInfo) -> str:
+    text = field.description or ""
+    default = field.default
+    shown = default is not None and not isinstance(default, bool | tuple | dict)
+    return f"{text}  [default: {default}]" if shown else text

@@ -1,0 +1,99 @@
+"""``aang train``: train a classifier with auxiliary objectives."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from aang_core.cli.progress import training_progress
+from aang_core.cli.schema_options import options_of
+from aang_core.cli.tables import print_table
+from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.errors import ConfigError
+from aang_core.plugins import Plugins
+
+
+@click.command(short_help="Train a classifier with auxiliary objectives.")
+@click.argument(
+    "config_file", metavar="[CONFIG.yaml]", required=False, type=click.Path(path_type=Path)
+)
+@options_of(TrainConfig)
+@click.option("--quiet", is_flag=True, help="no progress; print the result alone")
+@click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
+@click.pass_obj
+def train(
+    plugins: Plugins,
+    /,
+    config_file: Path | None,
+    set: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Train a classifier with auxiliary objectives, and learn which of them help.
+
+    Without any data named, trains the built-in demo: which package of the standard library does
+    a paragraph of documentation belong to? CONFIG.yaml may hold any option; options given on the
+    command line win.
+    """
+    from aang_core.build.sources import prepare_sources
+    from aang_core.run import free_run_folder, train_run
+
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    if set:
+        given["set"] = parse_settings(set)
+    config = resolve_config(read_config_file(config_file) if config_file else {}, given)
+    out = free_run_folder(config)
+    with training_progress(config.steps, config.metric, quiet=quiet) as observers:
+        sources = prepare_sources(config, plugins.registry)
+        run = train_run(config, sources, out=out, plugins=plugins, observers=observers)
+    if not quiet:
+        for line in run.notes:
+            click.echo(f"note: {line}", err=True)
+    if as_json:
+        click.echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
+    else:
+        _print_result(run.result, run.folder, config)
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """``NAME.OPTION=VALUE`` each, VALUE in YAML, as options by name.
+
+    Raises:
+        ConfigError: one has another form.
+    """
+    parsed: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        target, equals, value = setting.partition("=")
+        name, dot, option = target.rpartition(".")
+        if not (equals and dot and name and option):
+            raise ConfigError(f"--set {setting}: give NAME.OPTION=VALUE, such as factored.lr=0.5")
+        try:
+            parsed.setdefault(name, {})[option.replace("-", "_")] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"--set {setting}: {value!r} is no YAML value") from error
+    return parsed
+
+
+def _print_result(result: Mapping[str, Any], folder: Path, config: TrainConfig) -> None:
+    metric = result["metric"]
+    lines = [(f"this run ({config.weighter})", metric), ("majority class", result["majority"])]
+    if reference := result.get("fine_tuning"):
+        lines.insert(1, (f"plain fine-tuning, mean of {reference['seeds']} seeds", reference))
+    click.echo(f"The best model is that of step {result['best_step']}:")
+    print_table(
+        [metric["name"], "dev", "test"],
+        [[name, _score(scores["dev"]), _score(scores["test"])] for name, scores in lines],
+    )
+    model = str(folder / result["model"])
+    click.echo(f"Everything about this run is in {folder}. Its model is an ordinary transformers")
+    click.echo("folder, which needs no AANG:")
+    click.echo("    from transformers import pipeline")
+    click.echo(f"    classify = pipeline('text-classification', model={model!r})")
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
