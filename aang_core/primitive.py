@@ -105,8 +105,10 @@ class Primitive:
         named = [p for p in free if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         known = [p.name for p in named]
         open_ended = any(p.kind is p.VAR_KEYWORD for p in free)
-        unknown = sorted(option for option in options if option not in known)
-        if unknown and not open_ended:
+        # With **options a target takes any name but those of the arguments it is made with.
+        refused = taken if open_ended else options
+        unknown = sorted(o for o in options if o in refused and o not in known)
+        if unknown:
             raise ConfigError(
                 f"{self.stage} {self.key} ({self.origin.distribution}) has no option "
                 f"{', '.join(unknown)}; {_list_options(known)}"
@@ -117,6 +119,13 @@ class Primitive:
                 f"{self.stage} {self.key} ({self.origin.distribution}) needs a value for its "
                 f"option {', '.join(missing)}; {_list_options(known)}"
             )
+        try:
+            signature.bind(*args, **options)
+        except TypeError as error:
+            raise PluginError(
+                f"{self._whereabouts()} cannot be called with options alone: {error}. "
+                f"{self._advice()}"
+            ) from error
 
     def _whereabouts(self) -> str:
         return (
@@ -136,7 +145,7 @@ def _list_options(known: list[str]) -> str:
 
 
 def _import(target: str, primitive: Primitive) -> Any:
-    """The object that ``"module:object"`` names; a dotted object is followed attribute by one."""
+    """The object that ``"module:object"`` names; a dotted object is followed by attribute."""
     module_name, _, path = target.partition(":")
     try:
         found: Any = import_module(module_name)

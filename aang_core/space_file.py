@@ -13,7 +13,7 @@ exclude: [task/mask/bidirectional/end-task]  # optional
 ```
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -108,10 +108,8 @@ def parse_space_file(content: str | bytes, label: str) -> tuple[SpaceFile, Sourc
         loader = yaml.SafeLoader(content)
         try:
             node = loader.get_single_node()
-            if node is None:
-                raise ConfigError(f"{label} is empty; a space needs a name and its four stages")
-            _refuse_repeated_keys(node, Source(label, node), ())
-            value = loader.construct_document(node)
+            _refuse_repeated_keys(node, label)
+            value = None if node is None else loader.construct_document(node)
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
@@ -121,6 +119,8 @@ def parse_space_file(content: str | bytes, label: str) -> tuple[SpaceFile, Sourc
         raise ConfigError(
             f"{label} cannot be read as YAML: {type(error).__name__}: {error}"
         ) from error
+    if value is None:
+        raise ConfigError(f"{label} is empty; a space needs a name and its four stages")
     source = Source(label, node)
     return validate_space(value, source), source
 
@@ -139,8 +139,12 @@ def validate_space(value: object, source: Source) -> SpaceFile:
     try:
         return SpaceFile.model_validate(dict(value))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        # A misspelled key is a missing one too; that it is unknown says more.
+        first = min(error.errors(include_url=False), key=lambda e: e["type"] not in _UNKNOWN_KEY)
         raise ConfigError(f"{source.at(first['loc'])}: {_explain(first)}") from error
+
+
+_UNKNOWN_KEY = ("extra_forbidden", "invalid_key")
 
 
 def _explain(error: Mapping[str, Any]) -> str:
@@ -149,7 +153,7 @@ def _explain(error: Mapping[str, Any]) -> str:
     match error["type"]:
         case "missing":
             return f"the key {key} is missing"
-        case "extra_forbidden":
+        case "extra_forbidden" | "invalid_key":
             return f"unknown key {key}; {did_you_mean(key, SpaceFile.model_fields, 'the keys are')}"
         case "too_short":
             return f"{key} is empty; list at least one primitive"
@@ -175,7 +179,7 @@ def _line(node: yaml.Node, location: Location) -> int:
     line = node.start_mark.line
     for part in location:
         if isinstance(node, yaml.MappingNode):
-            step = next(((k, v) for k, v in node.value if k.value == part), None)
+            step = next(((k, v) for k, v in node.value if k.value == str(part)), None)
             if step is None:
                 break
             line, node = step[0].start_mark.line, step[1]
@@ -187,19 +191,19 @@ def _line(node: yaml.Node, location: Location) -> int:
     return int(line) + 1
 
 
-def _refuse_repeated_keys(node: yaml.Node, source: Source, location: Location) -> None:
+def _refuse_repeated_keys(node: yaml.Node | None, label: str) -> None:
     """Raise ConfigError for a key given twice, of which YAML would silently keep the last."""
     for mapping in _mappings(node, set()):
-        seen: set[Hashable] = set()
+        seen: set[str] = set()
         for key, _ in mapping.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     line = key.start_mark.line + 1
-                    raise ConfigError(f"{source.label}, line {line}: the key {key.value} is twice")
+                    raise ConfigError(f"{label}, line {line}: the key {key.value} is twice")
                 seen.add(key.value)
 
 
-def _mappings(node: yaml.Node, visited: set[int]) -> Iterator[yaml.MappingNode]:
+def _mappings(node: yaml.Node | None, visited: set[int]) -> Iterator[yaml.MappingNode]:
     """All mappings below a node, each once: an alias may lead back to where it stands."""
     if id(node) in visited:
         return

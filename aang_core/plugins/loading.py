@@ -104,10 +104,11 @@ def _check_known(disable: Iterable[str], candidates: Iterable[Candidate]) -> Non
 
 
 def _shadow_reason(origin: Origin, owner: Origin) -> str:
-    return (
-        f"{owner} has an entry point {origin.entry_point} too and comes first; "
-        f"--disable-plugin {owner.distribution} gives way to this one"
-    )
+    if owner.distribution == origin.distribution:  # disabling by name would leave out both
+        remedy = "rename one of the two"
+    else:
+        remedy = f"--disable-plugin {owner.distribution} gives way to this one"
+    return f"{owner} has an entry point {origin.entry_point} too and comes first; {remedy}"
 
 
 def _unavailable(records: Iterable[PluginRecord]) -> dict[str, str]:
@@ -163,13 +164,20 @@ def _describe(error: BaseException, candidate: Candidate) -> str:
     elif isinstance(error, SystemExit):
         what = f"{_place(error) or candidate.source}: it called sys.exit({error.code!r})"
     else:
-        text = " ".join(str(error).split())
-        what = f"{_place(error) or candidate.source}: {type(error).__name__}: {text}"
+        what = f"{_place(error) or candidate.source}: {type(error).__name__}: {_text(error)}"
     if isinstance(error, ImportError):
         remedy = "Install what it needs into this environment, or leave the plug-in out with"
     else:
         remedy = "Report it to the plug-in's authors, or leave the plug-in out with"
     return f"{what}. {remedy} --disable-plugin {name}"
+
+
+def _text(error: BaseException) -> str:
+    """The message of an exception on one line; its own code may be broken as well."""
+    try:
+        return " ".join(str(error).split())
+    except Exception:
+        return "(its message cannot be shown)"
 
 
 def _place(error: BaseException) -> str:

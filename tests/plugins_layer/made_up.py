@@ -1,0 +1,49 @@
+"""Primitives and spaces of nobody's, for tests that need no plug-in."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aang_core.primitive import Origin, Primitive, Stage
+from aang_core.registry import SpaceEntry
+
+
+def origin(distribution: str = "aang-plugin-x") -> Origin:
+    return Origin(distribution, "1.0", distribution.removeprefix("aang-plugin-"))
+
+
+def primitive(
+    stage: Stage,
+    name: str,
+    *,
+    provides: str = "",
+    requires: str = "",
+    target: str | Callable[..., Any] = "nowhere:Nothing",
+    distribution: str = "aang-plugin-x",
+) -> Primitive:
+    """A primitive; traits are given with blanks between them."""
+    return Primitive(
+        stage,
+        name,
+        "made up",
+        target,
+        frozenset(provides.split()),
+        frozenset(requires.split()),
+        origin(distribution),
+    )
+
+
+def space_entry(
+    name: str, source: Path | Mapping[str, Any], distribution: str = "aang-plugin-x"
+) -> SpaceEntry:
+    return SpaceEntry(name, "made up", source, origin(distribution))
+
+
+def one_of_each() -> list[Primitive]:
+    """The smallest set of primitives that has a legal objective: a/b/c/d."""
+    return [
+        primitive("data", "a"),
+        primitive("transform", "b"),
+        primitive("representation", "c"),
+        primitive("output", "d"),
+    ]
