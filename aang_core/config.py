@@ -80,6 +80,9 @@ class TrainConfig(BaseModel):
         0.0, ge=0, lt=1, description="part of dev that is held out for the dev gradient alone"
     )
 
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32", description="what training's forward passes compute in; parameters stay in fp32"
+    )
     device: str = Field(
         "auto", description="torch device; auto takes an accelerator if there is one"
     )

@@ -161,7 +161,7 @@ def _trainer(
         assembly.end_task,
         assembly.meta,
         assembly.auxiliaries,
-        engine=StreamEngine(body, _dev_head(config, generator, body)),
+        engine=StreamEngine(body, _dev_head(config, generator), config.precision),
         optimization=Optimization(
             body,
             [head, *heads.values()],
@@ -189,7 +189,7 @@ def _trainer(
     return trainer, modules
 
 
-def _dev_head(config: TrainConfig, generator: torch.Generator, body: torch.nn.Module) -> DevHead:
+def _dev_head(config: TrainConfig, generator: torch.Generator) -> DevHead:
     if config.dev_head == "end-task":
         return EndTaskHead()
     return FreshDevHead(

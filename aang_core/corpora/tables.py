@@ -197,7 +197,8 @@ def _tsv(path: Path, text: str, wanted: Sequence[str]) -> Table:
 
 def _wrong_width(path: Path, number: int, found: int, expected: int, advice: str) -> DataError:
     return DataError(
-        f"{path}:{number}: {found} fields, but the header has {expected} columns. {advice}"
+        f"{path}:{number}: {found} field{'' if found == 1 else 's'}, but the header has "
+        f"{expected} columns. {advice}"
     )
 
 
@@ -219,7 +220,7 @@ def _parquet(path: Path, wanted: Sequence[str]) -> Table:
         file = parquet.ParquetFile(path)
         columns = tuple(file.schema_arrow.names)
         table = file.read(columns=[name for name in wanted if name in columns])
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:  # the last: names not in UTF-8
         raise DataError(f"{path}: this Parquet file cannot be read: {error}") from error
 
     def rows() -> Iterator[Row]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,8 @@ from torch.nn.utils import get_total_norm
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.tasks import Batch, Task
+
+Precision = Literal["fp32", "bf16"]
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,15 @@ class StreamEngine:
 
     Statistics run over the body's parameters alone. A parameter that is used twice, as word
     embeddings tied to a decoder are, counts once with its whole gradient.
+
+    precision: what forward passes compute in; parameters, their gradients, the statistics and the
+        dev head stay in the parameters' own precision.
     """
 
-    def __init__(self, body: nn.Module, dev_head: DevHead) -> None:
+    def __init__(self, body: nn.Module, dev_head: DevHead, precision: Precision = "fp32") -> None:
         self.body = body
         self.dev_head = dev_head
+        self.precision = precision
 
     def step(
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Batch | None
@@ -55,8 +62,9 @@ class StreamEngine:
         # The end task's forward pass comes first, because the dev head needs its features, and its
         # backward pass last, so that the auxiliary sum stands alone in the buffer when its norm is
         # taken. Only this task's activations are held meanwhile.
-        features = self.body(**end.batch.inputs)
-        probe = self.dev_head.fit(end.task, features.detach(), end.batch.targets)
+        with self._autocast():
+            features = self.body(**end.batch.inputs)
+        probe = self.dev_head.fit(end.task, self._own_precision(features), end.batch.targets)
         sink = _GradientSink(self._dev_gradient(end.task, probe, dev))
         with sink.attached(self._parameters(end, auxiliaries)):
             for segment in auxiliaries:
@@ -64,23 +72,33 @@ class StreamEngine:
                 self._loss(segment).backward()
             auxiliary_norm = sink.body_norm()
             sink.begin(end.coefficient)
-            end_losses = end.task.losses(end.task.head, features, end.batch.targets)
+            with self._autocast():
+                end_losses = end.task.losses(end.task.head, features, end.batch.targets)
             end_losses.mean().backward()
         sink.release()
         return _statistics(end, auxiliaries, sink, auxiliary_norm)
 
     def _loss(self, segment: Segment) -> Tensor:
         task, batch = segment.task, segment.batch
-        return task.losses(task.head, self.body(**batch.inputs), batch.targets).mean()
+        with self._autocast():
+            return task.losses(task.head, self.body(**batch.inputs), batch.targets).mean()
 
     def _dev_gradient(
         self, end_task: Task, probe: nn.Module, dev: Batch
     ) -> dict[nn.Parameter, Tensor]:
         """v = ∇_θ L_E^val([θ; φ*]); parameters that the loss does not reach are left out."""
         parameters = [p for p in self.body.parameters() if p.requires_grad]
-        loss = end_task.losses(probe, self.body(**dev.inputs), dev.targets).mean()
+        with self._autocast():
+            loss = end_task.losses(probe, self.body(**dev.inputs), dev.targets).mean()
         gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
         return {p: g for p, g in zip(parameters, gradients, strict=True) if g is not None}
+
+    def _autocast(self) -> torch.autocast:
+        device = next(self.body.parameters()).device.type
+        return torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16")
+
+    def _own_precision(self, features: Tensor) -> Tensor:
+        return features.detach().to(next(self.body.parameters()).dtype)
 
     def _parameters(self, end: Segment, auxiliaries: Sequence[Segment]) -> dict[nn.Parameter, bool]:
         """Every trained parameter of the step, and whether it belongs to the body."""

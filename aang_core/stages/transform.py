@@ -60,9 +60,7 @@ def select_tokens(
     return ordinary & (drawn < rate)
 
 
-def random_tokens(
-    shape: torch.Size, vocabulary: Vocabulary, generator: torch.Generator
-) -> Tensor:
+def random_tokens(shape: torch.Size, vocabulary: Vocabulary, generator: torch.Generator) -> Tensor:
     """Token ids of the given shape, uniform over the vocabulary's ordinary tokens, int64."""
     drawn = torch.randint(
         vocabulary.ordinary.numel(), shape, generator=generator, device=vocabulary.ordinary.device

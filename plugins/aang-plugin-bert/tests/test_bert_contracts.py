@@ -1,5 +1,7 @@
 """The checks that every primitive of its stage keeps to."""
 
+from typing import Any
+
 import pytest
 import torch
 from aang_plugin_bert.bert_op import BertOp
@@ -14,28 +16,28 @@ from aang_core.testing import check_output, check_representation, check_transfor
 torch.set_num_threads(1)
 
 
-def test_transforms_keep_the_contract():
+def test_transforms_keep_the_contract() -> None:
     check_transform(Mask(), provides=("masks-tokens",))
     check_transform(Replace(), provides=("replaces-tokens",))
     check_transform(BertOp(), provides=("masks-tokens", "replaces-tokens"))
 
 
 @pytest.mark.parametrize("transform", [Mask, Replace, BertOp])
-def test_every_token_may_be_selected(transform):
+def test_every_token_may_be_selected(transform: Any) -> None:
     check_transform(transform(rate=1.0))
 
 
 @pytest.mark.parametrize("transform", [Mask, Replace, BertOp])
 @pytest.mark.parametrize("rate", [0, -0.1, 1.1, float("nan"), "0.15", True, None])
-def test_a_senseless_rate_is_refused(transform, rate):
+def test_a_senseless_rate_is_refused(transform: Any, rate: Any) -> None:
     with pytest.raises(ConfigError, match="option rate"):
         transform(rate=rate)
 
 
-def test_bidirectional_keeps_the_contract():
+def test_bidirectional_keeps_the_contract() -> None:
     check_representation(Bidirectional(), provides=("sentence-representation",))
 
 
-def test_denoise_keeps_the_contract():
+def test_denoise_keeps_the_contract() -> None:
     check_output(Denoise())
     check_output(Denoise(), labelled=False)

@@ -3,55 +3,87 @@
 A check that nothing can fail protects nobody, so each promise is broken here once.
 """
 
+from collections.abc import Mapping
+
 import pytest
 import torch
 from aang_plugin_bert.bidirectional import Bidirectional
 from aang_plugin_bert.denoise import Denoise
 from aang_plugin_bert.mask import Mask
+from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from aang_core import Corruption, RowLosses
+from aang_core import (
+    CorruptedRows,
+    Corruption,
+    HeadBuilder,
+    Output,
+    Representation,
+    RowLosses,
+    Transform,
+    Vocabulary,
+)
 from aang_core.testing import check_output, check_representation, check_transform
 
 torch.set_num_threads(1)
 
 
-def in_place(ids, ordinary, vocabulary, generator):
+def in_place(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
     _, selected = Mask()(ids, ordinary, vocabulary, generator)
     ids[selected] = vocabulary.mask_id
     return Corruption(ids, selected)
 
 
-def global_randomness(ids, ordinary, vocabulary, generator):
+def global_randomness(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
     return Mask()(ids, torch.rand(ids.shape) < 0.5, vocabulary, generator)
 
 
-def own_generator(ids, ordinary, vocabulary, generator):
-    if not hasattr(own_generator, "state"):
-        own_generator.state = torch.Generator().manual_seed(0)
-    return Mask(0.9)(ids, ordinary, vocabulary, own_generator.state)
+class OwnGenerator:
+    """Goes on where it left off."""
+
+    def __init__(self) -> None:
+        self.generator = Generator().manual_seed(0)
+
+    def __call__(
+        self, ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+    ) -> Corruption:
+        return Mask(0.9)(ids, ordinary, vocabulary, self.generator)
 
 
-def padding_too(ids, ordinary, vocabulary, generator):
+def padding_too(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
     return Mask()(ids, torch.ones_like(ordinary), vocabulary, generator)
 
 
-def shifted(ids, ordinary, vocabulary, generator):
+def shifted(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
     _, selected = Mask()(ids, ordinary, vocabulary, generator)
     return Corruption(ids.roll(1, dims=1), selected)
 
 
-def floats(ids, ordinary, vocabulary, generator):
+def floats(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
     corrupted, selected = Mask()(ids, ordinary, vocabulary, generator)
     return Corruption(corrupted, selected.float())
 
 
-def unknown_ids(ids, ordinary, vocabulary, generator):
+def unknown_ids(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
     _, selected = Mask()(ids, ordinary, vocabulary, generator)
     return Corruption(ids.masked_fill(selected, vocabulary.size), selected)
 
 
-def nothing(ids, ordinary, vocabulary, generator):
+def nothing(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
     return Corruption(ids, torch.zeros_like(ordinary))
 
 
@@ -60,7 +92,7 @@ def nothing(ids, ordinary, vocabulary, generator):
     [
         (in_place, "input ids of the transform: expected left as it was, got changed in place"),
         (global_randomness, "draws from the generator that is passed in alone"),
-        (own_generator, "a second call with a generator of the same seed"),
+        (OwnGenerator(), "a second call with a generator of the same seed"),
         (padding_too, "selected tokens: expected ordinary tokens only"),
         (shifted, "special tokens and padding: expected left as they are"),
         (floats, "selected: expected a tensor of shape .* and dtype torch.bool"),
@@ -68,12 +100,12 @@ def nothing(ids, ordinary, vocabulary, generator):
         (nothing, "selected of 4,000 ordinary tokens: expected some, got none"),
     ],
 )
-def test_a_transform_that_breaks_a_promise(transform, message):
+def test_a_transform_that_breaks_a_promise(transform: Transform, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_transform(transform)
 
 
-def test_a_transform_that_does_not_do_what_it_provides():
+def test_a_transform_that_does_not_do_what_it_provides() -> None:
     with pytest.raises(AssertionError, match="trait replaces-tokens"):
         check_transform(Mask(), provides=("replaces-tokens",))
     with pytest.raises(AssertionError, match="trait masks-tokens"):
@@ -85,15 +117,15 @@ def test_a_transform_that_does_not_do_what_it_provides():
         )
 
 
-def everything(real, generator):
+def everything(real: Tensor, generator: Generator) -> Tensor:
     return torch.ones((*real.shape, real.shape[1]), dtype=torch.bool)
 
 
-def strictly_before(real, generator):
+def strictly_before(real: Tensor, generator: Generator) -> Tensor:
     return Bidirectional()(real, generator).tril(diagonal=-1)
 
 
-def random_side(real, generator):
+def random_side(real: Tensor, generator: Generator) -> Tensor:
     sees = Bidirectional()(real, generator)
     return sees.tril() if torch.rand((), generator=generator) < 0.5 else sees.triu()
 
@@ -109,7 +141,9 @@ def random_side(real, generator):
         (random_side, ("sentence-representation",), "trait sentence-representation"),
     ],
 )
-def test_a_representation_that_breaks_a_promise(representation, provides, message):
+def test_a_representation_that_breaks_a_promise(
+    representation: Representation, provides: tuple[str, ...], message: str
+) -> None:
     with pytest.raises(AssertionError, match=message):
         check_representation(representation, provides)
 
@@ -117,7 +151,7 @@ def test_a_representation_that_breaks_a_promise(representation, provides, messag
 class MeanPerRow(Denoise):
     """0/0 in a row without targets."""
 
-    def losses(self, head, hidden, targets):
+    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         sums, counts = super().losses(head, hidden, targets)
         return RowLosses(sums / counts, counts)
 
@@ -125,7 +159,7 @@ class MeanPerRow(Denoise):
 class WholeBatch(Denoise):
     """Every row gets the loss of all."""
 
-    def losses(self, head, hidden, targets):
+    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         sums, counts = super().losses(head, hidden, targets)
         return RowLosses(sums.sum().expand_as(sums) * (counts > 0), counts)
 
@@ -133,10 +167,10 @@ class WholeBatch(Denoise):
 class EveryToken(Denoise):
     """Also decodes padding."""
 
-    def targets(self, rows):
+    def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
         return {"token": rows.original}
 
-    def losses(self, head, hidden, targets):
+    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         losses = cross_entropy(head(hidden).mT, targets["token"], reduction="none")
         return RowLosses(losses.sum(1), torch.full((len(hidden),), hidden.shape[1]))
 
@@ -144,7 +178,7 @@ class EveryToken(Denoise):
 class Detached(Denoise):
     """Stops the gradient."""
 
-    def losses(self, head, hidden, targets):
+    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         sums, counts = super().losses(head, hidden, targets)
         return RowLosses(sums.detach(), counts)
 
@@ -152,10 +186,10 @@ class Detached(Denoise):
 class SharedHead(Denoise):
     """One head for all objectives."""
 
-    def __init__(self):
-        self.kept = None
+    def __init__(self) -> None:
+        self.kept: nn.Module | None = None
 
-    def head(self, heads):
+    def head(self, heads: HeadBuilder) -> nn.Module:
         self.kept = self.kept or heads.language_model()
         return self.kept
 
@@ -163,7 +197,7 @@ class SharedHead(Denoise):
 class Silent(Denoise):
     """Never has a target."""
 
-    def targets(self, rows):
+    def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
         return {
             name: value[:0] if name != "counts" else value * 0
             for name, value in super().targets(rows).items()
@@ -173,7 +207,7 @@ class Silent(Denoise):
 class Marks(Denoise):
     """Writes into its input."""
 
-    def targets(self, rows):
+    def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
         rows.selected.fill_(True)
         return super().targets(rows)
 
@@ -190,6 +224,6 @@ class Marks(Denoise):
         (Marks(), "input selected of targets: expected left as it was"),
     ],
 )
-def test_an_output_that_breaks_a_promise(output, message):
+def test_an_output_that_breaks_a_promise(output: Output, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_output(output)

@@ -5,6 +5,7 @@ from aang_plugin_bert.denoise import Denoise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aang_core import CorruptedRows
 from aang_core.testing import SmallHeads, corrupted_rows
 
 torch.set_num_threads(1)
@@ -12,7 +13,7 @@ torch.set_num_threads(1)
 
 @settings(deadline=None)
 @given(rows=corrupted_rows(), seed=st.integers(0, 1000))
-def test_loss_is_the_log_likelihood_of_the_original_tokens(rows, seed):
+def test_loss_is_the_log_likelihood_of_the_original_tokens(rows: CorruptedRows, seed: int) -> None:
     output = Denoise()
     head = output.head(SmallHeads()).double()
     hidden = torch.randn((*rows.original.shape, 8), generator=torch.Generator().manual_seed(seed))
@@ -27,11 +28,11 @@ def test_loss_is_the_log_likelihood_of_the_original_tokens(rows, seed):
         assert abs(sums[b].item() - expected) < 1e-9
 
 
-def test_only_selected_positions_are_decoded():
-    decoded = []
+def test_only_selected_positions_are_decoded() -> None:
+    decoded: list[torch.Tensor] = []
 
     class Head(torch.nn.Module):
-        def forward(self, hidden):
+        def forward(self, hidden: torch.Tensor) -> torch.Tensor:
             decoded.append(hidden)
             return hidden
 

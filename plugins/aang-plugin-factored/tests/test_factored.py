@@ -1,6 +1,7 @@
 """AANG's factored weights against Algorithm 1 worked out by hand."""
 
 import math
+from typing import Any
 
 import pytest
 from aang_plugin_factored.factored import Factored
@@ -14,11 +15,11 @@ B = TaskCard("b", {"transform": "mask", "output": "end-task"})
 C = TaskCard("c", {"transform": "no-op", "output": "end-task"})
 
 
-def cosines(auxiliary=0.0, **values):
+def cosines(auxiliary: float = 0.0, **values: float) -> StepSignals:
     return StepSignals(values, {}, {}, {"cosine": auxiliary}, 1.0)
 
 
-def test_it_keeps_the_contract():
+def test_it_keeps_the_contract() -> None:
     check_weighter(Factored)
     check_weighter(lambda end, auxiliaries: Factored(end, auxiliaries, n=None, lr=10.0))
     check_weighter(
@@ -26,7 +27,7 @@ def test_it_keeps_the_contract():
     )
 
 
-def test_it_starts_with_equal_objectives_and_the_given_end_task_weight():
+def test_it_starts_with_equal_objectives_and_the_given_end_task_weight() -> None:
     weighter = Factored(END, [A, B, C], end_task_weight=0.7)
     assert weighter.weights() == pytest.approx({"end": 0.7, "a": 0.1, "b": 0.1, "c": 0.1})
     assert weighter.record() == {
@@ -40,7 +41,7 @@ def test_it_starts_with_equal_objectives_and_the_given_end_task_weight():
     }
 
 
-def test_two_steps_by_hand():
+def test_two_steps_by_hand() -> None:
     weighter = Factored(END, [A, B, C], lr=2.0, end_task_lr=0.1, n=2)
     assert weighter.coefficients(["a", "b"]) == {"end": 0.5, "a": 0.25, "b": 0.25}
 
@@ -72,7 +73,7 @@ def test_two_steps_by_hand():
     )
 
 
-def test_an_objective_that_was_never_sampled_moves_with_its_primitives():
+def test_an_objective_that_was_never_sampled_moves_with_its_primitives() -> None:
     weighter = Factored(END, [A, B, C], lr=1.0)
     # Only b: it shares mask with a and end-task with c.
     weighter.observe(["b"], cosines(end=0.0, b=1.0))
@@ -87,7 +88,7 @@ def test_an_objective_that_was_never_sampled_moves_with_its_primitives():
     assert weighter.weights()["c"] > weighter.weights()["d"]
 
 
-def test_objectives_without_factors_have_their_own_alone():
+def test_objectives_without_factors_have_their_own_alone() -> None:
     weighter = Factored(END, [A, TaskCard("plain")], lr=1.0)
     weighter.observe(["a", "plain"], cosines(end=0.0, a=0.5, plain=0.25))
     factors = weighter.record()["factors"]
@@ -98,7 +99,7 @@ def test_objectives_without_factors_have_their_own_alone():
     assert weighter.weights()["a"] == pytest.approx(expected)
 
 
-def test_primitives_of_the_same_name_in_two_stages_are_different():
+def test_primitives_of_the_same_name_in_two_stages_are_different() -> None:
     card = TaskCard("x", {"data": "task", "output": "task"})
     weighter = Factored(END, [card], lr=1.0)
     weighter.observe(["x"], cosines(end=0.0, x=1.0))
@@ -106,7 +107,7 @@ def test_primitives_of_the_same_name_in_two_stages_are_different():
     assert factors == {"all": {"x": 1.0}, "data": {"task": 1.0}, "output": {"task": 1.0}}
 
 
-def test_it_asks_for_cosines_and_samples_n_or_what_there_is():
+def test_it_asks_for_cosines_and_samples_n_or_what_there_is() -> None:
     bench = RecordingWorkbench("end", ["a", "b", "c"])
     weighter = Factored(END, [A, B, C], n=2)
     weighter.round(bench)
@@ -124,7 +125,9 @@ def test_it_asks_for_cosines_and_samples_n_or_what_there_is():
         (cosines(end=0.1, a=0.1, b=0.1, auxiliary=math.inf), "weighted sum"),
     ],
 )
-def test_a_diverged_task_is_named_and_nothing_is_learned_from_it(signals, name):
+def test_a_diverged_task_is_named_and_nothing_is_learned_from_it(
+    signals: StepSignals, name: str
+) -> None:
     weighter = Factored(END, [A, B, C])
     before = weighter.state_dict()
     with pytest.raises(AangError, match=f"{name}.*diverged"):
@@ -132,13 +135,13 @@ def test_a_diverged_task_is_named_and_nothing_is_learned_from_it(signals, name):
     assert weighter.state_dict() == before
 
 
-def test_the_state_of_another_space_is_refused():
+def test_the_state_of_another_space_is_refused() -> None:
     state = Factored(END, [A, B, C]).state_dict()
     with pytest.raises(ConfigError, match=r"differ in: all c, transform no-op\."):
         Factored(END, [A, B]).load_state_dict(state)
 
 
-def test_a_stage_may_not_be_called_all():
+def test_a_stage_may_not_be_called_all() -> None:
     with pytest.raises(ConfigError, match="'all'"):
         Factored(END, [TaskCard("x", {"all": "y"})])
 
@@ -152,7 +155,7 @@ def test_a_stage_may_not_be_called_all():
         *({"end_task_weight": value} for value in (0, 1, -0.5, math.nan, "0.5")),
     ],
 )
-def test_options_without_a_meaning_are_refused(options):
+def test_options_without_a_meaning_are_refused(options: dict[str, Any]) -> None:
     (name,) = options
     with pytest.raises(ConfigError, match=f"option {name}"):
         Factored(END, [A, B, C], **options)

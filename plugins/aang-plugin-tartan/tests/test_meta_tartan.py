@@ -1,6 +1,7 @@
 """META-TARTAN against Algorithm 1 worked out by hand."""
 
 import math
+from typing import Any
 
 import pytest
 from aang_plugin_tartan.meta_tartan import MetaTartan
@@ -12,20 +13,20 @@ END = TaskCard("end")
 THREE = [TaskCard(name) for name in "abc"]
 
 
-def cosines(**values):
+def cosines(**values: float) -> StepSignals:
     return StepSignals(cosine=values, dot={}, norm={}, auxiliary={"cosine": 0.0}, dev_norm=1.0)
 
 
-def test_it_keeps_the_contract():
+def test_it_keeps_the_contract() -> None:
     check_weighter(MetaTartan)
     check_weighter(lambda end, auxiliaries: MetaTartan(end, auxiliaries, lr=10.0, n=2))
 
 
-def test_all_tasks_start_with_the_same_weight():
+def test_all_tasks_start_with_the_same_weight() -> None:
     assert MetaTartan(END, THREE).weights() == {"end": 0.25, "a": 0.25, "b": 0.25, "c": 0.25}
 
 
-def test_two_steps_by_hand():
+def test_two_steps_by_hand() -> None:
     weighter = MetaTartan(END, THREE, lr=0.5)
     answers = iter([cosines(end=0.8, a=0.4, b=-0.6, c=0.0), cosines(end=-0.2, a=0.2, b=0.2, c=1.0)])
     bench = RecordingWorkbench("end", ["a", "b", "c"], measure=lambda _: next(answers))
@@ -44,7 +45,7 @@ def test_two_steps_by_hand():
     assert bench.signals == [frozenset({"cosine"})] * 2
 
 
-def test_a_sampled_step_normalises_over_its_own_tasks_and_moves_no_other():
+def test_a_sampled_step_normalises_over_its_own_tasks_and_moves_no_other() -> None:
     weighter = MetaTartan(END, THREE, lr=1.0, n=2)
     assert weighter.coefficients(["a", "c"]) == pytest.approx(
         {"end": 1 / 3, "a": 1 / 3, "c": 1 / 3}
@@ -56,20 +57,20 @@ def test_a_sampled_step_normalises_over_its_own_tasks_and_moves_no_other():
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_diverged_task_is_named_and_nothing_is_learned_from_it(value):
+def test_a_diverged_task_is_named_and_nothing_is_learned_from_it(value: float) -> None:
     weighter = MetaTartan(END, THREE)
     with pytest.raises(AangError, match=r"'b'.*diverged"):
         weighter.observe(["a", "b"], cosines(end=0.5, a=0.5, b=value))
     assert weighter.weights() == dict.fromkeys(["end", "a", "b", "c"], 0.25)
 
 
-def test_the_state_of_a_run_over_other_tasks_is_refused():
+def test_the_state_of_a_run_over_other_tasks_is_refused() -> None:
     state = MetaTartan(END, THREE).state_dict()
     with pytest.raises(ConfigError, match=r"differ in: c\."):
         MetaTartan(END, THREE[:2]).load_state_dict(state)
 
 
 @pytest.mark.parametrize("lr", [-0.1, math.nan, math.inf, "0.1", True, None])
-def test_a_senseless_step_size_is_refused(lr):
+def test_a_senseless_step_size_is_refused(lr: Any) -> None:
     with pytest.raises(ConfigError, match="option lr"):
         MetaTartan(END, THREE, lr=lr)

@@ -1,5 +1,7 @@
 """The weighters that learn nothing: ``static`` and ``single-task``."""
 
+from typing import Any
+
 import pytest
 from aang_plugin_tartan.single_task import SingleTask
 from aang_plugin_tartan.static import Static
@@ -11,11 +13,11 @@ END = TaskCard("end")
 THREE = [TaskCard(name) for name in "abc"]
 
 
-def bench():
+def bench() -> RecordingWorkbench:
     return RecordingWorkbench("end", ["a", "b", "c"])
 
 
-def test_they_keep_the_contract():
+def test_they_keep_the_contract() -> None:
     check_weighter(SingleTask)
     check_weighter(Static)
     check_weighter(lambda end, auxiliaries: Static(end, auxiliaries, n=2))
@@ -28,7 +30,7 @@ def test_they_keep_the_contract():
 
 
 @pytest.mark.parametrize("weighter", [Static, SingleTask])
-def test_they_ask_for_no_signal_and_so_pay_for_none(weighter):
+def test_they_ask_for_no_signal_and_so_pay_for_none(weighter: Any) -> None:
     assert weighter.signals == frozenset()
     recorded = bench()
     made = weighter(END, THREE)
@@ -37,7 +39,7 @@ def test_they_ask_for_no_signal_and_so_pay_for_none(weighter):
     assert recorded.signals == [frozenset()] * 3
 
 
-def test_single_task_trains_the_end_task_alone():
+def test_single_task_trains_the_end_task_alone() -> None:
     recorded = bench()
     weighter = SingleTask(END, THREE)
     weighter.round(recorded)
@@ -47,7 +49,7 @@ def test_single_task_trains_the_end_task_alone():
     assert weighter.weights() == {"end": 1.0, "a": 0.0, "b": 0.0, "c": 0.0}
 
 
-def test_by_default_all_tasks_weigh_the_same():
+def test_by_default_all_tasks_weigh_the_same() -> None:
     recorded = bench()
     weighter = Static(END, THREE)
     weighter.round(recorded)
@@ -55,7 +57,7 @@ def test_by_default_all_tasks_weigh_the_same():
     assert weighter.weights() == {"end": 0.25, "a": 0.25, "b": 0.25, "c": 0.25}
 
 
-def test_with_two_of_three_sampled_the_end_task_has_a_third():
+def test_with_two_of_three_sampled_the_end_task_has_a_third() -> None:
     recorded = bench()
     weighter = Static(END, THREE, n=2)
     weighter.round(recorded)
@@ -65,14 +67,14 @@ def test_with_two_of_three_sampled_the_end_task_has_a_third():
     assert weighter.weights() == {"end": third, **dict.fromkeys("abc", pytest.approx(2 / 9))}
 
 
-def test_explicit_weights_are_relative_to_each_other_and_share_what_the_end_task_leaves():
+def test_explicit_weights_are_relative_to_each_other_and_share_what_the_end_task_leaves() -> None:
     weighter = Static(END, THREE, weights={"a": 3, "b": 0}, end_task_weight=0.6)
     # 0.4 in the proportion 3 : 0 : 1.
     assert weighter.weights() == pytest.approx({"end": 0.6, "a": 0.3, "b": 0.0, "c": 0.1})
     assert weighter.coefficients(["b", "c"]) == pytest.approx({"end": 0.6, "b": 0.0, "c": 0.4})
 
 
-def test_a_step_whose_objectives_all_weigh_nothing_trains_the_end_task():
+def test_a_step_whose_objectives_all_weigh_nothing_trains_the_end_task() -> None:
     weighter = Static(END, THREE, weights={"a": 0}, n=1)
     assert weighter.coefficients(["a"]) == {"end": 1.0, "a": 0.0}
 
@@ -93,6 +95,6 @@ def test_a_step_whose_objectives_all_weigh_nothing_trains_the_end_task():
         ({"weights": [1, 2]}, "option weights"),
     ],
 )
-def test_options_without_a_meaning_are_refused(options, message):
+def test_options_without_a_meaning_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Static(END, THREE, **options)

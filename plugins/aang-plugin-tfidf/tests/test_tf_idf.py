@@ -14,7 +14,9 @@ from aang_core.testing import SmallHeads, check_output, corrupted_rows
 torch.set_num_threads(1)
 
 
-def rows_of(ids, ordinary, documents, frequency):
+def rows_of(
+    ids: list[list[int]], ordinary: list[list[int]], documents: int, frequency: list[int]
+) -> CorruptedRows:
     original = torch.tensor(ids)
     mask = torch.tensor(ordinary, dtype=torch.bool)
     return CorruptedRows(
@@ -28,12 +30,12 @@ def rows_of(ids, ordinary, documents, frequency):
     )
 
 
-def test_it_keeps_the_contract():
+def test_it_keeps_the_contract() -> None:
     check_output(TfIdf())
     check_output(TfIdf(), labelled=False)
 
 
-def test_targets_by_hand():
+def test_targets_by_hand() -> None:
     # Three documents; token 5 is in all of them, token 6 in one. The row: 5 5 6 between specials.
     rows = rows_of([[1, 5, 5, 6, 2]], [[0, 1, 1, 1, 0]], 3, [0, 3, 3, 0, 0, 3, 1])
     common = 2 / 3 * 1.0  # tf = 2/3, idf = ln(4/4) + 1
@@ -44,7 +46,7 @@ def test_targets_by_hand():
     assert targets["value"][0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_targets_agree_with_scikit_learn_up_to_the_scale_of_the_row():
+def test_targets_agree_with_scikit_learn_up_to_the_scale_of_the_row() -> None:
     ids = [[1, 5, 7, 5, 6, 8, 5, 2]]
     counts = [[0, 0, 0, 0, 0, 3, 1, 1, 1]]
     frequency = [0, 0, 0, 0, 0, 9, 4, 1, 0]
@@ -60,7 +62,7 @@ def test_targets_agree_with_scikit_learn_up_to_the_scale_of_the_row():
 
 @settings(deadline=None)
 @given(rows=corrupted_rows())
-def test_predicting_zero_costs_one_per_token(rows):
+def test_predicting_zero_costs_one_per_token(rows: CorruptedRows) -> None:
     output = TfIdf()
     head = output.head(SmallHeads())
     for parameter in head.parameters():
@@ -71,7 +73,7 @@ def test_predicting_zero_costs_one_per_token(rows):
     assert torch.allclose(sums, counts.float(), rtol=1e-4)
 
 
-def test_the_loss_is_the_squared_error_at_ordinary_tokens():
+def test_the_loss_is_the_squared_error_at_ordinary_tokens() -> None:
     rows = rows_of([[1, 5, 6, 2]], [[0, 1, 1, 0]], 2, [2, 2, 2, 2, 2, 2, 1])
     output = TfIdf()
     head = output.head(SmallHeads())
