@@ -1,0 +1,74 @@
+"""Where caches lie, and that files there are whole or absent."""
+
+from pathlib import Path
+
+import pytest
+
+from aang_core.corpora.cache import atomic_write, cache_folder, make_folder
+from aang_core.errors import ConfigError
+
+
+def test_aang_cache_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AANG_CACHE", str(tmp_path / "mine"))
+    assert cache_folder() == tmp_path / "mine"
+    monkeypatch.setenv("AANG_CACHE", "~/mine")
+    assert cache_folder() == Path.home() / "mine"
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "expected"),
+    [
+        ("linux", "XDG_CACHE_HOME", "/somewhere/aang"),
+        ("linux", None, "HOME/.cache/aang"),
+        ("darwin", None, "HOME/Library/Caches/aang"),
+        ("win32", "LOCALAPPDATA", "/somewhere/aang"),
+        ("win32", None, "HOME/AppData/Local/aang"),
+    ],
+)
+def test_else_the_platform_does(
+    monkeypatch: pytest.MonkeyPatch, platform: str, variable: str | None, expected: str
+) -> None:
+    for name in ("AANG_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", platform)
+    if variable is not None:
+        monkeypatch.setenv(variable, "/somewhere")
+    assert cache_folder() == Path(expected.replace("HOME", str(Path.home())))
+
+
+def test_a_written_file_appears_whole(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file.json"
+    with atomic_write(path) as draft:
+        draft.write_text("half", encoding="utf-8")
+        assert not path.exists()
+        draft.write_text("whole", encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == "whole"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old", encoding="utf-8")
+
+    def fail() -> None:
+        with atomic_write(path) as draft:
+            draft.write_text("new", encoding="utf-8")
+            raise KeyError("stop")
+
+    with pytest.raises(KeyError, match="stop"):
+        fail()
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_in_the_way_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match="AANG_CACHE"):
+        make_folder(tmp_path / "taken" / "aang")
+
+
+def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Asked of the system and not provoked: for root, which tests may run as, no folder is.
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(ConfigError, match=r"read-only.*AANG_CACHE"):
+        make_folder(tmp_path)

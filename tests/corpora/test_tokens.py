@@ -1,0 +1,292 @@
+"""Token rows against plain calls of the tokenizer, and that texts are tokenised only once."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
+
+from aang_core.corpora import token_cache
+from aang_core.corpora.tokens import TokenRows, tokenize, vocabulary
+from aang_core.errors import ConfigError, DataError, ModelError
+from aang_core.stages import Example, ReadReport
+from tests.corpora.conftest import SENTENCES
+
+SINGLE = [Example(text, label="xy"[i % 2]) for i, text in enumerate(SENTENCES)]
+PAIRS = [Example(a, b, "x") for a, b in itertools.permutations(SENTENCES[:3], 2)]
+
+
+@pytest.fixture(params=["bert", "roberta"])
+def tokenizer(request: pytest.FixtureRequest) -> PreTrainedTokenizerFast:
+    chosen = request.getfixturevalue(request.param)
+    assert isinstance(chosen, PreTrainedTokenizerFast)
+    return chosen
+
+
+@pytest.mark.parametrize("examples", [SINGLE, PAIRS, [SINGLE[0], *PAIRS, SINGLE[1]]])
+@pytest.mark.parametrize("max_length", [7, 16, 128])
+def test_rows_are_what_the_tokenizer_gives(
+    tmp_path: Path, tokenizer: PreTrainedTokenizerFast, examples: list[Example], max_length: int
+) -> None:
+    rows = tokenize(examples, tokenizer, max_length=max_length, cache=tmp_path)
+    batch = rows.rows(torch.arange(len(examples)))
+    cut = 0
+    for i, example in enumerate(examples):
+        plain = tokenizer(
+            example.text, example.text_pair, truncation="longest_first", max_length=max_length
+        )
+        length = len(plain["input_ids"])
+        assert rows.lengths[i] == length
+        assert batch.ids[i, :length].tolist() == plain["input_ids"]
+        assert batch.real[i].tolist() == [True] * length + [False] * (batch.ids.shape[1] - length)
+        assert (batch.ids[i, length:] == tokenizer.pad_token_id).all()
+        special = torch.isin(batch.ids[i], torch.tensor(tokenizer.all_special_ids))
+        assert torch.equal(batch.ordinary[i], batch.real[i] & ~special)
+        if batch.token_types is not None:
+            assert batch.token_types[i, :length].tolist() == plain["token_type_ids"]
+            assert not batch.token_types[i, length:].any()
+        cut += len(tokenizer(example.text, example.text_pair)["input_ids"]) > max_length
+    assert rows.truncated == cut
+    assert (batch.token_types is None) == ("token_type_ids" not in tokenizer.model_input_names)
+
+
+def test_types_and_shapes(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
+    rows = tokenize(SINGLE, bert, max_length=128, cache=tmp_path, label_ids={"x": 0, "y": 1})
+    chosen = torch.tensor([3, 0, 3])
+    batch = rows.rows(chosen)
+    assert len(rows) == 5
+    assert rows.lengths.dtype == torch.int64
+    # Padded to the longest of the batch, not of the source.
+    assert batch.ids.shape == (3, int(rows.lengths[chosen].max()))
+    assert batch.ids.dtype == torch.int64
+    assert batch.real.dtype == batch.ordinary.dtype == torch.bool
+    assert batch.labels is not None
+    assert batch.labels.tolist() == [1, 0, 1]
+    assert batch.token_types is not None
+    assert batch.token_types.dtype == torch.int64
+    assert torch.equal(batch.ids[0], batch.ids[2])
+
+
+def test_special_tokens_in_the_text_are_not_ordinary(
+    tmp_path: Path, bert: PreTrainedTokenizerFast
+) -> None:
+    rows = tokenize([Example("a [MASK] b [SEP] c")], bert, max_length=32, cache=tmp_path)
+    batch = rows.rows(torch.tensor([0]))
+    special = torch.isin(batch.ids, torch.tensor(bert.all_special_ids))
+    assert int(special.sum()) == 4
+    assert not batch.ordinary[special].any()
+
+
+def test_without_label_ids_there_are_no_labels(
+    tmp_path: Path, bert: PreTrainedTokenizerFast
+) -> None:
+    rows = tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
+    assert rows.labels is None
+    assert rows.rows(torch.tensor([0])).labels is None
+
+
+@pytest.mark.parametrize("label", [None, "z"])
+def test_a_label_that_is_no_class(
+    tmp_path: Path, bert: PreTrainedTokenizerFast, label: str | None
+) -> None:
+    examples = [*SINGLE, Example("more", label=label)]
+    with pytest.raises(DataError, match=f"label {label!r}; the classes are 'x', 'y'"):
+        tokenize(examples, bert, max_length=16, cache=tmp_path, label_ids={"x": 0, "y": 1})
+
+
+def test_cut_texts_are_counted(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
+    report = ReadReport()
+    examples = [Example("tree"), Example("tree " * 50), Example("tree " * 60)]
+    rows = tokenize(examples, bert, max_length=16, cache=tmp_path, report=report, source="task")
+    assert rows.truncated == 2
+    assert report.lines() == [
+        "2 × text longer than 16 tokens, cut; task has 3 texts (first: text 2)"
+    ]
+
+
+def test_texts_that_no_tokenizer_takes_are_mended(
+    tmp_path: Path, roberta: PreTrainedTokenizerFast
+) -> None:
+    report = ReadReport()
+    rows = tokenize(
+        [Example("a\ud800b", "c\udfff")], roberta, max_length=32, cache=tmp_path, report=report
+    )
+    ids = rows.rows(torch.tensor([0])).ids[0]
+    assert roberta.decode(ids, skip_special_tokens=True) == "a\ufffdbc\ufffd"
+    assert sum(report.counts.values()) == 2
+
+
+def test_tokenizers_written_in_python(tmp_path: Path) -> None:
+    tokenizer = ByT5Tokenizer()
+    rows = tokenize(
+        [Example("abc"), Example("abcdefghij")], tokenizer, max_length=8, cache=tmp_path
+    )
+    assert rows.lengths.tolist() == [4, 8]
+    assert rows.truncated == 1
+    assert rows.rows(torch.tensor([0])).ids[0].tolist() == tokenizer("abc")["input_ids"]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many texts each call of the encoder got."""
+    seen: list[int] = []
+    encode: Callable[..., Any] = token_cache._Encoder.__call__
+
+    def counted(self: Any, batch: Any) -> Any:
+        seen.append(len(batch["text"]))
+        return encode(self, batch)
+
+    monkeypatch.setattr(token_cache._Encoder, "__call__", counted)
+    return seen
+
+
+def same(first: TokenRows, second: TokenRows) -> bool:
+    everything = torch.arange(len(first))
+    return torch.equal(first.rows(everything).ids, second.rows(everything).ids)
+
+
+def test_the_second_time_nothing_is_tokenised(
+    tmp_path: Path, bert: PreTrainedTokenizerFast, calls: list[int]
+) -> None:
+    first = tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
+    assert calls == [5]
+    # The state that any use of a tokenizer leaves behind must not matter.
+    bert("x", truncation=True, max_length=3, padding="max_length")
+    second = tokenize(iter(SINGLE), bert, max_length=16, cache=tmp_path, label_ids={"x": 0, "y": 1})
+    assert calls == [5]
+    assert same(first, second)
+    assert second.truncated == first.truncated
+
+
+@pytest.mark.parametrize("change", ["text", "pair", "border", "length", "tokenizer"])
+def test_whatever_ids_depend_on_makes_them_be_tokenised_anew(
+    tmp_path: Path,
+    bert: PreTrainedTokenizerFast,
+    roberta: PreTrainedTokenizerFast,
+    calls: list[int],
+    change: str,
+) -> None:
+    tokenize([Example("ab"), Example("c")], bert, max_length=16, cache=tmp_path)
+    tokenize(
+        {
+            "text": [Example("ab"), Example("d")],
+            "pair": [Example("ab"), Example("c", "c")],
+            "border": [Example("a"), Example("bc")],
+        }.get(change, [Example("ab"), Example("c")]),
+        roberta if change == "tokenizer" else bert,
+        max_length=17 if change == "length" else 16,
+        cache=tmp_path,
+    )
+    assert calls == [2, 2]
+
+
+def test_a_damaged_cache_file_is_made_again(
+    tmp_path: Path, bert: PreTrainedTokenizerFast, calls: list[int]
+) -> None:
+    first = tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
+    (file,) = tmp_path.rglob("*.arrow")
+    file.write_bytes(file.read_bytes()[:40])
+    assert same(first, tokenize(SINGLE, bert, max_length=16, cache=tmp_path))
+    assert calls == [5, 5]
+
+
+def test_the_cache_is_one_whole_file(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
+    tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
+    assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".arrow"]
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match="AANG_CACHE"):
+        tokenize(SINGLE, bert, max_length=16, cache=tmp_path / "file")
+
+
+def test_a_cache_that_can_only_be_read_serves_what_is_in_it(
+    tmp_path: Path, bert: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert same(first, tokenize(SINGLE, bert, max_length=16, cache=tmp_path))
+    with pytest.raises(ConfigError, match="AANG_CACHE"):
+        tokenize(SINGLE[:3], bert, max_length=16, cache=tmp_path)
+
+
+def test_no_texts(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
+    with pytest.raises(DataError, match="s2orc: there is no text"):
+        tokenize([], bert, max_length=16, cache=tmp_path, source="s2orc")
+
+
+@pytest.mark.parametrize(("examples", "least"), [(SINGLE, 3), (PAIRS, 5)])
+def test_too_little_room_for_text(
+    tmp_path: Path, bert: PreTrainedTokenizerFast, examples: list[Example], least: int
+) -> None:
+    tokenize(examples, bert, max_length=least, cache=tmp_path)
+    with pytest.raises(ConfigError, match=f"--max-length {least - 1}"):
+        tokenize(examples, bert, max_length=least - 1, cache=tmp_path)
+
+
+def test_no_padding_token(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bert.backend_tokenizer)
+    with pytest.raises(ModelError, match="padding token"):
+        tokenize(SINGLE, tokenizer, max_length=16, cache=tmp_path)
+
+
+@given(texts=st.lists(st.text(alphabet="ab [MASK]🙂", max_size=12), min_size=1, max_size=8))
+@settings(max_examples=25, deadline=None)
+def test_document_statistics_count_texts_and_not_occurrences(
+    tmp_path_factory: pytest.TempPathFactory, bert: PreTrainedTokenizerFast, texts: list[str]
+) -> None:
+    cache = tmp_path_factory.mktemp("cache")
+    rows = tokenize([Example(text) for text in texts], bert, max_length=64, cache=cache)
+    expected = torch.zeros(len(bert), dtype=torch.int64)
+    for text in texts:
+        for token in set(bert(text)["input_ids"]) - set(bert.all_special_ids):
+            expected[token] += 1
+    statistics = rows.document_statistics()
+    assert statistics.documents == len(texts)
+    assert torch.equal(statistics.document_frequency, expected)
+
+
+def test_document_statistics_are_computed_once_and_in_pieces(
+    tmp_path: Path, roberta: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows() -> TokenRows:
+        return tokenize(SINGLE, roberta, max_length=64, cache=tmp_path)
+
+    whole = rows().document_statistics()
+    monkeypatch.setattr("aang_core.corpora.tokens._STATISTICS_ROWS", 2)
+    pieces = rows()
+    assert torch.equal(pieces.document_statistics().document_frequency, whole.document_frequency)
+    assert pieces.document_statistics() is pieces.document_statistics()
+
+
+def test_the_vocabulary_has_no_special_tokens(tokenizer: PreTrainedTokenizerFast) -> None:
+    words = vocabulary(tokenizer)
+    assert words.size == len(tokenizer)
+    assert words.mask_id == tokenizer.mask_token_id
+    expected = sorted(set(range(len(tokenizer))) - set(tokenizer.all_special_ids))
+    assert words.ordinary.tolist() == expected
+    assert words.ordinary.dtype == torch.int64
+
+
+def test_added_special_tokens_are_special(bert: PreTrainedTokenizerFast, tmp_path: Path) -> None:
+    bert.save_pretrained(tmp_path)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(tmp_path)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<entity>"]})
+    tokenizer.add_tokens(["newword"])
+    words = vocabulary(tokenizer)
+    assert words.size == len(bert) + 2
+    ordinary = words.ordinary.tolist()
+    assert tokenizer.convert_tokens_to_ids("<entity>") not in ordinary
+    assert tokenizer.convert_tokens_to_ids("newword") in ordinary
+
+
+def test_no_mask_token(bert: PreTrainedTokenizerFast) -> None:
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bert.backend_tokenizer, pad_token="[PAD]")
+    with pytest.raises(ModelError, match="no mask token"):
+        vocabulary(tokenizer)
