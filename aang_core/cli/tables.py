@@ -1,16 +1,14 @@
 """Tables for people: aligned where they fit, one record below the other where they do not."""
 
 import os
+import shutil
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 import click
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-_GAP = 2
+_GAP = "  "
 _LEAST_TEXT = 24  # running text broken into a narrower column than this is hard to read
 
 
@@ -18,25 +16,23 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, lead: i
     """Print a table to standard output; no cell is ever cut short, no word broken.
 
     A terminal's width is kept to, by breaking cells between words, or else by writing records of
-    which the first ``lead`` cells are the heading. Into a file or a pipe every row is one line.
+    which the first ``lead`` cells are the heading. Into a file or a pipe every row is one line,
+    unless ``COLUMNS`` is set.
     """
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False, emoji=False)
     columns = list(zip(header, *rows, strict=True))
-    natural = [max(_width(cell) for cell in column) for column in columns]
-    gaps = _GAP * (len(columns) - 1)
+    natural = [max(map(_width, column)) for column in columns]
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
-        console.width = sum(natural) + gaps
+        _print_aligned(header, rows, natural)
+        return
     least = [
         min(full, max([_LEAST_TEXT, *(_width(word) for cell in column for word in cell.split())]))
         for column, full in zip(columns, natural, strict=True)
     ]
-    spare = console.width - gaps - sum(least)
+    spare = shutil.get_terminal_size().columns - len(_GAP) * (len(columns) - 1) - sum(least)
     if spare < 0:
-        _print_records(console, header, rows, lead)
+        _print_records(header, rows, lead)
     else:
-        _print_aligned(console, header, rows, _share(spare, least, natural))
+        _print_aligned(header, rows, _share(spare, least, natural))
 
 
 def _width(text: str) -> int:
@@ -57,29 +53,41 @@ def _share(spare: int, least: Sequence[int], natural: Sequence[int]) -> list[int
 
 
 def _print_aligned(
-    console: "Console", header: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]
+    header: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    # Rich would shrink columns evenly, and then crop what no longer fits: the widths are ours.
-    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
-    for title, width in zip(header, widths, strict=True):
-        table.add_column(title, width=width)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    with console.capture() as drawn:
-        console.print(table)
-    # Rich fills the last column with blanks, of which one long cell makes a great many.
-    click.echo("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+    for row in (header, *rows):
+        broken = [list(_break(cell, width)) for cell, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*broken, fillvalue=""):
+            padded = [
+                part + " " * (width - _width(part))
+                for part, width in zip(parts, widths, strict=True)
+            ]
+            click.secho(_GAP.join(padded).rstrip(), bold=row is header)
 
 
-def _print_records(
-    console: "Console", header: Sequence[str], rows: Sequence[Sequence[str]], lead: int
-) -> None:
+def _break(cell: str, width: int) -> Iterator[str]:
+    """Break a cell into lines of at most ``width``, which no word of it exceeds.
+
+    Rich breaks words of two-column letters that would fit, and crops the rest of the line.
+    """
+    if _width(cell) <= width:
+        yield cell
+        return
+    line = ""
+    for word in cell.split():
+        longer = f"{line} {word}" if line else word
+        if _width(longer) > width:
+            yield line
+            line = word
+        else:
+            line = longer
+    yield line
+
+
+def _print_records(header: Sequence[str], rows: Sequence[Sequence[str]], lead: int) -> None:
     for row in rows:
         # Left to the terminal to wrap, so that a copied line is whole.
-        console.print(" ".join(row[:lead]), style="bold", soft_wrap=True)
+        click.secho(" ".join(row[:lead]), bold=True)
         for title, cell in zip(header[lead:], row[lead:], strict=True):
             if cell:
-                console.print(f"  {title}: {cell}", soft_wrap=True)
+                click.echo(f"{_GAP}{title}: {cell}")

@@ -1,0 +1,133 @@
+import json
+
+import pytest
+
+from tests.plugins_layer.on_disk import Site, transform
+
+KEYS = {"stage", "name", "summary", "provides", "requires", "distribution", "version"}
+
+
+def test_the_standard_primitives_and_their_traits(site: Site) -> None:
+    """The table that the spaces td and td+ed rest on."""
+    rows = site.json("list-primitives")
+    assert all(set(row) == KEYS for row in rows)
+    traits = {
+        (row["stage"], row["name"]): (row["provides"], row["requires"])
+        for row in rows
+        if row["stage"] != "weighter"
+    }
+    assert traits == {
+        ("data", "task"): (["labels:end-task", "text"], []),
+        ("data", "s2orc"): (["text"], []),
+        ("transform", "no-op"): ([], []),
+        ("transform", "mask"): (["masks-tokens"], []),
+        ("transform", "replace"): (["replaces-tokens"], []),
+        ("transform", "bert-op"): (["masks-tokens", "replaces-tokens"], []),
+        ("representation", "bidirectional"): (["sentence-representation"], []),
+        ("representation", "left-to-right"): (["directional"], []),
+        ("representation", "right-to-left"): (["directional"], []),
+        ("representation", "random-factorized"): (["sentence-representation"], []),
+        ("output", "denoise"): ([], ["text"]),
+        ("output", "end-task"): ([], ["labels:end-task", "sentence-representation"]),
+        ("output", "tf-idf"): ([], ["text"]),
+    }
+
+
+def test_the_version_is_the_distributions(site: Site) -> None:
+    site.plugin("aang-plugin-mine", transform("mine"), version="3.2.1")
+    (row,) = site.json("list-primitives", "--plugin", "mine")
+    assert row == {
+        "stage": "transform",
+        "name": "mine",
+        "summary": "a transform of somebody else's",
+        "provides": [],
+        "requires": [],
+        "distribution": "aang-plugin-mine",
+        "version": "3.2.1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--stage", "data"], ["s2orc", "task"]),
+        (["--stage", "output", "--plugin", "bert"], ["denoise"]),
+        (["--plugin", "aang-plugin-xlnet"], ["random-factorized"]),
+        (["--stage", "data", "--plugin", "gpt"], []),
+        (["--stage", "weighter"], ["factored", "static", "meta-tartan", "single-task"]),
+    ],
+)
+def test_the_list_can_be_narrowed(arguments: list[str], names: list[str], site: Site) -> None:
+    assert [row["name"] for row in site.json("list-primitives", *arguments)] == names
+
+
+def test_a_stage_or_plugin_that_there_is_not(site: Site) -> None:
+    assert (
+        "'transforms' is not one of" in site.aang("list-primitives", "--stage", "transforms").stderr
+    )
+    done = site.aang("list-primitives", "--plugin", "xlnt")
+    assert done.returncode == 2
+    assert done.stderr == "Error: there is no plug-in xlnt; did you mean xlnet?\n"
+
+
+def test_nothing_to_list_is_said_in_words(site: Site) -> None:
+    assert site.aang("list-primitives", "--stage", "data", "--plugin", "gpt").stdout == (
+        "There are no such primitives.\n"
+    )
+
+
+def test_into_a_pipe_every_primitive_is_one_line(site: Site) -> None:
+    rows = site.json("list-primitives")
+    header, *lines = site.aang("list-primitives").stdout.splitlines()
+    assert header.split() == [
+        "stage",
+        "name",
+        "summary",
+        "provides",
+        "requires",
+        "distribution",
+        "version",
+    ]
+    assert len(lines) == len(rows)
+    for row, line in zip(rows, lines, strict=True):
+        for cell in (row["stage"], row["name"], row["summary"], row["distribution"]):
+            assert cell in line
+
+
+@pytest.mark.parametrize("columns", [1, 20, 60, 80, 120, 145, 200])
+def test_at_any_width_no_word_is_lost_or_broken(columns: int, site: Site) -> None:
+    rows = site.json("list-primitives")
+    done = site.aang("list-primitives", environ={"COLUMNS": str(columns)})
+    shown = done.stdout.split()
+    for row in rows:
+        for cell in (row["name"], row["summary"], ", ".join(row["requires"]), row["distribution"]):
+            for word in cell.split():
+                assert word in shown
+    assert "…" not in done.stdout
+
+
+def test_a_failed_plugin_is_told_in_the_footer_and_apart_from_json(site: Site) -> None:
+    site.plugin("aang-plugin-bad", "import nowhere\n")
+    told = "Plug-in bad (aang-plugin-bad 1.0) failed to load and registered nothing"
+    done = site.aang("list-primitives")
+    assert done.stdout.splitlines()[-1].startswith(told)
+    assert told not in done.stderr
+    done = site.aang("list-primitives", "--json")
+    assert json.loads(done.stdout)
+    assert done.stderr.startswith(told)
+
+
+def test_what_looks_like_markup_is_shown_as_it_is(site: Site) -> None:
+    site.plugin(
+        "aang-plugin-mine",
+        """
+        @hookimpl
+        def aang_register_transforms(register):
+            register("mine", "[bold]keeps[/] :smile: $x → ü 中文", "a:b")
+    """,
+    )
+    assert "[bold]keeps[/] :smile: $x → ü 中文" in site.aang("list-primitives").stdout
+    for width in ("30", "180"):
+        done = site.aang("list-primitives", environ={"PYTHONIOENCODING": "ascii", "COLUMNS": width})
+        assert done.returncode == 0, done.stderr
+        assert "[bold]keeps[/]" in done.stdout

@@ -1,0 +1,48 @@
+from tests.plugins_layer.on_disk import Site, transform
+
+
+def test_the_standard_plugins_are_listed_and_well(site: Site) -> None:
+    rows = site.json("plugins")
+    assert all(
+        set(row) == {"distribution", "version", "entry_point", "status", "error"} for row in rows
+    )
+    assert {row["entry_point"] for row in rows} >= {
+        "core",
+        "task",
+        "s2orc",
+        "bert",
+        "gpt",
+        "xlnet",
+        "tfidf",
+        "tartan",
+        "factored",
+    }
+    assert all(row["status"] == "ok" and row["error"] is None for row in rows)
+
+
+def test_every_state_is_shown_to_people(site: Site) -> None:
+    site.plugin("aang-plugin-a-fine", transform("fine"), entry_point="same")
+    site.plugin("aang-plugin-b-late", transform("late"), entry_point="same")
+    site.plugin("aang-plugin-broken", "raise OSError('disk on fire')\n")
+    site.plugin("aang-plugin-unwanted", transform("unwanted"))
+    done = site.aang("--disable-plugin", "unwanted", "plugins")
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert lines["aang-plugin-a-fine"].split() == ["aang-plugin-a-fine", "1.0", "same", "ok"]
+    assert "shadowed" in lines["aang-plugin-b-late"]
+    assert "OSError: disk on fire" in lines["aang-plugin-broken"]
+    assert "disabled by name: unwanted" in lines["aang-plugin-unwanted"]
+    assert done.returncode == 0
+
+
+def test_check_fails_for_failed_plugins_alone(site: Site) -> None:
+    """A plug-in that was left out on purpose is no failure, and --json can be checked too."""
+    site.plugin("aang-plugin-broken", "raise OSError\n")
+    assert site.aang("plugins", "--check").returncode == 1
+    assert site.aang("plugins", "--check", "--json").returncode == 1
+    assert site.aang("--disable-plugin", "broken", "plugins", "--check").returncode == 0
+
+
+def test_at_a_narrow_width_the_error_is_whole(site: Site) -> None:
+    site.plugin("aang-plugin-broken", "raise OSError('a/very/long/path/' * 20)\n")
+    done = site.aang("plugins", environ={"COLUMNS": "40"})
+    assert "a/very/long/path/" * 20 in done.stdout
