@@ -56,13 +56,11 @@ class Corpus:
 
     def nothing_found(self) -> DataError:
         """The error to raise when no text came out of :meth:`texts`."""
-        met = "; ".join(self._report.lines()) or "they are empty"
-        return DataError(
-            f"--domain: no usable text in {len(self._files)} files, the first of them "
-            f"{self._files[0]}: {met}."
-            if self._files
-            else "--domain: no .jsonl, .json, .txt or .gz file in the folders that were named."
-        )
+        if not self._files:
+            return DataError("--domain: no .jsonl, .json, .txt or .gz file in the folders named.")
+        met = "; ".join(self._report.lines()) or "nothing in it"
+        others = f" and {len(self._files) - 1} more files" if len(self._files) > 1 else ""
+        return DataError(f"--domain: no usable text in {self._files[0]}{others}: {met}.")
 
     def _find_papers_in_field(self) -> None:
         # What is wrong with the files is counted in the pass that uses them.

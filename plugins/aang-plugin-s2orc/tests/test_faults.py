@@ -1,0 +1,229 @@
+"""Damaged files, wrong options and odd paths: counted or named, never a traceback."""
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aang_plugin_s2orc.source import S2orc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aang_core import ConfigError, DataContext, DataError, ReadReport
+
+LONG = "is a paragraph of more than twenty characters"
+
+
+def read(*places: Path, **options: Any) -> tuple[list[str], ReadReport]:
+    context = DataContext(train=(), domain=places)
+    return [e.text for e in S2orc(**options).examples(context)], context.report
+
+
+def parse(paper_id: object, *texts: object) -> str:
+    body = [{"text": text} for text in texts]
+    return json.dumps({"paper_id": paper_id, "abstract": None, "body_text": body})
+
+
+def test_faulty_lines_are_counted_with_the_place_of_the_first(tmp_path: Path) -> None:
+    lines = [
+        parse("1", f"One {LONG}", None, "", 7),
+        '{"paper_id": "2", "body_text": [{"text": "cut o',
+        "[1, 2]",
+        '{"something": "else"}',
+        parse("1", f"again {LONG}"),
+        parse(None, f"nameless {LONG}"),
+        '{"paper_id": "3", "body_text": "not a list"}',
+        '{"paper_id": "4", "body_text": [null, "x"]}',
+        '{"paper_id": "5", "title": "only metadata", "abstract": null}',
+        "",
+        parse(6, f"Six {LONG}"),
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    texts, report = read(path)
+    assert texts == [f"One {LONG}", f"Six {LONG}"]
+    assert report.counts == Counter(
+        {
+            "paragraph without text, skipped": 5,
+            "line that is not a JSON object, skipped": 2,
+            "record of an unknown layout, skipped": 1,
+            "paper that came before, skipped": 1,
+            "record without an id, skipped": 1,
+            "paragraphs that are not a list, skipped": 1,
+            "metadata among full texts, skipped": 1,
+        }
+    )
+    assert report.first["line that is not a JSON object, skipped"] == f"{path}:2"
+    assert report.first["paper that came before, skipped"] == f"{path}:5"
+
+
+def test_a_gzip_file_that_was_cut_off_gives_what_is_left(tmp_path: Path) -> None:
+    lines = "\n".join(parse(str(i), f"{i} {LONG} {i * 7919**5}") for i in range(2000))
+    whole = gzip.compress(lines.encode())
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    texts, report = read(path)
+    assert 100 < len(texts) < 2000
+    (event,) = report.counts
+    assert event == "gzip file damaged or cut off, rest skipped"
+    place, _, line = report.first[event].rpartition(":")
+    assert place == str(path)
+    assert int(line) == len(texts)
+
+
+def test_a_gzip_file_under_another_name_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "20230101_000_shard"
+    path.write_bytes(gzip.compress(parse("1", LONG).encode()))
+    assert read(path)[0] == [LONG]
+
+
+def test_lines_that_are_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(f"One {LONG}\n".encode() + b"caf\xe9 " * 9 + f"\nTwo {LONG}".encode())
+    texts, report = read(path)
+    assert texts == [f"One {LONG}", f"Two {LONG}"]
+    assert report.first == {"line that is not UTF-8, skipped": f"{path}:2"}
+
+
+def test_a_folder_with_other_things_in_it(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(LONG, encoding="utf-8")
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF")
+    (tmp_path / "image.gz").write_bytes(gzip.compress(b"\x00\x01" * 50))
+    (tmp_path / ".hidden.txt").write_text(f"hidden {LONG}", encoding="utf-8")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "b.txt").write_text(f"hidden {LONG}", encoding="utf-8")
+    (tmp_path / "info.json").write_text('{\n  "name": "corpus"\n}', encoding="utf-8")
+    texts, report = read(tmp_path)
+    assert texts == [LONG]
+    assert report.counts["file of another type in a folder, skipped"] == 2
+    assert report.counts["file that is not text, skipped"] == 1
+    assert report.counts["line that is not a JSON object, skipped"] == 3
+
+
+def test_a_named_file_is_read_whatever_its_extension(tmp_path: Path) -> None:
+    path = tmp_path / "notes [1].md"
+    path.write_text(LONG, encoding="utf-8")
+    assert read(path)[0] == [LONG]
+
+
+def test_no_domain() -> None:
+    with pytest.raises(DataError, match="--domain"):
+        S2orc().examples(DataContext(train=()))
+
+
+def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file or folder"):
+        read(tmp_path / "nope")
+    with pytest.raises(DataError, match="matches no file"):
+        read(tmp_path / "*.txt")
+    with pytest.raises(DataError, match=r"no \.jsonl"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "short\n", '{"paper_id": 1, "body_text": []}'])
+def test_files_without_a_usable_text(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=r"no usable text in .*a\.txt"):
+        read(path)
+
+
+def test_limit_and_shortest_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one\ntwo two\nthree three three\n", encoding="utf-8")
+    assert read(path, min_length=5)[0] == ["two two", "three three three"]
+    assert read(path, min_length=0, limit=2)[0] == ["one", "two two"]
+
+
+def test_texts_come_as_they_are_asked_for(tmp_path: Path) -> None:
+    """The first text of a shard is there before the rest of it has been read."""
+    path = tmp_path / "a.jsonl"
+    lines = [parse(str(i), f"{i} {LONG}") for i in range(10_000)]
+    path.write_text("\n".join([*lines, "broken"]), encoding="utf-8")
+    context = DataContext(train=(), domain=[path])
+    texts = iter(S2orc().examples(context))
+    assert next(texts).text == f"0 {LONG}"
+    assert not context.report.counts
+    assert sum(1 for _ in texts) == 9_999
+    assert sum(context.report.counts.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"limit": 0}, "s2orc.limit is 0"),
+        ({"limit": "ten"}, "s2orc.limit is 'ten'"),
+        ({"limit": True}, "s2orc.limit is True"),
+        ({"min_length": -1}, "s2orc.min_length is -1"),
+        ({"field": ""}, "s2orc.field is ''"),
+        ({"field": 3}, "s2orc.field is 3"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        S2orc(**options)
+    assert str(caught.value).startswith(named)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["text", "start", "end", "paragraph", "abstract", "annotations"]), inner
+        )
+    ),
+    max_leaves=8,
+)
+RECORDS = st.dictionaries(
+    st.sampled_from(
+        [
+            "paper_id",
+            "corpusid",
+            "id",
+            "text",
+            "title",
+            "abstract",
+            "body_text",
+            "content",
+            "body",
+            "mag_field_of_study",
+            "s2fieldsofstudy",
+        ]
+    ),
+    JSON,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("any")
+
+
+@given(records=st.lists(RECORDS, max_size=4), field=st.sampled_from([None, "Art"]))
+@settings(max_examples=150, deadline=None)
+def test_any_records_give_texts_or_a_data_error(
+    folder: Path, records: list[dict[str, object]], field: str | None
+) -> None:
+    path = folder / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    _texts_or_data_error(path, field=field, min_length=0)
+
+
+@given(content=st.binary(max_size=120) | st.binary(max_size=60).map(gzip.compress))
+@settings(max_examples=200, deadline=None)
+def test_any_bytes_give_texts_or_a_data_error(folder: Path, content: bytes) -> None:
+    path = folder / "a.bin"
+    path.write_bytes(content)
+    _texts_or_data_error(path, min_length=0)
+
+
+def _texts_or_data_error(path: Path, **options: Any) -> None:
+    try:
+        texts, _ = read(path, **options)
+    except DataError:
+        return
+    assert texts
+    assert all(text.strip() for text in texts)
