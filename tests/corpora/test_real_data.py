@@ -13,7 +13,7 @@ from aang_core.stages import ReadReport
 
 @pytest.mark.parametrize(
     ("name", "sizes", "classes", "overlap"),
-    # The overlap of ACL-ARC is real: a sentence with two citations is in it twice.
+    # The overlap is in ACL-ARC as it is published: a sentence is there once per citation.
     [("acl-arc", (1688, 114, 139), 6, (43, 52)), ("scierc", (3219, 455, 974), 7, (0, 0))],
 )
 def test_the_tasks_of_the_papers(
