@@ -31,11 +31,13 @@ class TfIdf:
         length = ordinary.sum(dim=1, keepdim=True).clamp(min=1)
         # [B, T, T], as large as the attention mask; counts over the vocabulary would be [B, V].
         same = rows.original.unsqueeze(2) == rows.original.unsqueeze(1)
-        frequency = (same & ordinary.unsqueeze(1)).sum(dim=2) / length
+        count = (same & ordinary.unsqueeze(1)).sum(dim=2)
         statistics = rows.statistics
         documents_with = statistics.document_frequency[rows.original]
         idf = torch.log((1 + statistics.documents) / (1 + documents_with)) + 1
-        value = torch.where(ordinary, frequency * idf, 0.0)
+        # tf's denominator, one for the whole row, would cancel in the division by the root mean
+        # square below.
+        value = torch.where(ordinary, count * idf, 0.0)
         mean_square = value.square().sum(dim=1, keepdim=True) / length
         # A row without ordinary tokens has no targets; the clamp keeps its zeros from being 0/0.
         return {"value": value / mean_square.sqrt().clamp(min=1e-12), "ordinary": ordinary}
