@@ -36,7 +36,7 @@ def _option(name: str, field: FieldInfo) -> Callable[[Command], Command]:
     text = _help(field)
     if kind is bool:
         return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text)
-    if get_origin(kind) is tuple:
+    if get_origin(kind) in (tuple, dict):
         return click.option(flag, name, multiple=True, help=f"{text}; may be given again")
     return click.option(flag, name, type=_click_type(kind), default=None, help=text)
 

@@ -1,0 +1,135 @@
+"""A small real encoder, a real task of a few paragraphs, and the command line in this process."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+
+from aang_core.cli import main
+from aang_core.corpora.demo import DemoTask, load_demo_task
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Small models are fastest on one thread, and tests then run side by side."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def demo() -> DemoTask:
+    return load_demo_task()
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory, demo: DemoTask) -> Path:
+    """A two-layer BERT with a masked-LM head and a WordPiece tokenizer of the task's own text."""
+    folder = tmp_path_factory.mktemp("encoder")
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(
+        [example.text for example in demo.train],
+        trainers.WordPieceTrainer(vocab_size=600, special_tokens=SPECIAL, show_progress=False),
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=64,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+    )
+    BertForMaskedLM(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def task_files(tmp_path_factory: pytest.TempPathFactory, demo: DemoTask) -> Path:
+    """``train.jsonl``, ``dev.jsonl``, ``test.jsonl`` and ``domain.txt`` of real paragraphs."""
+    folder = tmp_path_factory.mktemp("paragraphs")
+    for name, part in (
+        ("train", demo.train[:96]),
+        ("dev", demo.dev[:40]),
+        ("test", demo.test[:40]),
+    ):
+        labels = {e.label for e in demo.train[:96]}
+        lines = [json.dumps({"text": e.text, "label": e.label}) for e in part if e.label in labels]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "domain.txt").write_text("\n".join(demo.domain[:80]) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One cache for the tests' own tokens, out of the user's way."""
+    folder = tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("AANG_CACHE", str(folder))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+
+Aang = Callable[..., Outcome]
+
+
+@pytest.fixture
+def aang(capsys: pytest.CaptureFixture[str]) -> Aang:
+    """Run the command line in this process: ``aang("train", "--steps", 3)``."""
+
+    def run(*arguments: object) -> Outcome:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        code = end.value.code
+        return Outcome(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def train_options(encoder: Path, task_files: Path) -> list[object]:
+    """What trains the small task: a few steps of a few rows."""
+    return [
+        *("--train", task_files / "train.jsonl"),
+        *("--dev", task_files / "dev.jsonl"),
+        *("--test", task_files / "test.jsonl"),
+        *("--domain", task_files / "domain.txt"),
+        *("--model", encoder),
+        *("--max-length", 48),
+        *("--steps", 6),
+        *("--eval-every", 3),
+        *("--batch-size", 8),
+        *("--dev-batch-size", 8),
+        *("--aux-batch-size", 8),
+    ]
