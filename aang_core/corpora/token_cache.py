@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -73,40 +75,70 @@ def encode(
 
     fingerprint = _fingerprint(texts, tokenizer, max_length)
     path = cache / "tokens" / f"{fingerprint}.arrow"
-    if not path.exists():
-        make_folder(path.parent)
+    stored = _stored(path, len(texts.labels))
+    if stored is not None:
+        return stored
+    make_folder(path.parent)
     source = Dataset.from_dict(dict(texts.columns))
-    encoder = _Encoder(tokenizer, max_length)
-
-    def tokenised(*, reuse: bool) -> Any:
-        # `map` writes to a temporary file beside the final one and moves it there when done.
-        return source.map(
-            encoder,
-            batched=True,
-            batch_size=_BATCH,
-            remove_columns=source.column_names,
-            features=Features(
-                {
-                    "ids": List(Value("int32")),
-                    "ordinary": List(Value("bool")),
-                    "types": List(Value("int8")),
-                    "cut": Value("bool"),
-                }
-            ),
-            cache_file_name=str(path),
-            new_fingerprint=fingerprint,
-            load_from_cache_file=reuse,
-            desc="Tokenising",
-        )
-
     try:
-        try:
-            rows = tokenised(reuse=True)
-        except pa.ArrowInvalid:  # a damaged cache file is no reason to stop
-            rows = tokenised(reuse=False)
+        with _progress_for_terminals():
+            # `map` writes to a temporary file beside the final one and moves it there when done.
+            rows = source.map(
+                _Encoder(tokenizer, max_length),
+                batched=True,
+                batch_size=_BATCH,
+                remove_columns=source.column_names,
+                features=Features(
+                    {
+                        "ids": List(Value("int32")),
+                        "ordinary": List(Value("bool")),
+                        "types": List(Value("int8")),
+                        "cut": Value("bool"),
+                    }
+                ),
+                cache_file_name=str(path),
+                new_fingerprint=fingerprint,
+                load_from_cache_file=False,
+                desc="Tokenising",
+            )
     except OSError as error:
         raise unusable(path.parent, error) from error
     return rows.data.table
+
+
+def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Ids of all tokens that stand for no text, those that were added later included."""
+    added = tokenizer.added_tokens_decoder.items()
+    return frozenset(tokenizer.all_special_ids) | {
+        number for number, token in added if token.special
+    }
+
+
+def _stored(path: Path, rows: int) -> pa.Table | None:
+    """The table of an earlier run; None if there is none, or a damaged one."""
+    from datasets import Dataset
+
+    if path.exists():
+        # Nothing that is wrong with a cache is a reason to stop: it can be made again.
+        with suppress(pa.ArrowException, OSError):
+            table = Dataset.from_file(str(path)).data.table
+            return table if table.num_rows == rows else None
+    return None
+
+
+@contextmanager
+def _progress_for_terminals() -> Iterator[None]:
+    """Keeps the progress bar of ``datasets`` out of log files; its only switch is global."""
+    from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    if are_progress_bars_disabled() or sys.stderr.isatty():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()
 
 
 class _Encoder:
@@ -115,7 +147,7 @@ class _Encoder:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
         self._tokenizer = tokenizer
         self._max_length = max_length
-        self._special = frozenset(tokenizer.all_special_ids)
+        self._special = special_ids(tokenizer)
 
     def __call__(self, batch: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
         """One row per text, in order; texts with and without a pair may be mixed."""
@@ -184,7 +216,7 @@ def _fingerprint(texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: i
         max_length,
         type(tokenizer).__name__,
         _definition(tokenizer),
-        tokenizer.all_special_ids,
+        sorted(special_ids(tokenizer)),
         tokenizer.model_input_names,
         tokenizer.truncation_side,
         tokenizers.__version__,

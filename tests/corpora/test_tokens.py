@@ -1,6 +1,9 @@
 """Token rows against plain calls of the tokenizer, and that texts are tokenised only once."""
 
 import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -185,12 +188,14 @@ def test_whatever_ids_depend_on_makes_them_be_tokenised_anew(
     assert calls == [2, 2]
 
 
+@pytest.mark.parametrize("left", [0.0, 0.1, 0.5, 0.9, 0.99])
 def test_a_damaged_cache_file_is_made_again(
-    tmp_path: Path, bert: PreTrainedTokenizerFast, calls: list[int]
+    tmp_path: Path, bert: PreTrainedTokenizerFast, calls: list[int], left: float
 ) -> None:
     first = tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
     (file,) = tmp_path.rglob("*.arrow")
-    file.write_bytes(file.read_bytes()[:40])
+    content = file.read_bytes()
+    file.write_bytes(content[: int(left * len(content))])
     assert same(first, tokenize(SINGLE, bert, max_length=16, cache=tmp_path))
     assert calls == [5, 5]
 
@@ -198,6 +203,26 @@ def test_a_damaged_cache_file_is_made_again(
 def test_the_cache_is_one_whole_file(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
     tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
     assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".arrow"]
+
+
+def test_another_process_finds_what_is_stored(
+    tmp_path: Path, roberta: PreTrainedTokenizerFast
+) -> None:
+    """Nothing in the name of a cache file depends on the order of a set."""
+    roberta.save_pretrained(tmp_path / "tokenizer")
+    program = (
+        "import sys; from pathlib import Path; from transformers import PreTrainedTokenizerFast;"
+        "from aang_core.corpora.tokens import tokenize; from aang_core.stages import Example;"
+        "tokenizer = PreTrainedTokenizerFast.from_pretrained(sys.argv[1] + '/tokenizer');"
+        "tokenize([Example('a', 'b')], tokenizer, max_length=16, cache=Path(sys.argv[1]))"
+    )
+    for seed in ("1", "2"):
+        subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+        )
+    assert len(list(tmp_path.rglob("*.arrow"))) == 1
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
