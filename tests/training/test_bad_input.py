@@ -1,4 +1,4 @@
-"""Bad input to ``aang train`` and ``aang evaluate``: a clear error, status 2, nothing left behind."""
+"""Bad input to ``aang train`` and ``aang evaluate``: told clearly, status 2, nothing left."""
 
 import json
 from collections.abc import Callable
@@ -31,9 +31,7 @@ CASES = {
     "malformed JSON": Case(
         lambda d: ["--train", write(d, "bad.jsonl", GOOD + "{oops\n")], ["bad.jsonl:2"]
     ),
-    "missing column": Case(
-        lambda d: ["--text", "body"], ["'body'", "'text'", "'label'", "--text"]
-    ),
+    "missing column": Case(lambda d: ["--text", "body"], ["'body'", "'text'", "'label'", "--text"]),
     "empty text": Case(
         lambda d: ["--train", write(d, "e.jsonl", GOOD + '{"text": " ", "label": "xml"}\n')],
         ["e.jsonl:2", "'text'", "empty"],
@@ -84,9 +82,7 @@ CASES = {
         lambda d: ["--set", "static.n=1"], ["static", "factored"]
     ),
     "malformed setting": Case(lambda d: ["--set", "lr=1"], ["--set lr=1", "NAME.OPTION=VALUE"]),
-    "unknown key in the config file": Case(
-        lambda d: [write(d, "c.yaml", "stepz: 3\n")], ["stepz"]
-    ),
+    "unknown key in the config file": Case(lambda d: [write(d, "c.yaml", "stepz: 3\n")], ["stepz"]),
     "config file that is not YAML": Case(
         lambda d: [write(d, "c.yaml", "a: 1\n  b: {\n")], ["c.yaml:2"]
     ),
