@@ -179,6 +179,6 @@ def test_any_yaml_is_a_space_or_a_mistake(value: object) -> None:
     )
 )
 def test_any_well_formed_space_is_read_back(value: dict[str, object]) -> None:
-    content, _ = parse_space_file(yaml.safe_dump(value, allow_unicode=True), "f.yaml")
+    content, _ = parse_space_file(yaml.safe_dump(value), "f.yaml")
     assert content.name == value["name"]
     assert [listed.name for listed in content.data] == value["data"]
