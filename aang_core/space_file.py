@@ -86,7 +86,7 @@ class Source:
         """``FILE, line N``, or the way to the value where there are no lines."""
         if self._node is None:
             return ", ".join([self.label, *(str(part) for part in location)])
-        return f"{self.label}, line {_line(self._node, location)}"
+        return f"{self.label}:{_line(self._node, location)}"
 
 
 def read_space_file(path: Path) -> tuple[SpaceFile, Source]:
@@ -169,7 +169,7 @@ def _explain(error: Mapping[str, Any]) -> str:
 
 def _yaml_message(error: yaml.YAMLError, label: str) -> str:
     mark = getattr(error, "problem_mark", None)
-    where = f"{label}, line {mark.line + 1}" if mark is not None else label
+    where = f"{label}:{mark.line + 1}" if mark is not None else label
     problem = getattr(error, "problem", None) or " ".join(str(error).split())
     return f"{where}: not valid YAML: {problem}"
 
@@ -199,7 +199,7 @@ def _refuse_repeated_keys(node: yaml.Node | None, label: str) -> None:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     line = key.start_mark.line + 1
-                    raise ConfigError(f"{label}, line {line}: the key {key.value} is twice")
+                    raise ConfigError(f"{label}:{line}: the key {key.value} is twice")
                 seen.add(key.value)
 
 

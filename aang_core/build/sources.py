@@ -54,9 +54,15 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
         AangError: a name is unknown or ambiguous, an option is not used, a file cannot be used.
     """
     weighter = registry.weighter(config.weighter)
-    objectives: Sequence[Objective] = load_space(config.space, registry).objectives
+    space = load_space(config.space, registry)
+    objectives: Sequence[Objective] = space.objectives
     if not getattr(weighter.load(), "uses_auxiliaries", True):
         objectives = ()
+    elif not objectives:
+        raise ConfigError(
+            f"--space {config.space}: none of its {len(space.combinations)} combinations is legal; "
+            f"aang show-space {config.space} says why"
+        )
     _check_settings(config.set, weighter, objectives)
     report = ReadReport()
     task, domain = _read(config, report)

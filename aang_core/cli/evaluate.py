@@ -7,7 +7,6 @@ import click
 
 from aang_core.cli.tables import print_table
 from aang_core.plugins import Plugins
-from aang_core.stages.data import ReadReport
 
 
 @click.command(short_help="Evaluate a trained classifier.")
@@ -23,6 +22,7 @@ from aang_core.stages.data import ReadReport
 def evaluate(plugins: Plugins, /, run: Path, data: Path, as_json: bool) -> None:
     """Score the model of the run folder RUN on labelled data."""
     from aang_core.build.finished_run import FinishedRun
+    from aang_core.stages import ReadReport
 
     finished = FinishedRun.load(run)
     for difference in finished.differences(plugins):

@@ -101,4 +101,4 @@ def _unknown_hook(name: str) -> str:
 def _place(function: Any) -> str:
     """``FILE, line N`` of a function, as far as it can be told."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return f"{code.co_filename}, line {code.co_firstlineno}" if code else repr(function)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)

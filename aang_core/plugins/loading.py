@@ -160,7 +160,7 @@ def _describe(error: BaseException, candidate: Candidate) -> str:
         return f"{place}: {error}" if place else str(error)
     name = candidate.origin.entry_point
     if isinstance(error, SyntaxError):
-        what = f"{error.filename}, line {error.lineno}: SyntaxError: {error.msg}"
+        what = f"{error.filename}:{error.lineno}: SyntaxError: {error.msg}"
     elif isinstance(error, SystemExit):
         what = f"{_place(error) or candidate.source}: it called sys.exit({error.code!r})"
     else:
@@ -185,7 +185,7 @@ def _place(error: BaseException) -> str:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if _is_of_plugin(frame.filename):
             where = f", in {frame.name}" if not frame.name.startswith("<") else ""
-            return f"{frame.filename}, line {frame.lineno}{where}"
+            return f"{frame.filename}:{frame.lineno}{where}"
     return ""
 
 

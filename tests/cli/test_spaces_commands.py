@@ -49,7 +49,7 @@ def test_a_mistake_in_a_space_is_one_line_with_file_and_line(site: Site, tmp_pat
     done = site.aang("show-space", str(path))
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == f"Error: {path}, line 3: there is no transform msk; did you mean mask?\n"
+    assert done.stderr == f"Error: {path}:3: there is no transform msk; did you mean mask?\n"
 
 
 def test_debug_shows_where_an_error_was_raised(site: Site) -> None:

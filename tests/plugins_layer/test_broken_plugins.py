@@ -24,34 +24,34 @@ GOOD = 'register("good", "fine by itself", "somewhere:Good")'
 BROKEN = {
     "import-error": Broken(
         "import a_module_that_is_nowhere\n",
-        ("_hooks.py, line 2", "No module named 'a_module_that_is_nowhere'", "Install"),
+        ("_hooks.py:2", "No module named 'a_module_that_is_nowhere'", "Install"),
     ),
-    "syntax-error": Broken("def broken(:\n", ("_hooks.py, line 2", "SyntaxError")),
+    "syntax-error": Broken("def broken(:\n", ("_hooks.py:2", "SyntaxError")),
     "null-bytes": Broken("\0", ("SyntaxError",)),
-    "sys-exit": Broken("import sys\nsys.exit(3)\n", ("_hooks.py, line 3", "sys.exit(3)")),
+    "sys-exit": Broken("import sys\nsys.exit(3)\n", ("_hooks.py:3", "sys.exit(3)")),
     "exit-in-hook": Broken(
-        hook("raise SystemExit('bye')"), ("line 4, in aang_register_transforms", "'bye'")
+        hook("raise SystemExit('bye')"), ("_hooks.py:4, in aang_register_transforms", "'bye'")
     ),
     "own-base-exception": Broken(
-        "class Gone(BaseException): pass\nraise Gone('far away')\n", ("line 3", "Gone: far away")
+        "class Gone(BaseException): pass\nraise Gone('far away')\n", ("_hooks.py:3", "Gone: far away")
     ),
-    "generator-exit": Broken("raise GeneratorExit\n", ("line 2", "GeneratorExit")),
+    "generator-exit": Broken("raise GeneratorExit\n", ("_hooks.py:2", "GeneratorExit")),
     "raises-in-hook": Broken(
-        hook(f"{GOOD}; 1 / 0"), ("line 4, in aang_register_transforms", "ZeroDivisionError")
+        hook(f"{GOOD}; 1 / 0"), ("_hooks.py:4, in aang_register_transforms", "ZeroDivisionError")
     ),
     "raises-many-lines": Broken("raise ValueError('one\\ntwo')\n", ("ValueError: one two",)),
     "unprintable-error": Broken(
         "class Odd(Exception):\n    def __str__(self): raise self\nraise Odd\n",
-        ("line 4", "Odd: (its message cannot be shown)"),
+        ("_hooks.py:4", "Odd: (its message cannot be shown)"),
     ),
     "recursion": Broken(hook("aang_register_transforms(register)"), ("RecursionError",)),
     "second-hook-raises": Broken(
         hook(GOOD, "def aang_register_data(register):") + hook("raise KeyError('late')"),
-        ("line 7, in aang_register_transforms", "KeyError"),
+        ("_hooks.py:7, in aang_register_transforms", "KeyError"),
     ),
     "misspelled-hook": Broken(
         hook(GOOD, "def aang_registr_data(register):"),
-        ("_hooks.py, line 2", "no hook aang_registr_data; did you mean aang_register_data?"),
+        ("_hooks.py:2", "no hook aang_registr_data; did you mean aang_register_data?"),
     ),
     "unknown-hook": Broken(
         hook(GOOD, "def quite_something_else(register):"),
@@ -59,18 +59,18 @@ BROKEN = {
     ),
     "undecorated": Broken(
         f"def aang_register_data(register):\n    {GOOD}\n",
-        ("_hooks.py, line 2", "aang_register_data is not decorated", "@hookimpl"),
+        ("_hooks.py:2", "aang_register_data is not decorated", "@hookimpl"),
     ),
     "undecorated-and-misspelled": Broken(
         f"def aang_registr_data(register):\n    {GOOD}\n", ("aang_registr_data is not decorated",)
     ),
     "half-decorated": Broken(
         hook(GOOD) + f"def aang_register_data(register):\n    {GOOD}\n",
-        ("line 5", "aang_register_data is not decorated"),
+        ("_hooks.py:5", "aang_register_data is not decorated"),
     ),
     "wrong-argument": Broken(
         hook("pass", "def aang_register_data(registry):"),
-        ("line 2", "aang_register_data must take exactly one argument, named register"),
+        ("_hooks.py:2", "aang_register_data must take exactly one argument, named register"),
     ),
     "argument-too-many": Broken(
         hook("pass", "def aang_register_data(register, config):"),
@@ -86,7 +86,7 @@ BROKEN = {
     ),
     "no-hooks": Broken("", ("implements no hook", "@hookimpl")),
     "twice": Broken(
-        hook(f"{GOOD}; {GOOD}"), ("line 4", "transform 'good' is registered twice", "rename")
+        hook(f"{GOOD}; {GOOD}"), ("_hooks.py:4", "transform 'good' is registered twice", "rename")
     ),
     "bad-name": Broken(
         hook('register("Bad Name", "s", "a:b")'), ("'Bad Name'", "must match [a-z0-9-]+")
@@ -95,7 +95,7 @@ BROKEN = {
     "name-with-newline": Broken(hook('register("a\\n", "s", "a:b")'), ("must match",)),
     "name-no-text": Broken(hook('register(7, "s", "a:b")'), ("transform 7", "must match")),
     "no-summary": Broken(
-        hook('register("fine", target="a:b")'), ("line 4", "TypeError", "'summary'")
+        hook('register("fine", target="a:b")'), ("_hooks.py:4", "TypeError", "'summary'")
     ),
     "blank-summary": Broken(
         hook('register("fine", " ", "a:b")'), ("transform 'fine': the summary must be one line",)

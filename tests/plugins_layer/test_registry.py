@@ -130,7 +130,7 @@ def test_two_plugins_with_the_same_primitive_both_load(site: Site) -> None:
     done = site.aang("show-space", "td")
     assert done.returncode == 2
     assert "aang-plugin-bert:mask, aang-plugin-other:mask" in done.stderr
-    assert "td.yaml, line 5" in done.stderr
+    assert "td.yaml:5" in done.stderr
 
 
 def test_primitives_are_hashable_whatever_their_target_and_options() -> None:

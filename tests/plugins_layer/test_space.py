@@ -193,7 +193,7 @@ def test_an_unknown_primitive_says_where_it_is_listed(tmp_path: Path) -> None:
     )
     with pytest.raises(UnknownNameError) as caught:
         load_space(path, Registry(one_of_each()))
-    assert str(caught.value).startswith(f"{path}, line 5: there is no transform mask")
+    assert str(caught.value).startswith(f"{path}:5: there is no transform mask")
     assert "pip install aang-plugin-bert" in str(caught.value)
 
 

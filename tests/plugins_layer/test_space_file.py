@@ -73,7 +73,7 @@ def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int, says: st
     with pytest.raises(ConfigError) as caught:
         parse_space_file(GOOD.replace(old, new), "f.yaml")
     message = str(caught.value)
-    assert message.startswith(f"f.yaml, line {line}: ")
+    assert message.startswith(f"f.yaml:{line}: ")
     assert says in message
     assert "\n" not in message
 
@@ -86,7 +86,7 @@ def test_an_empty_file(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["just text", "[a, b]", "7", "&a [*a]"])
 def test_a_file_that_is_no_mapping(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"f\.yaml, line 1: a space is a mapping"):
+    with pytest.raises(ConfigError, match=r"f\.yaml:1: a space is a mapping"):
         parse_space_file(text, "f.yaml")
 
 
