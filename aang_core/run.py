@@ -78,7 +78,7 @@ def train_run(
     folder.write_text("config.yaml", yaml.safe_dump(config.model_dump(mode="json")))
     folder.write_json("plugins.json", _plugins_used(plugins, sources))
     started = time.perf_counter()
-    trainer, modules = _trainer(config, assembly, device, folder, observers)
+    trainer, modules = build_trainer(config, assembly, device, (_Log(folder), *observers))
     progress = trainer.train()
     seconds = time.perf_counter() - started
     save_checkpoint(folder.path / "checkpoint", trainer, modules)
@@ -146,13 +146,13 @@ def peak_memory_bytes(device: torch.device) -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _trainer(
+def build_trainer(
     config: TrainConfig,
     assembly: Assembly,
     device: torch.device,
-    folder: RunFolder,
-    observers: Sequence[Observer],
+    observers: Sequence[Observer] = (),
 ) -> tuple[Trainer, dict[str, torch.nn.Module]]:
+    """The trainer of a run on ``device``, and its body and heads by name, for checkpoints."""
     body, head = assembly.model.body.to(device), assembly.model.classifier.to(device)
     heads = {task.name: task.head.to(device) for task in assembly.auxiliaries}
     generator = torch.Generator().manual_seed(config.seed)
@@ -184,7 +184,7 @@ def _trainer(
         schedule=Schedule(config.steps, config.eval_every, config.patience, config.metric),
         selected={"body": body, "head": head},
         evaluate=lambda: score_rows(assembly, assembly.dev),
-        observers=(_Log(folder), *observers),
+        observers=tuple(observers),
     )
     return trainer, modules
 

@@ -80,7 +80,7 @@ def load_checkpoint(folder: Path, trainer: Trainer, modules: Mapping[str, nn.Mod
     if device_states and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(device_states)
     trainer.bench.steps = rest["steps"]
-    trainer.bench.optimization.schedule.load_state_dict(rest["schedule"])
+    _load_schedule(trainer, rest["schedule"])
     trainer.weighter.load_state_dict(rest["weighter"])
     progress = trainer.progress
     progress.best_step = rest["progress"]["best_step"]
@@ -123,6 +123,15 @@ def _load_moments(
                 )
                 for moment in _MOMENTS
             }
+
+
+def _load_schedule(trainer: Trainer, state: Mapping[str, Any]) -> None:
+    """The schedule's own state, and the rates that it has set in the optimiser."""
+    optimization = trainer.bench.optimization
+    optimization.schedule.load_state_dict(dict(state))
+    rates = optimization.schedule.get_last_lr()
+    for group, rate in zip(optimization.optimizer.param_groups, rates, strict=True):
+        group["lr"] = rate
 
 
 def _generators(trainer: Trainer) -> dict[str, torch.Generator]:

@@ -1,0 +1,198 @@
+"""The trainer in this process: checkpoints, what a step computes, and the dev head's purpose."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from aang_core import AangError, StepSignals
+from aang_core.build.assembly import Assembly, assemble
+from aang_core.build.sources import prepare_sources
+from aang_core.config import TrainConfig, resolve_config
+from aang_core.errors import DataError
+from aang_core.plugins import load_plugins
+from aang_core.run import build_trainer
+from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
+from aang_core.training.evaluation import Metric
+from aang_core.training.trainer import Trainer
+
+CPU = torch.device("cpu")
+
+
+class Records:
+    """Keeps what the trainer tells its observers."""
+
+    def __init__(self) -> None:
+        self.weights: list[dict[str, Any]] = []
+        self.dev: list[Mapping[Metric, float]] = []
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        self.weights.append(json.loads(json.dumps(record)))
+
+    def after_evaluation(self, step: int, dev: Mapping[Metric, float], best: bool) -> None:
+        self.dev.append(dev)
+
+
+@pytest.fixture
+def options(encoder: Path, task_files: Path) -> dict[str, Any]:
+    return {
+        "train": task_files / "train.jsonl",
+        "dev": task_files / "dev.jsonl",
+        "domain": (str(task_files / "domain.txt"),),
+        "model": str(encoder),
+        "max_length": 48,
+        "steps": 8,
+        "eval_every": 4,
+        "batch_size": 8,
+        "dev_batch_size": 8,
+        "aux_batch_size": 8,
+    }
+
+
+def build(
+    options: Mapping[str, Any], **more: Any
+) -> tuple[TrainConfig, Assembly, Trainer, dict[str, nn.Module], Records]:
+    config = resolve_config({}, {**options, **more})
+    torch.manual_seed(config.seed)
+    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
+    records = Records()
+    trainer, modules = build_trainer(config, assembly, CPU, [records])
+    return config, assembly, trainer, modules, records
+
+
+@pytest.mark.parametrize("weighter", ["single-task", "static", "meta-tartan", "factored"])
+def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(
+    options: dict[str, Any], tmp_path: Path, weighter: str
+) -> None:
+    """Rows, tasks, dropout, moments, schedule and weights: all bit-identical after a restart."""
+    _, _, trainer, modules, _ = build(options, weighter=weighter)
+    for step in range(8):
+        if step == 5:
+            save_checkpoint(tmp_path / "checkpoint", trainer, modules)
+        trainer.weighter.round(trainer.bench)
+    # Another seed, so that whatever the checkpoint failed to restore would differ.
+    _, _, again, modules_again, _ = build(options, weighter=weighter, seed=99)
+    load_checkpoint(tmp_path / "checkpoint", again, modules_again)
+    assert again.bench.steps == 5
+    for _ in range(3):
+        again.weighter.round(again.bench)
+    assert again.weighter.state_dict() == trainer.weighter.state_dict()
+    assert again.bench.last == trainer.bench.last
+    for name, module in modules.items():
+        for key, value in module.state_dict().items():
+            assert torch.equal(value, modules_again[name].state_dict()[key]), (name, key)
+
+
+def test_a_checkpoint_of_another_space_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
+    _, _, trainer, modules, _ = build(options)
+    save_checkpoint(tmp_path / "checkpoint", trainer, modules)
+    _, _, other, other_modules, _ = build(options, space="td+ed")
+    with pytest.raises(DataError, match="another model or space"):
+        load_checkpoint(tmp_path / "checkpoint", other, other_modules)
+    with pytest.raises(DataError, match="no usable checkpoint"):
+        load_checkpoint(tmp_path / "nothing", trainer, modules)
+
+
+@pytest.mark.parametrize(
+    ("weighter", "n", "body_passes", "dev_head_fits"),
+    [
+        ("single-task", 0, 1, 0),
+        ("static", 3, 4, 0),
+        ("meta-tartan", 3, 5, 1),
+        ("factored", 3, 5, 1),
+    ],
+)
+def test_passes_of_a_step(
+    options: dict[str, Any], weighter: str, n: int, body_passes: int, dev_head_fits: int
+) -> None:
+    """A pass per task, one more over the dev rows for those who measure; static pays nothing."""
+    settings = {weighter: {"n": n}} if n else {}
+    _, assembly, trainer, _, _ = build(options, weighter=weighter, set=settings)
+    forward: list[int] = []
+    backward: list[int] = []
+    fits: list[int] = []
+
+    def count(_: nn.Module, __: Any, hidden: torch.Tensor) -> None:
+        forward.append(1)
+        hidden.register_hook(lambda _: backward.append(1))
+
+    assembly.model.body.register_forward_hook(count)
+    dev_head = trainer.bench._engine.dev_head
+    fit = dev_head.fit
+
+    def counted(*arguments: Any) -> nn.Module:
+        fits.append(1)
+        return fit(*arguments)
+
+    dev_head.fit = counted  # type: ignore[method-assign]
+    trainer.weighter.round(trainer.bench)
+    assert len(forward) == len(backward) == body_passes
+    assert len(fits) == dev_head_fits
+
+
+def test_the_step_updates_heads_of_sampled_objectives_only(options: dict[str, Any]) -> None:
+    """An objective that was not sampled keeps its head; the body and the end task move."""
+    _, _, trainer, modules, _ = build(options, set={"factored": {"n": 2}}, warmup=0.0)
+    embeddings = {id(p) for p in modules["body"].parameters()}
+
+    def own(module: nn.Module) -> list[torch.Tensor]:
+        return [p.detach().clone() for p in module.parameters() if id(p) not in embeddings]
+
+    before = {name: own(module) for name, module in modules.items() if name != "body"}
+    trainer.weighter.round(trainer.bench)
+    assert trainer.bench.last is not None
+    moved = {
+        name
+        for name, values in before.items()
+        if any(not torch.equal(a, b) for a, b in zip(values, own(modules[name]), strict=True))
+    }
+    assert moved == set(trainer.bench.last.coefficients)
+    assert len(moved) == 3
+
+
+def test_a_step_must_name_known_tasks(options: dict[str, Any]) -> None:
+    _, _, trainer, _, _ = build(options)
+    with pytest.raises(AangError, match="nobody"):
+        trainer.bench.step({"end-task": 0.5, "nobody": 0.5}, frozenset())
+    with pytest.raises(AangError, match="end-task"):
+        trainer.bench.step({}, frozenset())
+
+
+def test_meta_fraction_holds_dev_rows_out(options: dict[str, Any], task_files: Path) -> None:
+    """The dev gradient's rows and the dev metric's rows are disjoint and together all of dev."""
+    train = str(task_files / "train.jsonl")
+    _, assembly, _, _, _ = build(options, train=train, dev=train, meta_fraction=0.4)
+    rows = [_texts(assembly.dev), _texts(assembly.meta.rows)]
+    assert len(rows[0]) + len(rows[1]) == len(_texts(assembly.end_task.rows))
+    assert not rows[0] & rows[1]
+
+
+def _texts(rows: Any) -> set[tuple[int, ...]]:
+    padded = rows.rows(torch.arange(len(rows)))
+    return {tuple(r[m].tolist()) for r, m in zip(padded.ids, padded.real, strict=True)}
+
+
+def test_weighter_that_measures_but_does_not_observe_is_refused() -> None:
+    from aang_core import PluginError, StepwiseWeighter
+
+    class Deaf(StepwiseWeighter):
+        signals = frozenset({"dot"})
+
+        def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
+            return {}
+
+        def weights(self) -> Mapping[str, float]:
+            return {}
+
+        def state_dict(self) -> dict[str, Any]:
+            return {}
+
+        def load_state_dict(self, state: Mapping[str, Any]) -> None:
+            return None
+
+    with pytest.raises(PluginError, match="Deaf asks for dot"):
+        Deaf().observe((), StepSignals({}, {}, {}, {}, 0.0))
