@@ -72,9 +72,9 @@ def _load(name: str, config: str | None) -> Mapping[str, Any]:
         loaded = load_dataset(name, config)
     # Configuration missing, unknown split names, no network, broken files: each its own class.
     except (DatasetsError, OSError, ValueError, RuntimeError, ImportError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise DataError(
-            f"--dataset {name}: the data set cannot be loaded: {reason} "
+            f"--dataset {name}: the data set cannot be loaded: {reason}. "
             "Check the name and the network, or download it and name its files with --train."
         ) from error
     if not isinstance(loaded, DatasetDict):
