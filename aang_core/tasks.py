@@ -4,7 +4,7 @@ A task is anything with a loss over a batch of rows: the end task, an auxiliary 
 module and a loss of the user's own. Nothing here knows of text, stages or plug-ins.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -25,6 +25,11 @@ class RowLosses(NamedTuple):
     def mean(self) -> Tensor:
         """Mean over all targets of the batch, a scalar; zero if there is none."""
         return self.sums.sum() / self.counts.sum().clamp(min=1)
+
+    @classmethod
+    def pool(cls, parts: Sequence["RowLosses"]) -> "RowLosses":
+        """The losses of several batches of one task as those of one."""
+        return cls(torch.cat([p.sums for p in parts]), torch.cat([p.counts for p in parts]))
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ class Task(Protocol):
     factors: what the task is composed of, for weighters that share weight between tasks:
         ``{"transform": "mask", ...}`` for an objective, empty for a task without structure.
     head: the modules that belong to this task alone.
+    lengths: int64 ``[rows]``, how much padding a row shares a batch with: rows of like length are
+        batched together. None if all rows are alike.
     """
 
     @property
@@ -65,6 +72,9 @@ class Task(Protocol):
 
     @property
     def head(self) -> nn.Module: ...
+
+    @property
+    def lengths(self) -> Tensor | None: ...
 
     def __len__(self) -> int:
         """Number of rows there are to draw from."""

@@ -27,6 +27,10 @@ class EndTask:
         self.rows = rows
         self.head = head
 
+    @property
+    def lengths(self) -> Tensor:
+        return self.rows.lengths
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -35,6 +35,10 @@ class ObjectiveTask:
     output: Output
     head: nn.Module
 
+    @property
+    def lengths(self) -> Tensor:
+        return self.rows.lengths
+
     def __len__(self) -> int:
         return len(self.rows)
 

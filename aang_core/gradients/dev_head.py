@@ -1,22 +1,25 @@
 """The head that the dev gradient goes through (TARTAN, section 3.3 and Algorithm 1)."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-from aang_core.tasks import Task
+from aang_core.tasks import Batch, RowLosses, Task
 
 
 class DevHead(Protocol):
     """Provides φ*, the end-task head through which the dev gradient v is taken."""
 
-    def fit(self, end_task: Task, features: Tensor, targets: Mapping[str, Tensor]) -> nn.Module:
+    def fit(
+        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
+    ) -> nn.Module:
         """φ* for this step.
 
-        features, targets: the end-task rows of the step; ``features`` is detached from the body.
+        features, batches: the end-task rows of the step, and what the body makes of each batch,
+            detached from it.
         """
         ...
 
@@ -29,7 +32,9 @@ class EndTaskHead:
     Kept to show just that.
     """
 
-    def fit(self, end_task: Task, features: Tensor, targets: Mapping[str, Tensor]) -> nn.Module:
+    def fit(
+        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
+    ) -> nn.Module:
         return end_task.head
 
 
@@ -61,7 +66,9 @@ class FreshDevHead:
         self.init_std = init_std
         self._head: nn.Module | None = None
 
-    def fit(self, end_task: Task, features: Tensor, targets: Mapping[str, Tensor]) -> nn.Module:
+    def fit(
+        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
+    ) -> nn.Module:
         if self._head is None:
             self._head = copy.deepcopy(end_task.head).eval()
         head = self._head
@@ -72,7 +79,11 @@ class FreshDevHead:
         with torch.enable_grad():
             for _ in range(self.iterations):
                 optimizer.zero_grad(set_to_none=True)
-                end_task.losses(head, features, targets).mean().backward()
+                parts = [
+                    end_task.losses(head, f, batch.targets)
+                    for f, batch in zip(features, batches, strict=True)
+                ]
+                RowLosses.pool(parts).mean().backward()
                 optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return head

@@ -11,17 +11,17 @@ from torch.nn.utils import get_total_norm
 
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.signals import GradientStatistics
-from aang_core.tasks import Batch, Task
+from aang_core.tasks import Batch, RowLosses, Task
 
 Precision = Literal["fp32", "bf16"]
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One task's rows in a step, and the coefficient of its loss."""
+    """One task's rows in a step, in batches that are padded alike, and its loss's coefficient."""
 
     task: Task
-    batch: Batch
+    batches: Sequence[Batch]
     coefficient: float
 
 
@@ -47,7 +47,7 @@ class StreamEngine:
         self.precision = precision
 
     def step(
-        self, end: Segment, auxiliaries: Sequence[Segment], dev: Batch | None
+        self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
     ) -> GradientStatistics | None:
         """Leave Σ coefficient · ∇loss in ``.grad`` of every parameter of the body and the heads.
 
@@ -56,40 +56,45 @@ class StreamEngine:
         """
         if dev is None:
             for segment in (*auxiliaries, end):
-                (segment.coefficient * self._loss(segment)).backward()
+                loss = self._loss(segment, segment.task.head, self._features(segment.batches))
+                (segment.coefficient * loss).backward()
             return None
 
         # The end task's forward pass comes first, because the dev head needs its features, and its
         # backward pass last, so that the auxiliary sum stands alone in the buffer when its norm is
         # taken. Only this task's activations are held meanwhile.
-        with self._autocast():
-            features = self.body(**end.batch.inputs)
-        probe = self.dev_head.fit(end.task, self._own_precision(features), end.batch.targets)
-        sink = _GradientSink(self._dev_gradient(end.task, probe, dev))
+        features = self._features(end.batches)
+        detached = [self._own_precision(f) for f in features]
+        probe = self.dev_head.fit(end.task, detached, end.batches)
+        sink = _GradientSink(self._dev_gradient(Segment(end.task, dev, 1.0), probe))
         with sink.attached(self._parameters(end, auxiliaries)):
             for segment in auxiliaries:
                 sink.begin(segment.coefficient)
-                self._loss(segment).backward()
+                features_k = self._features(segment.batches)
+                self._loss(segment, segment.task.head, features_k).backward()
             auxiliary_norm = sink.body_norm()
             sink.begin(end.coefficient)
-            with self._autocast():
-                end_losses = end.task.losses(end.task.head, features, end.batch.targets)
-            end_losses.mean().backward()
+            self._loss(end, end.task.head, features).backward()
         sink.release()
         return _statistics(end, auxiliaries, sink, auxiliary_norm)
 
-    def _loss(self, segment: Segment) -> Tensor:
-        task, batch = segment.task, segment.batch
+    def _features(self, batches: Sequence[Batch]) -> list[Tensor]:
         with self._autocast():
-            return task.losses(task.head, self.body(**batch.inputs), batch.targets).mean()
+            return [self.body(**batch.inputs) for batch in batches]
 
-    def _dev_gradient(
-        self, end_task: Task, probe: nn.Module, dev: Batch
-    ) -> dict[nn.Parameter, Tensor]:
+    def _loss(self, segment: Segment, head: nn.Module, features: Sequence[Tensor]) -> Tensor:
+        """Mean loss over all targets of the segment, through ``head``."""
+        with self._autocast():
+            parts = [
+                segment.task.losses(head, f, batch.targets)
+                for f, batch in zip(features, segment.batches, strict=True)
+            ]
+            return RowLosses.pool(parts).mean()
+
+    def _dev_gradient(self, dev: Segment, probe: nn.Module) -> dict[nn.Parameter, Tensor]:
         """v = ∇_θ L_E^val([θ; φ*]); parameters that the loss does not reach are left out."""
         parameters = [p for p in self.body.parameters() if p.requires_grad]
-        with self._autocast():
-            loss = end_task.losses(probe, self.body(**dev.inputs), dev.targets).mean()
+        loss = self._loss(dev, probe, self._features(dev.batches))
         gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
         return {p: g for p, g in zip(parameters, gradients, strict=True) if g is not None}
 

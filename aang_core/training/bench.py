@@ -10,8 +10,12 @@ from aang_core.errors import AangError
 from aang_core.gradients import Segment, StreamEngine
 from aang_core.tasks import Batch, Task
 from aang_core.training.optimization import Optimization
-from aang_core.training.rows import RowOrder, share_rows
+from aang_core.training.rows import RowOrder, group_by_length, share_rows
 from aang_core.weighting import Signal, StepSignals
+
+PASS_OVERHEAD = 256
+"""What one more pass through the body costs, in tokens: measured on two cores with encoders of
+4 × 192 and 6 × 384, where a split pays from there on."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +128,14 @@ class TrainingBench:
         """Where each task stands in its rows, for checkpoints."""
         return self._orders
 
-    def _draw(self, task: Task, order: str, rows: int) -> Batch:
+    def _draw(self, task: Task, order: str, rows: int) -> list[Batch]:
         indices = self._orders[order].take(rows, self.generator)
-        return task.batch(indices, self.generator).to(self._device)
+        if task.lengths is None:
+            groups = [indices]
+        else:
+            lengths = task.lengths[indices].tolist()
+            groups = [indices[g] for g in group_by_length(lengths, PASS_OVERHEAD)]
+        return [task.batch(group, self.generator).to(self._device) for group in groups]
 
     def _train_mode(self) -> None:
         self.body.train()

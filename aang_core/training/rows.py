@@ -1,6 +1,6 @@
 """Which rows a step takes: passes over each task in a fresh order, and shares of a row budget."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -57,3 +57,29 @@ def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:
     for name in by_remainder[:left]:
         rows[name] += 1
     return rows
+
+
+def group_by_length(lengths: Sequence[int], overhead: int) -> list[list[int]]:
+    """Split rows into batches so that padding and the number of passes cost least together.
+
+    A batch of rows costs its number of rows times its longest row, plus ``overhead``, the cost of
+    one more pass through the body in the same unit (tokens). The optimal split of rows sorted by
+    length is contiguous, so a shortest path over the sorted rows finds it in O(B²).
+
+    Returns positions in ``lengths``, by batch, shortest rows first.
+    """
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    best = [0.0] + [float("inf")] * len(order)
+    start = [0] * (len(order) + 1)
+    for end in range(1, len(order) + 1):
+        longest = lengths[order[end - 1]]
+        for first in range(end):
+            cost = best[first] + (end - first) * longest + overhead
+            if cost < best[end]:
+                best[end], start[end] = cost, first
+    groups: list[list[int]] = []
+    end = len(order)
+    while end > 0:
+        groups.append(order[start[end] : end])
+        end = start[end]
+    return groups[::-1]

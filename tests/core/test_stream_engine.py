@@ -1,6 +1,6 @@
 """The stream engine against torch.autograd in float64."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from torch.nn import functional
 from aang_core.gradients import EndTaskHead, FreshDevHead, Segment, StreamEngine
 from aang_core.gradients.dev_head import DevHead
 from aang_core.modeling import TextModel
-from aang_core.tasks import Batch, RowLosses
+from aang_core.tasks import Batch, RowLosses, Task
 from tests.core.encoders import VOCABULARY, tiny_text_model
 
 SIGNALS = frozenset({"cosine", "dot", "norm"})
@@ -25,6 +25,7 @@ class Classify:
     head: nn.Module
     name: str = "end-task"
     factors: Mapping[str, str] = field(default_factory=dict)
+    lengths: None = None
 
     def __len__(self) -> int:
         return 0
@@ -57,15 +58,31 @@ class Step:
     model: TextModel
     end: Segment
     auxiliaries: list[Segment]
-    dev: Batch
+    dev: list[Batch]
 
     @property
     def body(self) -> list[nn.Parameter]:
         return list(self.model.body.parameters())
 
     def loss(self, segment: Segment) -> Tensor:
-        features = self.model.body(**segment.batch.inputs)
-        return segment.task.losses(segment.task.head, features, segment.batch.targets).mean()
+        return self.through(segment.task.head, segment.task, segment.batches)
+
+    def through(self, head: nn.Module, task: Task, batches: Sequence[Batch]) -> Tensor:
+        """The mean over all rows of all batches, worked out from the rows one by one."""
+        losses = [
+            task.losses(head, self.model.body(**batch.inputs), batch.targets).sums
+            for batch in batches
+        ]
+        return torch.cat(losses).mean()
+
+
+def batches(task: Task, rows: int, generator: torch.Generator) -> list[Batch]:
+    """Rows in two batches of different size and width, where there are more than two."""
+    sizes = [rows] if rows < 3 else [1, rows - 1]
+    made = [task.batch(torch.arange(n), generator) for n in sizes]
+    first = made[0]
+    narrow = {name: value[:, :5] for name, value in first.inputs.items()}
+    return [Batch(narrow, first.targets, first.rows), *made[1:]]
 
 
 def make_step(folder: Path, *, tied: bool, coefficients: tuple[float, ...]) -> Step:
@@ -73,7 +90,7 @@ def make_step(folder: Path, *, tied: bool, coefficients: tuple[float, ...]) -> S
     generator = torch.Generator().manual_seed(0)
     end = Classify(model.classifier)
     segments = [
-        Segment(task, task.batch(torch.arange(2 + i), generator), coefficient)
+        Segment(task, batches(task, 2 + i, generator), coefficient)
         for i, (task, coefficient) in enumerate(
             (Denoise(model.heads.language_model(), f"denoise-{i}"), c)
             for i, c in enumerate(coefficients[1:])
@@ -81,9 +98,9 @@ def make_step(folder: Path, *, tied: bool, coefficients: tuple[float, ...]) -> S
     ]
     return Step(
         model,
-        Segment(end, end.batch(torch.arange(5), generator), coefficients[0]),
+        Segment(end, batches(end, 5, generator), coefficients[0]),
         segments,
-        end.batch(torch.arange(6), generator),
+        batches(end, 6, generator),
     )
 
 
@@ -105,8 +122,7 @@ def test_signals_and_gradients_equal_autograd(
     """Cosine, dot and norm of every task, of the auxiliary sum, and every ``.grad``, to 1e-9."""
     step = make_step(tmp_path, tied=tied, coefficients=coefficients)
     dev_head: DevHead = EndTaskHead()
-    dev_features = step.model.body(**step.dev.inputs)
-    dev_loss = step.end.task.losses(step.end.task.head, dev_features, step.dev.targets).mean()
+    dev_loss = step.through(step.end.task.head, step.end.task, step.dev)
     v = flat_gradient(dev_loss, step.body)
     segments = [*step.auxiliaries, step.end]
     gradients = {s.task.name: flat_gradient(step.loss(s), step.body) for s in segments}
@@ -160,11 +176,11 @@ def test_without_signals_there_is_no_dev_pass_and_the_gradient_is_the_same(tmp_p
     step.model.body.register_forward_hook(lambda *_: passes.append(1))
     engine = StreamEngine(step.model.body, EndTaskHead())
     assert engine.step(step.end, step.auxiliaries, None) is None
-    assert len(passes) == 2
+    assert len(passes) == 3, "the end task's rows are in two batches"
     plain = [p.grad.clone() for p in step.body if p.grad is not None]
     step.model.body.zero_grad()
     engine.step(step.end, step.auxiliaries, step.dev)
-    assert len(passes) == 2 + 3
+    assert len(passes) == 3 + 5
     measured = [p.grad for p in step.body if p.grad is not None]
     torch.testing.assert_close(plain, measured, rtol=1e-9, atol=1e-15)
 
@@ -172,13 +188,13 @@ def test_without_signals_there_is_no_dev_pass_and_the_gradient_is_the_same(tmp_p
 def test_fresh_dev_head_fits_the_features_and_leaves_no_trace(tmp_path: Path) -> None:
     """φ* does better on its rows than a head of its initialisation, θ and φ’ do not change."""
     step = make_step(tmp_path, tied=True, coefficients=(1.0,))
-    task, targets = step.end.task, step.end.batch.targets
+    task = step.end.task
     before = [p.clone() for p in (*step.body, *task.head.parameters())]
-    features = step.model.body(**step.end.batch.inputs).detach()
+    features = [step.model.body(**batch.inputs).detach() for batch in step.end.batches]
     short = FreshDevHead(torch.Generator().manual_seed(0), iterations=1)
     long = FreshDevHead(torch.Generator().manual_seed(0), iterations=50)
-    first, fitted = (h.fit(task, features, targets) for h in (short, long))
-    loss = [task.losses(h, features, targets).mean().item() for h in (first, fitted)]
+    first, fitted = (h.fit(task, features, step.end.batches) for h in (short, long))
+    loss = [step.through(h, task, step.end.batches).item() for h in (first, fitted)]
     assert loss[1] < 0.5 * loss[0]
     after = [*step.body, *task.head.parameters()]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
@@ -195,7 +211,7 @@ def test_a_gradient_of_zero_has_cosine_zero(tmp_path: Path) -> None:
         ) -> RowLosses:
             return RowLosses(features.sum(dim=(1, 2)) * 0.0, torch.zeros(len(features)))
 
-    empty = Segment(Untouched(nn.Identity(), "empty"), step.auxiliaries[0].batch, 0.5)
+    empty = Segment(Untouched(nn.Identity(), "empty"), step.auxiliaries[0].batches, 0.5)
     statistics = StreamEngine(step.model.body, EndTaskHead()).step(step.end, [empty], step.dev)
     assert statistics is not None
     signals = statistics.read(SIGNALS)

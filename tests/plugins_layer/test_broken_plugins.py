@@ -33,7 +33,8 @@ BROKEN = {
         hook("raise SystemExit('bye')"), ("_hooks.py:4, in aang_register_transforms", "'bye'")
     ),
     "own-base-exception": Broken(
-        "class Gone(BaseException): pass\nraise Gone('far away')\n", ("_hooks.py:3", "Gone: far away")
+        "class Gone(BaseException): pass\nraise Gone('far away')\n",
+        ("_hooks.py:3", "Gone: far away"),
     ),
     "generator-exit": Broken("raise GeneratorExit\n", ("_hooks.py:2", "GeneratorExit")),
     "raises-in-hook": Broken(
