@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -27,8 +27,11 @@ class TrainConfig(BaseModel):
     text: str = Field("text", description="column of the text")
     text_pair: str | None = Field(None, description="column of the second text, for pairs")
     label: str = Field("label", description="column of the label")
-    dev_fraction: Annotated[float, Field(gt=0, lt=1)] = Field(
-        0.1, description="part of the training data that becomes dev if no dev data is given"
+    dev_fraction: float = Field(
+        0.1,
+        gt=0,
+        le=0.5,
+        description="part of the training data that becomes dev if no dev data is given",
     )
     domain: tuple[str, ...] = Field(
         (), description="file, folder or glob of in-domain text, for the data primitive s2orc"

@@ -52,8 +52,8 @@ def free_run_folder(config: TrainConfig) -> Path:
     space = Path(config.space).stem
     base = Path("runs") / f"{_task_name(config)}-{space}-{config.weighter}-seed{config.seed}"
     base = base.with_name(base.name.replace(":", "-"))
-    candidates = (base, *(base.with_name(f"{base.name}-{i}") for i in itertools.count(2)))
-    return next(path for path in candidates if not path.exists())
+    numbered = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))
+    return next(path for path in itertools.chain([base], numbered) if not path.exists())
 
 
 def train_run(

@@ -63,10 +63,10 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
     )
     return Assembly(
         model=model,
-        end_task=EndTask(reader.tokenize(task.train), model.classifier),
-        meta=EndTask(reader.tokenize(meta), model.classifier),
-        dev=reader.tokenize(dev),
-        test=reader.tokenize(task.test) if task.test else None,
+        end_task=EndTask(reader.tokenize(task.train, "train"), model.classifier),
+        meta=EndTask(reader.tokenize(meta, "dev"), model.classifier),
+        dev=reader.tokenize(dev, "dev"),
+        test=reader.tokenize(task.test, "test") if task.test else None,
         auxiliaries=auxiliaries,
         weighter=weighter,
     )
@@ -103,7 +103,7 @@ class _Reader:
             )
         return made
 
-    def tokenize(self, examples: Sequence[Example]) -> TokenRows:
+    def tokenize(self, examples: Sequence[Example], source: str) -> TokenRows:
         labelled = all(example.label is not None for example in examples)
         return tokenize(
             examples,
@@ -112,6 +112,7 @@ class _Reader:
             cache=cache_folder(),
             label_ids=self._sources.task.label_ids if labelled else None,
             report=self._sources.report,
+            source=source,
         )
 
     def _make(self, primitive: Primitive) -> Any:
@@ -127,7 +128,7 @@ class _Reader:
                 seed=self._seed,
                 report=self._sources.report,
             )
-            self._rows[name] = self.tokenize(list(data.examples(context)))
+            self._rows[name] = self.tokenize(list(data.examples(context)), name)
         return self._rows[name]
 
 
