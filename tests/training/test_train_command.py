@@ -219,3 +219,19 @@ def test_result_for_people_names_score_baseline_and_use(
     assert done.status == 0
     for part in ("macro-f1", "this run (factored)", "majority class", "pipeline(", "run/model"):
         assert part in done.out
+
+
+def test_a_run_without_out_gets_a_new_folder_named_after_it(
+    aang: Aang, train_options: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("--weighter", "single-task", "--steps", 1, "--quiet", "--json")
+    folders = []
+    for _ in range(3):
+        done = aang("train", *train_options, *options)
+        assert done.status == 0, done.err
+        folders.append(json.loads(done.out)["run"])
+    name = Path(str(train_options[1])).parent.name
+    first = f"runs/{name}-td-single-task-seed0"
+    assert folders == [first, f"{first}-2", f"{first}-3"]
+    assert all((tmp_path / folder / "result.json").is_file() for folder in folders)

@@ -1,0 +1,30 @@
+"""Why the dev gradient needs a head of its own: TARTAN's Figure 3, on the demo task."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.training.conftest import Aang
+
+
+@pytest.mark.parametrize(("dev_head", "rails"), [("end-task", True), ("fresh", False)])
+def test_only_without_a_dev_head_the_end_task_weight_rails_to_one(
+    aang: Aang, tmp_path: Path, dev_head: str, rails: bool
+) -> None:
+    """META-TARTAN with one denoising objective beside the end task, each weighing one half."""
+    space = tmp_path / "tapt.yaml"
+    space.write_text(
+        "name: tapt\ndata: [task]\ntransform: [bert-op]\n"
+        "representation: [bidirectional]\noutput: [denoise]\n",
+        encoding="utf-8",
+    )
+    run = tmp_path / "run"
+    done = aang(
+        *("train", "--space", space, "--weighter", "meta-tartan", "--set", "meta-tartan.lr=0.3"),
+        *("--dev-head", dev_head, "--steps", 60, "--eval-every", 60, "--out", run, "--quiet"),
+    )
+    assert done.status == 0, done.err
+    text = (run / "weights.jsonl").read_text(encoding="utf-8")
+    weights = [json.loads(line)["end_task_weight"] for line in text.splitlines()]
+    assert (weights[-1] > 0.95) == rails, weights[::10]
