@@ -1,0 +1,124 @@
+"""What the documentation says is there: files, commands, options, names and defaults."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from aang_core import Plugins, Registry, load_plugins
+from aang_core.cli.app import aang
+from aang_core.config import TrainConfig
+from aang_core.errors import AangError
+from tests.docs.documents import PAGES, ROOT, aang_commands, anchors, relative_links, tables
+
+# The page of measured results is written when they are measured.
+WRITTEN_LATER = {ROOT / "docs" / "results.md"}
+
+
+@pytest.fixture(scope="module")
+def plugins() -> Plugins:
+    return load_plugins(environ={})
+
+
+@pytest.fixture(scope="module")
+def registry(plugins: Plugins) -> Registry:
+    return plugins.registry
+
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@each_page
+def test_every_link_leads_to_a_file_and_a_heading_of_it(page: Path) -> None:
+    for link in relative_links(page):
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if target in WRITTEN_LATER and not target.exists():
+            continue
+        assert target.exists(), f"{link}: there is no such file"
+        assert not anchor or anchor in anchors(target), f"{link}: there is no such heading"
+
+
+@each_page
+def test_every_command_and_option_exists(page: Path, registry: Registry) -> None:
+    for words in aang_commands(page):
+        context = click.Context(aang, info_name="aang")
+        given, rest, _ = aang.make_parser(context).parse_args(list(words))
+        if not rest:
+            continue
+        name, *arguments = rest
+        command = aang.get_command(context, name)
+        assert command is not None, f"there is no command {name}"
+        options, extra, _ = command.make_parser(click.Context(command)).parse_args(arguments)
+        assert not extra, f"aang {' '.join(words)}: {extra} is taken by nothing"
+        for parameter in command.params:
+            if isinstance(parameter.type, click.Choice) and parameter.name in options:
+                parameter.type.convert(options[parameter.name], parameter, None)
+        if "local" not in given and "disable" not in given:
+            _check_names(options, registry)
+
+
+def _check_names(options: dict[str, object], registry: Registry) -> None:
+    space = str(options.get("space") or "td")
+    if not space.endswith(".yaml"):
+        registry.spaces.find(space)
+    registry.weighter(str(options.get("weighter") or "factored"))
+    settings = options.get("set") or ()
+    assert isinstance(settings, list | tuple)
+    for setting in settings:
+        name = str(setting).partition(".")[0]
+        assert name in {p.name for p in registry.primitives()}, f"--set {setting}"
+
+
+@each_page
+def test_every_name_in_a_table_is_registered(page: Path, plugins: Plugins) -> None:
+    registry = plugins.registry
+    distributions = {record.origin.distribution for record in plugins.records}
+    kinds: dict[str, Callable[[str], object]] = {
+        "weighter": registry.weighter,
+        "space": registry.spaces.find,
+        "plug-in": lambda name: name in distributions or pytest.fail(f"no plug-in {name}"),
+    }
+    for table in tables(page):
+        for column, look_up in kinds.items():
+            for cell in table.column(column):
+                for name in re.findall(r"`([^`]+)`", cell):
+                    _registered(name, look_up)
+        rows = zip(table.column("stage"), table.column("primitive"), strict=False)
+        for stage, primitive in rows:
+            of_stage = {p.name for p in registry.primitives() if p.stage == stage}
+            assert primitive.strip("`") in of_stage, f"there is no {stage} {primitive}"
+
+
+def _registered(name: str, look_up: Callable[[str], object]) -> None:
+    try:
+        look_up(name)
+    except AangError as error:
+        pytest.fail(str(error))
+
+
+def test_the_readme_names_every_plugin_and_what_it_brings(registry: Registry) -> None:
+    (table,) = (table for table in tables(ROOT / "README.md") if "plug-in" in table.header)
+    rows = {row[0]: row[1] for row in table.rows}
+    for primitive in registry.primitives():
+        distribution = primitive.origin.distribution
+        if distribution != "aang-core":
+            (brings,) = (text for name, text in rows.items() if f"`{distribution}`" in name)
+            assert f"`{primitive.name}`" in brings, f"{distribution} brings {primitive.name}"
+
+
+def test_every_option_of_train_is_in_the_table_with_its_default() -> None:
+    found: dict[str, str] = {}
+    for table in tables(ROOT / "docs" / "options.md"):
+        pairs = zip(table.column("option"), table.column("default"), strict=True)
+        found.update({option.strip("`"): default.strip("`") for option, default in pairs})
+    expected = {
+        f"--{name.replace('_', '-')}": field.default
+        for name, field in TrainConfig.model_fields.items()
+    }
+    for option, default in expected.items():
+        shown = "–" if default is None or default in ((), {}) else str(default)
+        assert found.get(option) == shown, option
+    assert set(found) - set(expected) == {"--quiet", "--json"}
