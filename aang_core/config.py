@@ -68,7 +68,9 @@ class TrainConfig(BaseModel):
 
     lr: float = Field(1e-4, gt=0, allow_inf_nan=False, description="learning rate of the body")
     head_lr: float = Field(1e-3, gt=0, allow_inf_nan=False, description="learning rate of heads")
-    weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False, description="of AdamW")
+    weight_decay: float = Field(
+        0.01, ge=0, allow_inf_nan=False, description="weight decay of AdamW, on matrices"
+    )
     warmup: float = Field(0.06, ge=0, lt=1, description="part of the steps that warm up")
     max_grad_norm: float = Field(1.0, gt=0, description="norm that the gradient is clipped to")
 
@@ -77,8 +79,12 @@ class TrainConfig(BaseModel):
         description="head of the dev gradient: fitted afresh each step, or the end task's own",
     )
     dev_head_steps: int = Field(10, gt=0, description="AdamW steps that fit the fresh dev head")
-    dev_head_lr: float = Field(1e-2, gt=0, allow_inf_nan=False, description="their learning rate")
-    dev_head_weight_decay: float = Field(0.1, ge=0, description="their weight decay")
+    dev_head_lr: float = Field(
+        1e-2, gt=0, allow_inf_nan=False, description="learning rate that fits the dev head"
+    )
+    dev_head_weight_decay: float = Field(
+        0.1, ge=0, description="weight decay that fits the dev head"
+    )
     meta_fraction: float = Field(
         0.0, ge=0, lt=1, description="part of dev that is held out for the dev gradient alone"
     )

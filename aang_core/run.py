@@ -75,7 +75,7 @@ def train_run(
     torch.manual_seed(config.seed)
     assembly = assemble(config, sources)
     folder = RunFolder.create(out)
-    folder.write_text("config.yaml", yaml.safe_dump(config.model_dump(mode="json")))
+    folder.write_text("config.yaml", _reusable(config))
     folder.write_json("plugins.json", _plugins_used(plugins, sources))
     started = time.perf_counter()
     trainer, modules = build_trainer(config, assembly, device, (_Log(folder), *observers))
@@ -83,6 +83,7 @@ def train_run(
     seconds = time.perf_counter() - started
     save_checkpoint(folder.path / "checkpoint", trainer, modules)
     assembly.model.save(folder.path / "model")
+    folder.share_mode("checkpoint", "model")
     result = _result(config, assembly, trainer, progress) | {
         "train_seconds": round(seconds, 3),
         "peak_memory_bytes": peak_memory_bytes(device),
@@ -92,6 +93,11 @@ def train_run(
         result["fine_tuning"] = dict(sources.fine_tuning)
     folder.write_json("result.json", result)
     return Run(folder.path, result, sources.report.lines())
+
+
+def _reusable(config: TrainConfig) -> str:
+    """The resolved options in YAML; without the folder, which the next run cannot have again."""
+    return yaml.safe_dump(config.model_dump(mode="json", exclude={"out"}))
 
 
 def _task_name(config: TrainConfig) -> str:

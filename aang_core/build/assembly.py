@@ -63,7 +63,7 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
     )
     return Assembly(
         model=model,
-        end_task=EndTask(reader.tokenize(task.train, "train"), model.classifier),
+        end_task=EndTask(reader.train(), model.classifier),
         meta=EndTask(reader.tokenize(meta, "dev"), model.classifier),
         dev=reader.tokenize(dev, "dev"),
         test=reader.tokenize(task.test, "test") if task.test else None,
@@ -81,6 +81,7 @@ class _Reader:
         self._seed = config.seed
         self._max_length = min(config.max_length, model.max_length)
         self._rows: dict[str, TokenRows] = {}
+        self._train: TokenRows | None = None
 
     def objectives(self) -> list[ObjectiveTask]:
         if not self._sources.objectives:
@@ -102,6 +103,12 @@ class _Reader:
                 )
             )
         return made
+
+    def train(self) -> TokenRows:
+        """The end task's training rows."""
+        if self._train is None:
+            self._train = self.tokenize(self._sources.task.train, "train")
+        return self._train
 
     def tokenize(self, examples: Sequence[Example], source: str) -> TokenRows:
         labelled = all(example.label is not None for example in examples)
@@ -128,7 +135,9 @@ class _Reader:
                 seed=self._seed,
                 report=self._sources.report,
             )
-            self._rows[name] = self.tokenize(list(data.examples(context)), name)
+            examples = list(data.examples(context))
+            same = examples == list(self._sources.task.train)
+            self._rows[name] = self.train() if same else self.tokenize(examples, name)
         return self._rows[name]
 
 

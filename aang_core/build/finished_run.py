@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import AutoModelForSequenceClassification, PreTrainedModel
+from transformers import PreTrainedModel
 
 from aang_core.build.prediction import predict
 from aang_core.config import TrainConfig, read_config_file, resolve_config
@@ -15,7 +15,7 @@ from aang_core.corpora.cache import cache_folder
 from aang_core.corpora.labelled import Columns, read_rows
 from aang_core.corpora.tokens import tokenize
 from aang_core.errors import DataError
-from aang_core.modeling import load_tokenizer
+from aang_core.modeling import load_classifier, load_tokenizer
 from aang_core.plugins import Plugins
 from aang_core.stages import ReadReport
 from aang_core.training.evaluation import Metric, scores
@@ -87,8 +87,8 @@ class FinishedRun:
             raise DataError(f"{path}: there is no example in it.")
         source = str(self.folder / str(self.result["model"]))
         tokenizer = load_tokenizer(source)
-        model = AutoModelForSequenceClassification.from_pretrained(source)
-        label_ids = {name: int(i) for name, i in model.config.label2id.items()}
+        model = load_classifier(source)
+        label_ids = {name: int(i) for name, i in (model.config.label2id or {}).items()}
         for example, place in zip(labelled.examples, labelled.places, strict=True):
             if example.label not in label_ids:
                 raise DataError(

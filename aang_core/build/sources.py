@@ -16,7 +16,7 @@ from aang_core.corpora.labelled_task import LabelledTask, load_task
 from aang_core.errors import ConfigError, DataError
 from aang_core.objective import Objective
 from aang_core.primitive import Primitive
-from aang_core.registry import Registry
+from aang_core.registry import Registry, did_you_mean
 from aang_core.space import load_space
 from aang_core.stages import Example, ReadReport
 
@@ -66,6 +66,11 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     _check_settings(config.set, weighter, objectives)
     report = ReadReport()
     task, domain = _read(config, report)
+    if config.model is None and not config.is_demo:
+        report.note(
+            "no --model is given, so the small encoder of the demo is trained, which has read "
+            "Python documentation only; roberta-base, say, knows more"
+        )
     demo_encoder = str(_ASSETS / "demo-encoder")
     comparable = config.is_demo and config.model is None and not config.from_scratch
     return Sources(
@@ -86,9 +91,9 @@ def _check_settings(
     used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
     for name in settings:
         if name not in used:
+            hint = did_you_mean(name, used, "it uses")
             raise ConfigError(
-                f"--set {name}.…: this run uses no primitive or weighter {name!r}; "
-                f"it uses {', '.join(sorted(used))}"
+                f"--set {name}.…: this run uses no primitive or weighter {name!r}; {hint}"
             )
 
 

@@ -5,14 +5,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from datasets import disable_progress_bars
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from aang_core.build.end_task import END_TASK
 from aang_core.training.evaluation import Metric
 
 
 class ProgressBar:
-    """Observes a training and shows step, dev score, λ_e and the objective that weighs most."""
+    """Shows step, dev score, λ_e of the last step and the objective that weighs most of all."""
 
     def __init__(self, progress: Progress, steps: int, metric: Metric) -> None:
         self._progress = progress
@@ -24,10 +26,9 @@ class ProgressBar:
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         weights: Mapping[str, float] = record["weights"]
-        self._weights = f"λ_e {record['end_task_weight']:.2f}"
-        if weights:
-            top = max(weights, key=lambda name: weights[name])
-            self._weights += f" · top {top}"
+        self._weights = f"λ_e {record['coefficients'][END_TASK]:.2f}" if weights else ""
+        if weights and max(weights.values()) > min(weights.values()):
+            self._weights += f" · top {max(weights, key=lambda name: weights[name])}"
         self._show(step)
 
     def after_evaluation(self, step: int, dev: Mapping[Metric, float], best: bool) -> None:
@@ -49,10 +50,13 @@ def training_progress(steps: int, metric: Metric, *, quiet: bool) -> Iterator[li
 
     Everything goes to standard error, so that standard output holds the result alone.
     """
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        disable_progress_bars()
     if quiet:
         yield []
         return
-    console = Console(stderr=True)
+    click.echo("reading data and loading the encoder ...", err=True)
     columns = (
         BarColumn(bar_width=20),
         MofNCompleteColumn(),

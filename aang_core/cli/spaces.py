@@ -67,6 +67,6 @@ def show_space(plugins: Plugins, space: str, as_json: bool) -> None:
         click.echo(f"\n{len(objectives)} objectives")
         for name in objectives:
             click.echo(f"  {name}")
-        click.echo(f"\n{len(shown.dropped)} combinations dropped")
+        click.echo(f"\n{len(shown.dropped)} dropped")
         for name, reason in shown.dropped:
             click.echo(f"  {name}: {reason}")

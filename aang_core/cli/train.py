@@ -8,7 +8,6 @@ from typing import Any
 import click
 import yaml
 
-from aang_core.cli.progress import training_progress
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_config
@@ -40,6 +39,7 @@ def train(
     command line win.
     """
     from aang_core.build.sources import prepare_sources
+    from aang_core.cli.progress import training_progress
     from aang_core.run import free_run_folder, train_run
 
     given = {name: value for name, value in options.items() if value not in (None, ())}
@@ -50,9 +50,8 @@ def train(
     with training_progress(config.steps, config.metric, quiet=quiet) as observers:
         sources = prepare_sources(config, plugins.registry)
         run = train_run(config, sources, out=out, plugins=plugins, observers=observers)
-    if not quiet:
-        for line in run.notes:
-            click.echo(f"note: {line}", err=True)
+    for line in run.notes:
+        click.echo(f"note: {line}", err=True)
     if as_json:
         click.echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
@@ -83,7 +82,10 @@ def _print_result(result: Mapping[str, Any], folder: Path, config: TrainConfig) 
     lines = [(f"this run ({config.weighter})", metric), ("majority class", result["majority"])]
     if reference := result.get("fine_tuning"):
         lines.insert(1, (f"plain fine-tuning, mean of {reference['seeds']} seeds", reference))
-    click.echo(f"The best model is that of step {result['best_step']}:")
+    if result["best_step"] == 0:
+        click.echo("No step of training beat the untrained model on dev, so that one is kept:")
+    else:
+        click.echo(f"The best model is that of step {result['best_step']}:")
     print_table(
         [metric["name"], "dev", "test"],
         [[name, _score(scores["dev"]), _score(scores["test"])] for name, scores in lines],

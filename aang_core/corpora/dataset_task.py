@@ -48,10 +48,10 @@ def load_dataset_task(
     dev_name = next((split for split in _DEV_NAMES if split in splits), None)
     ignored = set(splits) - {"train", "test", dev_name}
     for split in sorted(ignored):
-        report.add(f"split {split!r} not used", name)
+        report.note(f"{name}: split {split!r} is not used")
     test = splits.get("test")
     if test is not None and _labels_hidden(test, label):
-        report.add("split 'test' left out: its labels are not public", name)
+        report.note(f"{name}: split 'test' is left out, its labels are not public")
         test = None
     return assemble_task(
         f"{name.rstrip('/').rsplit('/')[-1]}" + (f"-{config}" if config else ""),

@@ -43,10 +43,9 @@ def split_dev(
         stratify=[labels[index] for index in splittable],
     )
     singles = [index for index, label in enumerate(labels) if sizes[label] == 1]
-    report.add(
-        f"dev set split off the training data: {len(drawn)} of {len(labels)} examples, "
-        f"stratified by class, seed {seed}",
-        train.source,
+    report.note(
+        f"{train.source}: {len(drawn)} of {len(labels)} examples split off as the dev set, "
+        f"stratified by class, seed {seed}; --dev names one of your own"
     )
     for index in singles:
         report.add("class with a single example, so absent from dev", train.places[index])

@@ -1,6 +1,12 @@
 """The shared encoder and the heads on it, built from transformers' own classes."""
 
-from aang_core.modeling.encoder import EncoderBody, TextModel, load_text_model, load_tokenizer
+from aang_core.modeling.encoder import (
+    EncoderBody,
+    TextModel,
+    load_classifier,
+    load_text_model,
+    load_tokenizer,
+)
 from aang_core.modeling.heads import EncoderHeads, TransformersHead
 
 __all__ = [
@@ -8,6 +14,7 @@ __all__ = [
     "EncoderHeads",
     "TextModel",
     "TransformersHead",
+    "load_classifier",
     "load_text_model",
     "load_tokenizer",
 ]

@@ -77,6 +77,18 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
         return tokenizer
 
 
+def load_classifier(source: str) -> PreTrainedModel:
+    """A trained classifier, in evaluation mode.
+
+    Raises:
+        ModelError: ``source`` holds none.
+    """
+    _refuse_other_folders(source)
+    with _quiet(), _clear_errors(source, "model"):
+        model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(source)
+        return model
+
+
 def load_text_model(
     source: str,
     tokenizer: PreTrainedTokenizerBase,

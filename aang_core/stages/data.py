@@ -28,15 +28,21 @@ class ReadReport:
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def add(self, event: str, where: str) -> None:
         """Count one ``event`` (such as ``"broken line"``) met at ``where`` (``file:line``)."""
         self.counts[event] += 1
         self.first.setdefault(event, where)
 
+    def note(self, sentence: str) -> None:
+        """Tell something that happened once and is no fault, such as how data was split."""
+        self.notes.append(sentence)
+
     def lines(self) -> list[str]:
-        """One sentence per kind of event, for people."""
-        return [f"{n} × {event} (first: {self.first[event]})" for event, n in self.counts.items()]
+        """The notes, then one sentence per kind of event, for people."""
+        events = [f"{n} × {event} (first: {self.first[event]})" for event, n in self.counts.items()]
+        return [*self.notes, *events]
 
 
 @dataclass(frozen=True)

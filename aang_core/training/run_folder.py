@@ -1,8 +1,7 @@
 """The folder that holds all of a run."""
 
 import json
-import os
-import tempfile
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,15 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Write ``name`` whole, in UTF-8."""
-        handle, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(self.path / name)
+        temporary = self.path / f".{name}.tmp"
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(self.path / name)
+
+    def share_mode(self, *folders: str) -> None:
+        """Give the files in ``folders`` the permissions that files of this run have.
+
+        safetensors writes files that their owner alone may read, whatever the umask says.
+        """
+        for folder in folders:
+            for file in (self.path / folder).iterdir():
+                shutil.copymode(self.path / "config.yaml", file)

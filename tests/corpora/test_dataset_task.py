@@ -51,7 +51,7 @@ def test_a_missing_validation_split_is_taken_from_train(tmp_path: Path) -> None:
     task = load_dataset_task(save(tmp_path / "d", {"train": TRAIN}), report=report)
     assert len(task.train) + len(task.dev) == 20
     assert task.test == ()
-    assert "dev set split off" in report.lines()[0]
+    assert "split off as the dev set" in report.lines()[0]
 
 
 def test_a_test_split_without_public_labels_is_left_out(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_splits_that_are_not_used_are_reported(tmp_path: Path) -> None:
     (tmp_path / "d" / "README.md").write_text(card, encoding="utf-8")
     report = ReadReport()
     load_dataset_task(name, report=report)
-    assert "split 'extra' not used" in report.counts
+    assert any("split 'extra' is not used" in line for line in report.notes)
 
 
 @pytest.mark.parametrize("name", ["no-such-data-set", "./no/such/folder"])
