@@ -32,7 +32,7 @@ MIN_CHARACTERS = 60
 MIN_PARAGRAPHS = 40
 """A package with fewer cannot fill the three parts and is left out of the task."""
 
-TRAIN_SIZE = 400
+TRAIN_SIZE = 200
 DEV_SIZE = 200
 
 # Installed packages are not the interpreter's own text; test-suites and IDLE are bulky, mostly
@@ -60,7 +60,7 @@ class DemoTask:
     """The demo task, split.
 
     No text occurs twice, within a part or across parts. ``train`` and ``dev`` are stratified
-    samples of 400 and 200 examples (fewer where the interpreter has few paragraphs), ``test``
+    samples of 200 examples each (fewer where the interpreter has few paragraphs), ``test``
     is all the rest, several times larger so that its scores are steady. Each part holds every
     label and is ordered by a hash of the text.
     """

@@ -21,10 +21,13 @@ def test_only_without_a_dev_head_the_end_task_weight_rails_to_one(
     )
     run = tmp_path / "run"
     done = aang(
-        *("train", "--space", space, "--weighter", "meta-tartan", "--set", "meta-tartan.lr=0.3"),
+        *("train", "--space", space, "--weighter", "meta-tartan", "--set", "meta-tartan.lr=1.0"),
         *("--dev-head", dev_head, "--steps", 60, "--eval-every", 60, "--out", run, "--quiet"),
     )
     assert done.status == 0, done.err
     text = (run / "weights.jsonl").read_text(encoding="utf-8")
     weights = [json.loads(line)["end_task_weight"] for line in text.splitlines()]
-    assert (weights[-1] > 0.95) == rails, weights[::10]
+    if rails:
+        assert weights[-1] > 0.9, weights[::10]
+    else:
+        assert weights[-1] < 0.5, weights[::10]

@@ -18,9 +18,10 @@ class Factored(StepwiseWeighter):
     factor += η Σ cos(g_k, v) over the k in K that use it. λ_e is the first of a softmax over two
     logits (primary, auxiliary), which move by η_s cos(g_E, v) and η_s cos(Σ_k w_k g_k, v).
 
-    lr: η. Appendix D tries 1.0 and 0.1; 0.1 is the default because over the few hundred steps of a
-        small task 1.0 saturates the softmax before the cosines have averaged out their noise.
-    end_task_lr: η_s; appendix D tries 0.1 and 0.01.
+    lr: η; appendix D tries 1.0 and 0.1. In the few hundred steps of a small task 0.1 hardly moves
+        the factors.
+    end_task_lr: η_s; appendix D tries 0.1 and 0.01. With 32 rows a step 0.1 drives λ_e towards 0
+        within 200 steps, whatever the objectives are worth.
     n: how many objectives a step trains; None, or more than there are, for all of them.
     end_task_weight: λ_e to start from.
 
@@ -35,8 +36,8 @@ class Factored(StepwiseWeighter):
         end_task: TaskCard,
         auxiliaries: Sequence[TaskCard],
         *,
-        lr: float = 0.1,
-        end_task_lr: float = 0.1,
+        lr: float = 1.0,
+        end_task_lr: float = 0.01,
         n: int | None = 3,
         end_task_weight: float = 0.5,
     ) -> None:
