@@ -7,21 +7,25 @@ import pytest
 
 from tests.training.conftest import Aang
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
 
 @pytest.mark.parametrize(("dev_head", "rails"), [("end-task", True), ("fresh", False)])
 def test_only_without_a_dev_head_the_end_task_weight_rails_to_one(
     aang: Aang, tmp_path: Path, dev_head: str, rails: bool
 ) -> None:
     """META-TARTAN with one denoising objective beside the end task, each weighing one half."""
-    space = tmp_path / "tapt.yaml"
-    space.write_text(
-        "name: tapt\ndata: [task]\ntransform: [bert-op]\n"
-        "representation: [bidirectional]\noutput: [denoise]\n",
-        encoding="utf-8",
-    )
     run = tmp_path / "run"
     done = aang(
-        *("train", "--space", space, "--weighter", "meta-tartan", "--set", "meta-tartan.lr=1.0"),
+        *(
+            "train",
+            "--space",
+            EXAMPLES / "bert-style.yaml",
+            "--weighter",
+            "meta-tartan",
+            "--set",
+            "meta-tartan.lr=1.0",
+        ),
         *("--dev-head", dev_head, "--steps", 60, "--eval-every", 60, "--out", run, "--quiet"),
     )
     assert done.status == 0, done.err
