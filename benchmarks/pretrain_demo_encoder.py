@@ -577,7 +577,8 @@ def model_card(
     """Return the README of the exported folder, with a Hub metadata header."""
     seen = state["step"] * state["batch_tokens"]
     loss, accuracy = state["held_out"]
-    long_loss, long_accuracy = state["held_out_long"]
+    # A checkpoint of ``train`` has not met long rows yet.
+    long_loss, long_accuracy = state.get("held_out_long", (math.nan, math.nan))
     return CARD.format(
         layers=model.config.num_hidden_layers,
         width=model.config.hidden_size,
