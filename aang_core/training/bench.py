@@ -14,8 +14,8 @@ from aang_core.training.rows import RowOrder, group_by_length, share_rows
 from aang_core.weighting import Signal, StepSignals
 
 PASS_OVERHEAD = 256
-"""What one more pass through the body costs, in tokens: measured on two cores with encoders of
-4 × 192 and 6 × 384, where a split pays from there on."""
+"""What one more pass through the body is taken to cost, in tokens; it only decides where rows of a
+task are split by length, not what a step computes."""
 
 
 @dataclass(frozen=True)
