@@ -6,14 +6,22 @@ features that are computed anyway.
 """
 
 from aang_core.gradients.dev_head import DevHead, EndTaskHead, FreshDevHead
+from aang_core.gradients.engine import GradientEngine, Segment
+from aang_core.gradients.packed import PackedEngine
+from aang_core.gradients.packing import HasRowFreeMethods, PacksRows, RowFreeMethod
 from aang_core.gradients.signals import GradientStatistics
-from aang_core.gradients.stream import Segment, StreamEngine
+from aang_core.gradients.stream import StreamEngine
 
 __all__ = [
     "DevHead",
     "EndTaskHead",
     "FreshDevHead",
+    "GradientEngine",
     "GradientStatistics",
+    "HasRowFreeMethods",
+    "PackedEngine",
+    "PacksRows",
+    "RowFreeMethod",
     "Segment",
     "StreamEngine",
 ]

@@ -53,6 +53,32 @@ class GradientStatistics:
         )
 
 
+def assemble_statistics(
+    tasks: Sequence[str],
+    coefficients: Sequence[float],
+    *,
+    dots: Tensor,
+    squares: Tensor,
+    auxiliary_square: Tensor,
+    dev_square: Tensor,
+) -> GradientStatistics:
+    """Statistics of K tasks, the last of which is the end task, from what an engine measured.
+
+    coefficients: of the K − 1 auxiliary tasks; with them Σ_k w_k g_k has been weighted.
+    dots, squares: ``[K]``. auxiliary_square: squared norm of Σ_k coefficient_k g_k.
+    """
+    weights = torch.tensor(coefficients, dtype=dots.dtype).to(dots.device)
+    share = weights.sum().clamp(min=torch.finfo(dots.dtype).tiny)
+    return GradientStatistics(
+        tasks=tasks,
+        dots=dots,
+        squares=squares,
+        auxiliary_dot=(weights * dots[:-1]).sum() / share,
+        auxiliary_norm=auxiliary_square.sqrt() / share,
+        dev_norm=dev_square.sqrt(),
+    )
+
+
 def _cosine(dot: float, norm: float, dev_norm: float) -> float:
     """A zero gradient has no direction; its cosine counts as zero rather than as NaN."""
     length = norm * dev_norm

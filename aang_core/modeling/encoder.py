@@ -1,6 +1,6 @@
 """The shared encoder and its end-task classifier, loaded from and saved to transformers folders."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import (
     AutoConfig,
     AutoModelForMaskedLM,
@@ -17,9 +18,11 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 from transformers.utils import logging as transformers_logging
 
 from aang_core.errors import ModelError
+from aang_core.gradients import RowFreeMethod
 from aang_core.modeling.heads import EncoderHeads, TransformersHead
 
 
@@ -35,14 +38,82 @@ class EncoderBody(nn.Module):
 
         attention_mask: ``[B, T]`` bool, the real tokens, or ``[B, T, T]`` bool, who sees whom.
         """
+        mask: Any = attention_mask
         if attention_mask.dim() == 3:
-            # A softmax over nothing is NaN, and NaN spreads in backward even from padding; let
-            # padding see everything instead. Nobody sees padding, so it changes nothing else.
-            empty = ~attention_mask.any(dim=-1, keepdim=True)
-            attention_mask = (attention_mask | empty).unsqueeze(1)
-        output = self.base(input_ids=input_ids, attention_mask=attention_mask, **inputs)
+            mask = self._masks(attention_mask)
+        output = self.base(input_ids=input_ids, attention_mask=mask, **inputs)
         hidden: Tensor = output.last_hidden_state
         return hidden
+
+    def _masks(self, sees: Tensor) -> Tensor | dict[str, Tensor]:
+        """``sees`` ``[B, T, T]`` as the encoder's attention takes it.
+
+        A model whose layers see windows of different width takes a mask for each kind of layer.
+        """
+        config = self.base.config
+        if "sliding_attention" not in (getattr(config, "layer_types", None) or ()):
+            return self._mask(sees)
+        place = torch.arange(sees.shape[-1], device=sees.device)
+        distance = (place.unsqueeze(0) - place.unsqueeze(1)).abs()
+        near = sees & (distance <= config.sliding_window)
+        # A token that sees only what is further away than the window still sees itself.
+        alone = sees.any(dim=-1, keepdim=True) & ~near.any(dim=-1, keepdim=True)
+        return {
+            "full_attention": self._mask(sees),
+            "sliding_attention": self._mask(near | (alone & (distance == 0))),
+        }
+
+    def _mask(self, sees: Tensor) -> Tensor:
+        # A softmax over nothing is NaN, and NaN spreads in backward even from padding; let
+        # padding see everything instead. Nobody sees padding, so it changes nothing else.
+        empty = ~sees.any(dim=-1, keepdim=True)
+        mask = (sees | empty).unsqueeze(1)
+        if self.base.config._attn_implementation != "eager":
+            return mask
+        # Attention without a fused kernel adds the mask to the scores.
+        dtype = next(self.parameters()).dtype
+        return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, torch.finfo(dtype).min)
+
+    def pack(self, inputs: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+        """Rows of several batches as one, padded to the longest.
+
+        See :class:`aang_core.gradients.PacksRows`.
+        """
+        tokens = max(part["input_ids"].shape[1] for part in inputs)
+        three = any(part["attention_mask"].dim() == 3 for part in inputs)
+        names = dict.fromkeys(name for part in inputs for name in part)
+        return {
+            name: torch.cat([_widened(part[name], tokens, three) for part in inputs])
+            for name in names
+        }
+
+    def unpack(self, features: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Hidden states of one batch's rows, cut to its own number of tokens."""
+        return features[:, : inputs["input_ids"].shape[1]]
+
+    def row_free_methods(self) -> list[RowFreeMethod]:
+        """MPNet's position biases, which every row shares.
+
+        See :class:`aang_core.gradients.HasRowFreeMethods`.
+        """
+        return [
+            RowFreeMethod(module, "compute_position_bias", module.relative_attention_bias)
+            for module in self.modules()
+            if isinstance(module, MPNetEncoder)
+        ]
+
+
+def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:
+    """Pad with zeros, which stand for padding in a mask and are masked elsewhere.
+
+    three: bring masks ``[B, T]`` to the shape ``[B, T, T]``.
+    """
+    missing = tokens - values.shape[1]
+    if values.dim() == 2 and values.dtype == torch.bool and three:
+        values = values.unsqueeze(1).expand(-1, values.shape[1], -1)
+    if missing == 0:
+        return values
+    return functional.pad(values, (0, missing) * (values.dim() - 1))
 
 
 @dataclass(frozen=True)
@@ -152,12 +223,11 @@ def _configuration(source: str, labels: Sequence[str], dropout: float | None) ->
 
 
 def _load(auto: Any, source: str, config: PreTrainedConfig, from_scratch: bool) -> PreTrainedModel:
-    # sdpa is the implementation that takes a boolean [B, 1, T, T] mask as it is.
-    options = {"attn_implementation": "sdpa", "dtype": torch.float32}
+    # Left alone, transformers takes torch's fused attention where the model knows it, else eager.
     if from_scratch:
-        model: PreTrainedModel = auto.from_config(config, **options)
+        model: PreTrainedModel = auto.from_config(config, dtype=torch.float32)
     else:
-        model = auto.from_pretrained(source, config=config, **options)
+        model = auto.from_pretrained(source, config=config, dtype=torch.float32)
     return model
 
 

@@ -4,11 +4,53 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, models
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
+    BertConfig,
+    BertForMaskedLM,
+    PreTrainedTokenizerFast,
+)
 
 from aang_core.modeling import TextModel, load_text_model
 
 VOCABULARY = 50
+
+ARCHITECTURES = ("bert", "roberta", "electra", "distilbert", "mpnet", "modernbert")
+
+_BERT = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+}
+SHAPES: dict[str, dict[str, int]] = {
+    "roberta": {**_BERT, "max_position_embeddings": 34, "type_vocab_size": 1},
+    "electra": {**_BERT, "max_position_embeddings": 32, "embedding_size": 8},
+    "distilbert": {
+        **{"dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 2},
+        "max_position_embeddings": 32,
+    },
+    "mpnet": {**_BERT, "max_position_embeddings": 34},
+    # A window smaller than the rows of the tests, so that local layers see less than global ones.
+    "modernbert": {
+        **_BERT,
+        "max_position_embeddings": 32,
+        "local_attention": 4,
+        **{"bos_token_id": 1, "cls_token_id": 1, "eos_token_id": 2, "sep_token_id": 2},
+    },
+}
+
+DROPOUTS = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "dropout",
+    "attention_dropout",
+    "embedding_dropout",
+    "mlp_dropout",
+    "classifier_dropout",
+    "seq_classif_dropout",
+)
 
 
 def save_tiny_bert(folder: Path, *, tied: bool, dropout: float = 0.0) -> Path:
@@ -29,15 +71,43 @@ def save_tiny_bert(folder: Path, *, tied: bool, dropout: float = 0.0) -> Path:
     return folder
 
 
-def tiny_text_model(folder: Path, *, tied: bool, classes: int = 3) -> TextModel:
-    """The same, ready to be trained, in float64."""
-    save_tiny_bert(folder, tied=tied)
+def save_tiny_encoder(folder: Path, architecture: str, *, tied: bool, dropout: float) -> Path:
+    """A two-layer masked-LM model of an architecture, as a transformers folder."""
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(
+        architecture,
+        vocab_size=VOCABULARY,
+        tie_word_embeddings=tied,
+        pad_token_id=0,
+        **SHAPES[architecture],
+    )
+    for name in DROPOUTS:
+        if hasattr(config, name):
+            setattr(config, name, dropout)
+    AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
+    return folder
+
+
+def tiny_text_model(
+    folder: Path,
+    *,
+    tied: bool,
+    classes: int = 3,
+    architecture: str = "bert",
+    dropout: float = 0.0,
+    dtype: torch.dtype = torch.float64,
+) -> TextModel:
+    """A tiny encoder that is ready to be trained, in float64 unless said otherwise."""
+    if architecture == "bert":
+        save_tiny_bert(folder, tied=tied, dropout=dropout)
+    else:
+        save_tiny_encoder(folder, architecture, tied=tied, dropout=dropout)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.WordLevel({"a": 0}, unk_token="a")), model_max_length=32
     )
     torch.manual_seed(1)
     model = load_text_model(str(folder), tokenizer, [f"class-{i}" for i in range(classes)])
-    model.body.double()
-    model.classifier.double()
-    model.heads._language_model.double()
+    model.body.to(dtype)
+    model.classifier.to(dtype)
+    model.heads._language_model.to(dtype)
     return model

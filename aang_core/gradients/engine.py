@@ -1,0 +1,37 @@
+"""What every gradient engine takes and gives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from aang_core.gradients.signals import GradientStatistics
+from aang_core.tasks import Batch, Task
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One task's rows in a step, in batches that are padded alike, and its loss's coefficient."""
+
+    task: Task
+    batches: Sequence[Batch]
+    coefficient: float
+
+
+class GradientEngine(Protocol):
+    """Makes the gradient of a step and, on the way, every task's statistics against v.
+
+    splits_rows: whether rows of a task should come in several batches where that saves padding. An
+        engine that puts the rows of all tasks together gains nothing by it.
+    """
+
+    splits_rows: bool
+
+    def step(
+        self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
+    ) -> GradientStatistics | None:
+        """Leave Σ coefficient · ∇loss in ``.grad`` of every parameter of the body and the heads.
+
+        dev: rows of the end task's dev set to measure against; None measures nothing, fits no dev
+            head and returns None.
+        """
+        ...

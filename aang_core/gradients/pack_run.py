@@ -1,0 +1,217 @@
+"""One pass of several tasks' rows through the body, forward and backward."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.gradients.ledger import Gradient, Ledger, in_stacks
+from aang_core.gradients.packing import Pack
+from aang_core.gradients.passes import Passes
+from aang_core.gradients.rules import DenseUse, SparseUse, Use
+from aang_core.gradients.sparse import SparseRows, touched
+from aang_core.gradients.taps import Taps
+from aang_core.tasks import Batch, Task
+
+DEV = -1
+"""Stands for the dev rows among the numbers of the tasks."""
+
+
+class PackRun:
+    """The forward pass is made at once; then every task's head, then the backward pass.
+
+    batches: by number of the task in the ledger, dev under :data:`DEV`.
+    keeps_v: whether the dev gradient is needed after this pass.
+
+    Raises:
+        CannotPackError: the body did something whose gradient cannot be split by row.
+    """
+
+    def __init__(
+        self,
+        passes: Passes,
+        taps: Taps,
+        ledger: Ledger,
+        batches: Mapping[int, Batch],
+        *,
+        keeps_v: bool = False,
+    ) -> None:
+        self._passes = passes
+        self._ledger = ledger
+        self._batches = batches
+        self._keeps_v = keeps_v
+        self._tasks = sorted(batches)
+        pack = Pack.of(passes.body, [batches[k] for k in self._tasks])
+        self._parts = dict(zip(self._tasks, pack.parts, strict=True))
+        self._uses: Counter[nn.Parameter] = Counter()
+        self._pending: dict[nn.Parameter, Tensor] = {}
+        self._tied: dict[nn.Parameter, dict[int, _TiedRows]] = {}
+        with taps.listening(pack.rows, self._uses, self._report) as tapped, passes.autocast():
+            self._hidden: Tensor = passes.body(**pack.inputs)
+        self._embedded = tapped.embedded
+        cut = pack.features(passes.body, self._hidden)
+        self._leaves = [part.detach().requires_grad_() for part in cut]
+        self._cut = cut
+        self.features = dict(zip(self._tasks, self._leaves, strict=True))
+
+    def dev_backward(self, end_task: Task, probe: nn.Module) -> None:
+        """The dev loss, through the dev head down to the features of the dev rows."""
+        features, batch = self.features[DEV], self._batches[DEV]
+        loss = self._passes.losses(end_task, probe, features, batch).mean()
+        body = self._passes.trained()
+        of_features, *of_body = torch.autograd.grad(loss, [features, *body], allow_unused=True)
+        features.grad = of_features
+        for parameter, gradient in zip(body, of_body, strict=True):
+            if gradient is not None:
+                self._hold(parameter, DEV, gradient)
+
+    def head_backward(self, k: int, task: Task) -> None:
+        """The loss of task k, through its head down to the features of its rows."""
+        batch, features = self._batches[k], self.features[k]
+        self._passes.losses(task, task.head, features, batch).mean().backward()
+        body = dict.fromkeys(self._passes.trained())
+        for parameter in task.head.parameters():
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            parameter.grad = None
+            if parameter not in body:
+                self._ledger.add(parameter, k, gradient.unsqueeze(0), None)
+            elif self._may_be_tied(parameter, k):
+                self._enter_tied(parameter, k, gradient)
+            else:
+                self._hold(parameter, k, gradient)
+
+    def backward(self) -> None:
+        """Through the body; every gradient is in the ledger afterwards."""
+        received = [
+            torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in self._leaves
+        ]
+        torch.autograd.backward(self._cut, received)
+        for parameter in list(self._pending):
+            self._settle_pending(parameter)
+
+    def _report(self, use: Use) -> None:
+        """A module's output has its gradient, so that of its parameters can be made."""
+        parameter = use.parameter
+        self._uses[parameter] -= 1
+        if self._uses[parameter] == 0 and parameter not in self._pending:
+            if isinstance(use, SparseUse):
+                self._settle_sparse(use)
+            else:
+                self._settle(use)
+            return
+        held = self._held(parameter)
+        for i, k in enumerate(self._tasks):
+            part = self._parts[k]
+            if isinstance(use, SparseUse):
+                use.gradient(part).add_to(held[i], 1.0)
+            else:
+                held[i] += use.gradients([part])[0]
+        if self._uses[parameter] == 0:
+            self._settle_pending(parameter)
+
+    def _settle(self, use: DenseUse) -> None:
+        """Enter the gradients of a parameter that is used once."""
+        parameter = use.parameter
+        if DEV in self._parts:
+            self._enter_v(parameter, use.gradients([self._parts[DEV]])[0])
+        v = self._v(parameter)
+
+        def enter(run: Sequence[int]) -> None:
+            gradients = use.gradients([self._parts[k] for k in run])
+            self._ledger.add(parameter, run[0], gradients, v)
+
+        self._in_order(enter, self._ledger.stack_size(parameter))
+        self._forget_v(parameter)
+
+    def _settle_sparse(self, use: SparseUse) -> None:
+        """Enter the gradients of an embedding, tied to a decoder or not."""
+        parameter = use.parameter
+        dev: SparseRows | None = None
+        if DEV in self._parts:
+            dev = use.gradient(self._parts[DEV])
+            self._enter_v(parameter, dev)
+        v = self._v(parameter)
+        tied = self._tied.pop(parameter, {})
+        for k in self._tasks:
+            if k == DEV:
+                continue
+            gradient = use.gradient(self._parts[k])
+            self._ledger.add_sparse(parameter, k, gradient, v)
+            if k in tied:
+                # ‖a + b‖² = ‖a‖² + 2⟨a, b⟩ + ‖b‖², a being the decoder's part and b this one.
+                own, of_dev = tied[k]
+                self._ledger.add_cross(
+                    k,
+                    square=2 * (gradient.values * own).sum(),
+                    dot=None if dev is None or of_dev is None else (dev.values * of_dev).sum(),
+                )
+        self._forget_v(parameter)
+
+    def _settle_pending(self, parameter: nn.Parameter) -> None:
+        """Enter the gradients of a parameter that is used more than once."""
+        held = self._pending.pop(parameter)
+        if DEV in self._parts:
+            self._enter_v(parameter, held[self._tasks.index(DEV)])
+        v = self._v(parameter)
+
+        def enter(run: Sequence[int]) -> None:
+            start = self._tasks.index(run[0])
+            self._ledger.add(parameter, run[0], held[start : start + len(run)], v)
+
+        self._in_order(enter, self._ledger.stack_size(parameter))
+        self._forget_v(parameter)
+
+    def _in_order(self, enter: Callable[[Sequence[int]], None], size: int) -> None:
+        """Auxiliary tasks first, the end task alone and last."""
+        tasks = [k for k in self._tasks if k != DEV]
+        in_stacks([k for k in tasks if k != self._ledger.end], size, enter)
+        if self._ledger.end in tasks:
+            enter([self._ledger.end])
+
+    def _hold(self, parameter: nn.Parameter, k: int, gradient: Tensor) -> None:
+        """Keep a part of task k's gradient until the others have come."""
+        self._held(parameter)[self._tasks.index(k)] += gradient
+
+    def _held(self, parameter: nn.Parameter) -> Tensor:
+        if parameter not in self._pending:
+            self._pending[parameter] = parameter.new_zeros((len(self._tasks), *parameter.shape))
+        return self._pending[parameter]
+
+    def _may_be_tied(self, parameter: nn.Parameter, k: int) -> bool:
+        """Whether the rest of task k's gradient is that of one embedding."""
+        return (
+            parameter in self._embedded
+            and self._uses[parameter] == 1
+            and k != self._ledger.end
+            and parameter not in self._pending
+        )
+
+    def _enter_tied(self, parameter: nn.Parameter, k: int, gradient: Tensor) -> None:
+        """Enter a decoder's gradient, keeping the rows that its embedding will touch."""
+        self._ledger.add(parameter, k, gradient.unsqueeze(0), self._v(parameter))
+        ids = self._embedded[parameter]
+        own = touched(ids[self._parts[k]].flatten(), gradient)
+        of_dev = touched(ids[self._parts[DEV]].flatten(), gradient) if DEV in self._parts else None
+        self._tied.setdefault(parameter, {})[k] = _TiedRows(own, of_dev)
+
+    def _v(self, parameter: nn.Parameter) -> Gradient | None:
+        return self._ledger.v.get(parameter)
+
+    def _enter_v(self, parameter: nn.Parameter, gradient: Gradient) -> None:
+        self._ledger.add_dev(gradient)
+        self._ledger.v[parameter] = gradient
+
+    def _forget_v(self, parameter: nn.Parameter) -> None:
+        if not self._keeps_v:
+            self._ledger.v.pop(parameter, None)
+
+
+class _TiedRows(NamedTuple):
+    """Rows of a decoder's gradient: those of the task's own tokens, and of the dev rows' tokens."""
+
+    own: Tensor
+    of_dev: Tensor | None

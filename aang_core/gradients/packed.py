@@ -1,0 +1,187 @@
+"""The packed engine: rows of all tasks in one pass, their gradients told apart module by module."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.gradients.dev_head import DevHead
+from aang_core.gradients.engine import Segment
+from aang_core.gradients.ledger import Ledger
+from aang_core.gradients.pack_run import DEV, PackRun
+from aang_core.gradients.packing import CannotPackError
+from aang_core.gradients.passes import Passes, Precision
+from aang_core.gradients.signals import GradientStatistics
+from aang_core.gradients.stream import StreamEngine, dev_gradient
+from aang_core.gradients.taps import Taps
+from aang_core.tasks import Batch
+
+
+class PackedEngine:
+    """Exact signals from one forward and one backward pass through the body.
+
+    All rows, those of dev and of the end task included, go through the body together. Each head
+    is then run alone on its task's features, and one backward pass through the body computes
+    gradients of activations only; at every module the parameters' gradients are made task by task
+    (:mod:`aang_core.gradients.rules`), dev first, measured, weighted, added up and dropped. That
+    is the arithmetic of an ordinary backward pass, split by task: for accelerators, which n small
+    passes leave idle.
+
+    A parameter that is used more than once has its gradient added up over all uses before it is
+    measured. For word embeddings tied to a decoder only the rows that occur in the input are kept
+    meanwhile.
+
+    A body with a module for which there is no rule, or whose rows cannot be packed, is trained by
+    the stream engine instead, which gives the same numbers; a warning says so once.
+
+    max_rows: the most rows in one pass through the body; None for no limit. Tasks are then spread
+        over several passes and v is kept between them. A task with more rows than that has to come
+        in several batches, and its gradient is added up over them.
+    """
+
+    splits_rows = False
+
+    def __init__(
+        self,
+        body: nn.Module,
+        dev_head: DevHead,
+        precision: Precision = "fp32",
+        *,
+        max_rows: int | None = None,
+    ) -> None:
+        self.dev_head = dev_head
+        self.passes = Passes(body, precision)
+        self.max_rows = max_rows
+        self._stream = StreamEngine(body, dev_head, precision, hold_end_task=max_rows is None)
+        self._taps: Taps | None = None
+        try:
+            self._taps = Taps(body)
+        except CannotPackError as error:
+            self._fall_back(error)
+
+    def step(
+        self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
+    ) -> GradientStatistics | None:
+        """See :meth:`aang_core.gradients.GradientEngine.step`."""
+        if dev is None or self._taps is None:
+            return self._stream.step(end, auxiliaries, dev)
+        try:
+            return self._step(self._taps, end, auxiliaries, dev)
+        except CannotPackError as error:
+            # Raised in a forward pass, before any gradient has been made.
+            self._fall_back(error)
+            return self._stream.step(end, auxiliaries, dev)
+
+    def _fall_back(self, error: CannotPackError) -> None:
+        self._taps = None
+        warnings.warn(
+            f"{error}; the stream engine takes over, which measures the same", stacklevel=3
+        )
+
+    def _step(
+        self, taps: Taps, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch]
+    ) -> GradientStatistics:
+        segments = [*auxiliaries, end]
+        ledger = Ledger(self.passes.trained(), [s.coefficient for s in segments])
+        rows = sum(batch.rows for s in segments for batch in s.batches) + _rows(dev)
+        whole = all(len(s.batches) == 1 for s in segments) and len(dev) == 1
+        if whole and (self.max_rows is None or rows <= self.max_rows):
+            self._together(taps, ledger, segments, dev[0])
+        else:
+            self._apart(taps, ledger, segments, dev)
+        return ledger.finish([s.task.name for s in segments])
+
+    def _together(
+        self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Batch
+    ) -> None:
+        """All rows in one pass."""
+        end = len(segments) - 1
+        batches = {DEV: dev, **{k: s.batches[0] for k, s in enumerate(segments)}}
+        run = PackRun(self.passes, taps, ledger, batches)
+        probe = self._fit(segments[end], [run.features[end]])
+        run.dev_backward(segments[end].task, probe)
+        # The end task first: whether its head reaches the body tells how the auxiliary heads'
+        # gradients have to be kept.
+        for k in (end, *range(end)):
+            run.head_backward(k, segments[k].task)
+        run.backward()
+
+    def _apart(
+        self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Sequence[Batch]
+    ) -> None:
+        """Several passes: the end task's, which is finished last, then dev with auxiliary tasks."""
+        end = len(segments) - 1
+        last: PackRun | None = None
+        if len(segments[end].batches) == 1:
+            last = PackRun(self.passes, taps, ledger, {end: segments[end].batches[0]})
+            features = [last.features[end]]
+        else:
+            with torch.no_grad():
+                features = [self.passes.features(b) for b in segments[end].batches]
+        probe = self._fit(segments[end], features)
+        del features
+        if len(dev) > 1:
+            ledger.v.update(dev_gradient(self.passes, segments[end].task, probe, dev))
+            for gradient in ledger.v.values():
+                ledger.add_dev(gradient)
+        for batches in self._groups(segments[:end], dev):
+            run = PackRun(self.passes, taps, ledger, batches, keeps_v=True)
+            if DEV in batches:
+                run.dev_backward(segments[end].task, probe)
+            for k in batches:
+                if k != DEV:
+                    run.head_backward(k, segments[k].task)
+            run.backward()
+        for k, segment in enumerate(segments[:end]):
+            if len(segment.batches) > 1:
+                self._in_batches(ledger, k, segment)
+        if last is None:
+            self._in_batches(ledger, end, segments[end])
+        else:
+            last.head_backward(end, segments[end].task)
+            last.backward()
+
+    def _fit(self, end: Segment, features: Sequence[Tensor]) -> nn.Module:
+        return self.dev_head.fit(end.task, self.passes.dev_features(features), end.batches)
+
+    def _groups(
+        self, auxiliaries: Sequence[Segment], dev: Sequence[Batch]
+    ) -> Iterator[dict[int, Batch]]:
+        """Batches by task, as many together as there may be rows; dev is in the first."""
+        group: dict[int, Batch] = {DEV: dev[0]} if len(dev) == 1 else {}
+        for k, segment in enumerate(auxiliaries):
+            if len(segment.batches) > 1:
+                continue
+            batch = segment.batches[0]
+            rows = batch.rows + _rows(group.values())
+            if group and self.max_rows is not None and rows > self.max_rows:
+                yield group
+                group = {}
+            group[k] = batch
+        if group:
+            yield group
+
+    def _in_batches(self, ledger: Ledger, task: int, segment: Segment) -> None:
+        """A task with more rows than go through the body at once."""
+        counts = []
+        parameters = dict.fromkeys([*self.passes.trained(), *_trained(segment.task.head)])
+        for batch in segment.batches:
+            features = self.passes.features(batch)
+            losses = self.passes.losses(segment.task, segment.task.head, features, batch)
+            counts.append(losses.counts.sum())
+            losses.sums.sum().backward()
+        count = torch.stack(counts).sum().clamp(min=1)
+        for parameter in parameters:
+            if parameter.grad is not None:
+                gradient = (parameter.grad / count).unsqueeze(0)
+                parameter.grad = None
+                ledger.add(parameter, task, gradient, ledger.v.get(parameter))
+
+
+def _rows(batches: Iterable[Batch]) -> int:
+    return sum(batch.rows for batch in batches)
+
+
+def _trained(module: nn.Module) -> list[nn.Parameter]:
+    return [p for p in module.parameters() if p.requires_grad]

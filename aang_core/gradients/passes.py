@@ -1,0 +1,48 @@
+"""Passes through the body and a head, as every engine makes them."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.tasks import Batch, RowLosses, Task
+
+Precision = Literal["fp32", "bf16"]
+
+
+class Passes:
+    """Forward passes in a given precision.
+
+    precision: what forward passes compute in; parameters, their gradients and the dev head stay in
+        the parameters' own precision.
+    """
+
+    def __init__(self, body: nn.Module, precision: Precision) -> None:
+        self.body = body
+        self._precision = precision
+
+    def features(self, batch: Batch) -> Tensor:
+        """What the body makes of a batch."""
+        with self.autocast():
+            features: Tensor = self.body(**batch.inputs)
+            return features
+
+    def losses(self, task: Task, head: nn.Module, features: Tensor, batch: Batch) -> RowLosses:
+        """Losses of a batch's rows through ``head``."""
+        with self.autocast():
+            return task.losses(head, features, batch.targets)
+
+    def dev_features(self, features: Sequence[Tensor]) -> list[Tensor]:
+        """Features as the dev head is fitted on them: detached, in the parameters' precision."""
+        dtype = next(self.body.parameters()).dtype
+        return [f.detach().to(dtype) for f in features]
+
+    def trained(self) -> list[nn.Parameter]:
+        """θ: the parameters of the body that are trained."""
+        return [p for p in self.body.parameters() if p.requires_grad]
+
+    def autocast(self) -> torch.autocast:
+        """The context that forward passes run in."""
+        device = next(self.body.parameters()).device.type
+        return torch.autocast(device, torch.bfloat16, enabled=self._precision == "bf16")

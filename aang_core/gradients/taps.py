@@ -1,0 +1,177 @@
+"""A forward pass whose backward pass reports, module by module, what parameters' gradients need."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.errors import AangError
+from aang_core.gradients.packing import CannotPackError, HasRowFreeMethods
+from aang_core.gradients.rules import DenseUse, Rule, Use, rule_for
+
+
+class Taps:
+    """Forward passes through a body with its parameters fixed.
+
+    Backward then computes gradients of activations only; as soon as a module's output has its
+    gradient, the uses of the module's parameters are reported.
+
+    Raises:
+        CannotPackError: a trained parameter belongs to a module for which there is no rule.
+    """
+
+    def __init__(self, body: nn.Module) -> None:
+        self._parameters = [p for p in body.parameters() if p.requires_grad]
+        self._row_free = (
+            list(body.row_free_methods()) if isinstance(body, HasRowFreeMethods) else []
+        )
+        free = {p for method in self._row_free for p in method.source.parameters()}
+        self._modules: list[tuple[nn.Module, Rule]] = []
+        for name, module in body.named_modules():
+            own = [p for p in module.parameters(recurse=False) if p.requires_grad]
+            if not own or all(p in free for p in own):
+                continue
+            rule = rule_for(module)
+            if rule is None:
+                raise CannotPackError(
+                    f"{name or 'the body'} is a {type(module).__name__}, whose parameter gradients "
+                    "the packed engine cannot split by row"
+                )
+            self._modules.append((module, rule))
+
+    @contextmanager
+    def listening(
+        self, rows: int, uses: Counter[nn.Parameter], report: Callable[[Use], None]
+    ) -> Iterator["Tapped"]:
+        """Tap the forward passes made meanwhile, over ``rows`` rows.
+
+        uses: counts how often each parameter is used. report: gets each use in backward.
+        """
+        tapped = Tapped(rows, uses, report)
+        with ExitStack() as stack:
+            for module, rule in self._modules:
+                handle = module.register_forward_hook(tapped.hook(rule))
+                stack.callback(handle.remove)
+            for owner, name, source in self._row_free:
+                trained = [p for p in source.parameters() if p.requires_grad]
+                if trained:
+                    setattr(owner, name, tapped.row_free(trained, getattr(owner, name)))
+                    stack.callback(delattr, owner, name)
+            for parameter in self._parameters:
+                parameter.requires_grad_(False)
+                stack.callback(parameter.requires_grad_, True)
+            yield tapped
+
+
+class Tapped:
+    """The hooks of one forward pass.
+
+    embedded: token ids ``[B, T]`` of each matrix that was used as an embedding, the last of them.
+    """
+
+    def __init__(
+        self, rows: int, uses: Counter[nn.Parameter], report: Callable[[Use], None]
+    ) -> None:
+        self.embedded: dict[nn.Parameter, Tensor] = {}
+        self._rows = rows
+        self._uses = uses
+        self._report = report
+
+    def hook(self, rule: Rule) -> Callable[[nn.Module, tuple[Any, ...], Tensor], Tensor]:
+        """A forward hook for a module that goes by ``rule``."""
+
+        def on_forward(module: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> Tensor:
+            x, output = self._by_row(module, arguments, output)
+            for parameter in module.parameters(recurse=False):
+                self._uses[parameter] += 1
+            if isinstance(module, nn.Embedding):
+                self.embedded[cast(nn.Parameter, module.weight)] = x
+            if not output.requires_grad:
+                output = output.detach().requires_grad_()
+            if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
+                # What the module multiplied with is its input in the precision of the pass.
+                x = x.to(output.dtype)
+            held, version = [x], x._version
+
+            def on_backward(gradient: Tensor) -> None:
+                x = held.pop()
+                if x._version != version:
+                    raise AangError(
+                        f"the input of a {type(module).__name__} was changed in place after it was "
+                        "used, so its gradient cannot be split by row; train with "
+                        "--gradients stream"
+                    )
+                for use in rule(module, x, gradient):
+                    self._report(use)
+
+            output.register_hook(on_backward)
+            return output
+
+        return on_forward
+
+    def _by_row(
+        self, module: nn.Module, arguments: tuple[Any, ...], output: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Input and output of a module, both with a first dimension of rows."""
+        x = arguments[0] if arguments else None
+        if isinstance(x, Tensor) and x.dim() > 1:
+            if len(x) == self._rows:
+                return x, output
+            if isinstance(module, nn.Embedding) and len(x) == 1:
+                # One row of positions serves all; each gets its own, to have a gradient of its own.
+                rows = (self._rows, *(-1 for _ in x.shape[1:]))
+                return x.expand(rows), output.expand(*rows, -1)
+        raise CannotPackError(
+            f"a {type(module).__name__} of the body was given something else than a tensor with "
+            f"one entry for each of the {self._rows} rows, so its gradient cannot be split by row"
+        )
+
+    def row_free(
+        self, parameters: Sequence[nn.Parameter], method: Callable[..., Tensor]
+    ) -> Callable[..., Tensor]:
+        """Stands in for a method that makes of ``parameters`` what is the same for every row."""
+
+        def stand_in(*arguments: Any, **options: Any) -> Tensor:
+            with torch.enable_grad():
+                for parameter in parameters:
+                    parameter.requires_grad_(True)
+                value = method(*arguments, **options)
+                for parameter in parameters:
+                    parameter.requires_grad_(False)
+            for parameter in parameters:
+                self._uses[parameter] += 1
+            output = value.detach().requires_grad_()
+            of_one_row = value[:1]
+
+            def on_backward(gradient: Tensor) -> None:
+                for use in _row_free_uses(of_one_row, parameters, gradient):
+                    self._report(use)
+
+            output.register_hook(on_backward)
+            return output
+
+        return stand_in
+
+
+def _row_free_uses(
+    of_one_row: Tensor, parameters: Sequence[nn.Parameter], gradient: Tensor
+) -> Iterator[Use]:
+    for parameter in parameters:
+
+        def gradients(parts: Sequence[slice], parameter: nn.Parameter = parameter) -> Tensor:
+            return torch.stack(
+                [
+                    torch.autograd.grad(
+                        of_one_row,
+                        parameter,
+                        gradient[part].sum(0, keepdim=True),
+                        retain_graph=True,
+                    )[0]
+                    for part in parts
+                ]
+            )
+
+        yield DenseUse(parameter, gradients)

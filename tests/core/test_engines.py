@@ -1,0 +1,361 @@
+"""Both gradient engines against torch.autograd, on every kind of encoder."""
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from aang_core.gradients import (
+    EndTaskHead,
+    FreshDevHead,
+    GradientEngine,
+    GradientStatistics,
+    PackedEngine,
+    Segment,
+    StreamEngine,
+)
+from aang_core.modeling import EncoderBody, TextModel
+from tests.core.encoders import ARCHITECTURES
+from tests.core.engine_steps import (
+    Classify,
+    Denoise,
+    Expected,
+    Step,
+    oracle,
+    text_batch,
+    tiny_model,
+)
+
+SIGNALS = frozenset({"cosine", "dot", "norm"})
+
+
+def make_step(
+    model: TextModel,
+    *,
+    objectives: int = 3,
+    rows: tuple[int, ...] = (3, 1, 2, 4),
+    tokens: tuple[int, ...] = (7, 5, 9, 6),
+    kinds: tuple[str, ...] = ("all", "before", "random", "all"),
+    selected: tuple[float, ...] = (0.3, 0.5, 0.0, 0.3),
+    coefficients: tuple[float, ...] = (0.4, 0.3, 0.0, 0.2),
+    split: bool = False,
+    seed: int = 0,
+) -> Step:
+    """Denoising and classifying objectives in turn; one row each at least."""
+    generator = torch.Generator().manual_seed(seed)
+    segments = []
+    for i in range(objectives):
+        j = i % len(rows)
+        sizes = (rows[j], 2) if split and i % 2 == 0 else (rows[j],)
+        batches = [
+            text_batch(n, tokens[j] + k, generator, kind=kinds[j], selected=selected[j])
+            for k, n in enumerate(sizes)
+        ]
+        task = (
+            Denoise(model.heads.language_model(), f"denoise-{i}")
+            if i % 2 == 0
+            else Classify(model.heads.classification(), f"classify-{i}")
+        )
+        task.head.to(next(model.body.parameters()).dtype)
+        segments.append(Segment(task, batches, coefficients[j]))
+    end = Classify(model.classifier)
+    end_sizes = [(3, 8), (2, 6)] if split else [(4, 8)]
+    dev_sizes = [(2, 5), (3, 7)] if split else [(3, 6)]
+    return Step(
+        model.body,
+        Segment(end, [text_batch(n, t, generator) for n, t in end_sizes], 0.5),
+        segments,
+        [text_batch(n, t, generator) for n, t in dev_sizes],
+    )
+
+
+def assert_exact(
+    statistics: GradientStatistics | None, expected: Expected, step: Step, tolerance: float
+) -> None:
+    assert statistics is not None
+    signals = statistics.read(SIGNALS)
+    scale = max(1e-300, expected.dev_norm)
+    for name, norm in expected.norm.items():
+        # A dot product cancels; what is exact is its error against the product of the norms.
+        slack = tolerance * norm * scale
+        assert signals.dot[name] == pytest.approx(expected.dot[name], rel=tolerance, abs=slack)
+        assert signals.norm[name] == pytest.approx(norm, rel=tolerance, abs=tolerance * 1e-3)
+        cosine = expected.dot[name] / (norm * scale) if norm else 0.0
+        assert signals.cosine[name] == pytest.approx(cosine, rel=tolerance, abs=tolerance)
+    slack = tolerance * expected.auxiliary_norm * scale
+    assert signals.auxiliary["dot"] == pytest.approx(
+        expected.auxiliary_dot, rel=tolerance, abs=slack
+    )
+    assert signals.auxiliary["norm"] == pytest.approx(
+        expected.auxiliary_norm, rel=tolerance, abs=tolerance * 1e-3
+    )
+    assert signals.dev_norm == pytest.approx(expected.dev_norm, rel=tolerance)
+    assert_gradients(step, expected.gradients, tolerance)
+
+
+def assert_gradients(step: Step, expected: list[Tensor | None], tolerance: float) -> None:
+    whole = torch.cat([g.flatten() for g in expected if g is not None])
+    for parameter, gradient in zip(step.parameters, expected, strict=True):
+        if gradient is None:
+            assert parameter.grad is None or not parameter.grad.any()
+        elif parameter.grad is None:
+            assert not gradient.any()
+        else:
+            slack = tolerance * whole.abs().max().item() * 1e-2
+            torch.testing.assert_close(parameter.grad, gradient, rtol=tolerance, atol=slack)
+
+
+def engines(body: nn.Module) -> list[GradientEngine]:
+    head = EndTaskHead()
+    return [
+        StreamEngine(body, head),
+        StreamEngine(body, head, hold_end_task=False),
+        PackedEngine(body, head),
+        PackedEngine(body, head, max_rows=6),
+    ]
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_engines_equal_autograd(architecture: str, tied: bool, split: bool) -> None:
+    """Cosines, dots, norms and every ``.grad`` to 1e-9, without falling back."""
+    model = tiny_model(architecture, tied)
+    model.body.train()
+    step = make_step(model, split=split)
+    expected = oracle(step, step.end.task.head)
+    for engine in engines(step.body):
+        step.clear()
+        assert_exact(engine.step(step.end, step.auxiliaries, step.dev), expected, step, 1e-9)
+
+
+@st.composite
+def drawn_steps(draw: st.DrawFn) -> tuple[Step, int]:
+    model = tiny_model(draw(st.sampled_from(ARCHITECTURES)), draw(st.booleans(), label="tied"))
+    n = draw(st.integers(0, 5), label="n")
+    four = {"min_size": 4, "max_size": 4}
+    step = make_step(
+        model,
+        objectives=n,
+        rows=tuple(draw(st.lists(st.integers(1, 4), **four))),
+        tokens=tuple(draw(st.lists(st.integers(3, 10), **four))),
+        kinds=tuple(draw(st.lists(st.sampled_from(("all", "before", "random")), **four))),
+        selected=tuple(draw(st.lists(st.sampled_from((0.0, 0.2, 1.0)), **four))),
+        coefficients=tuple(draw(st.lists(st.sampled_from((0.0, 0.1, 0.7)), **four))),
+        split=draw(st.booleans(), label="split"),
+        seed=draw(st.integers(0, 1000)),
+    )
+    return step, draw(st.sampled_from((0, 1, 2)), label="frozen")
+
+
+@contextlib.contextmanager
+def frozen(body: nn.Module, how_much: int) -> Iterator[None]:
+    """Some of the body's parameters fixed: none, the first few, or every other one."""
+    parameters = list(body.parameters())
+    chosen = [[], parameters[:5], parameters[::2]][how_much]
+    for parameter in chosen:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in chosen:
+            parameter.requires_grad_(True)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=drawn_steps())
+def test_engines_equal_autograd_whatever_the_step(drawn: tuple[Step, int]) -> None:
+    """Any number of objectives and rows, any lengths and masks, frozen parameters, no targets."""
+    step, how_much = drawn
+    step.body.train()
+    with frozen(step.body, how_much):
+        expected = oracle(step, step.end.task.head)
+        for engine in engines(step.body):
+            step.clear()
+            assert_exact(engine.step(step.end, step.auxiliaries, step.dev), expected, step, 1e-9)
+        step.clear()
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
+def test_single_precision(architecture: str) -> None:
+    """In float32 the engines agree with autograd to 1e-4."""
+    model = tiny_model(architecture, True, dtype=torch.float32)
+    model.body.train()
+    step = make_step(model)
+    expected = oracle(step, step.end.task.head)
+    for engine in engines(step.body):
+        step.clear()
+        assert_exact(engine.step(step.end, step.auxiliaries, step.dev), expected, step, 1e-4)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
+def test_half_precision_passes(architecture: str) -> None:
+    """Under bfloat16 both engines measure what bfloat16's own rounding leaves of it."""
+    model = tiny_model(architecture, True, dtype=torch.float32)
+    model.body.train()
+    step = make_step(model)
+    expected = oracle(step, step.end.task.head)
+    head = EndTaskHead()
+    for engine in (
+        StreamEngine(step.body, head, "bf16"),
+        PackedEngine(step.body, head, "bf16"),
+    ):
+        step.clear()
+        statistics = engine.step(step.end, step.auxiliaries, step.dev)
+        assert statistics is not None
+        signals = statistics.read(SIGNALS)
+        for name, norm in expected.norm.items():
+            assert signals.norm[name] == pytest.approx(norm, rel=0.1, abs=1e-3)
+            cosine = expected.dot[name] / (norm * expected.dev_norm) if norm else 0.0
+            assert signals.cosine[name] == pytest.approx(cosine, abs=0.1)
+        assert all(p.grad is None or p.grad.dtype == torch.float32 for p in step.parameters)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("kind", [StreamEngine, PackedEngine])
+def test_dropout_is_seeded(
+    kind: type[StreamEngine] | type[PackedEngine], architecture: str
+) -> None:
+    """With dropout on, the same generators give the same numbers, others give others."""
+    model = tiny_model(architecture, True, dropout=0.2)
+    model.body.train()
+    step = make_step(model)
+    for segment in step.segments:
+        segment.task.head.train()
+
+    def run(seed: int) -> tuple[list[float], list[Tensor]]:
+        torch.manual_seed(seed)
+        engine = kind(step.body, FreshDevHead(torch.Generator().manual_seed(seed)))
+        step.clear()
+        statistics = engine.step(step.end, step.auxiliaries, step.dev)
+        assert statistics is not None
+        gradients = [p.grad for p in step.parameters if p.grad is not None]
+        return list(statistics.read(SIGNALS).cosine.values()), gradients
+
+    first, second, other = run(1), run(1), run(2)
+    assert first[0] == second[0]
+    assert all(torch.equal(a, b) for a, b in zip(first[1], second[1], strict=True))
+    assert first[0] != other[0]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_packed_is_exact_under_dropout(architecture: str) -> None:
+    """With the dropout masks of its one pass, each task's gradient is autograd's."""
+    model = tiny_model(architecture, True, dropout=0.2)
+    model.body.train()
+    step = make_step(model)
+    for segment in step.segments:
+        segment.task.head.eval()
+    inputs = [step.dev[0], *(s.batches[0] for s in step.segments)]
+
+    class Recorded(nn.Module):
+        """The body; hands each task its own rows of one pass over all."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = step.body
+            torch.manual_seed(3)
+            packed = model.body.pack([b.inputs for b in inputs])
+            self.rows = sum(b.rows for b in inputs)
+            assert self.rows not in packed["attention_mask"].shape[1:]
+            self.hidden = step.body(**packed)
+
+        def forward(self, **given: Tensor) -> Tensor:
+            start = 0
+            for batch in inputs:
+                if batch.inputs["input_ids"] is given["input_ids"]:
+                    return model.body.unpack(self.hidden[start : start + batch.rows], given)
+                start += batch.rows
+            raise AssertionError("rows that were not packed")
+
+    recorded = Step(Recorded(), step.end, step.auxiliaries, step.dev)
+    expected = oracle(recorded, step.end.task.head)
+    order = recorded.parameters
+    expected.gradients = [
+        expected.gradients[[q is p for q in order].index(True)] for p in step.parameters
+    ]
+    step.clear()
+    torch.manual_seed(3)
+    statistics = PackedEngine(step.body, EndTaskHead()).step(step.end, step.auxiliaries, step.dev)
+    assert_exact(statistics, expected, step, 1e-9)
+
+
+def test_without_signals_engines_train_the_same() -> None:
+    """Nothing is measured, and the gradients are those of the weighted sum."""
+    model = tiny_model("bert", True)
+    model.body.train()
+    step = make_step(model)
+    expected = oracle(step, step.end.task.head)
+    for engine in engines(step.body):
+        step.clear()
+        assert engine.step(step.end, step.auxiliaries, None) is None
+        assert_gradients(step, expected.gradients, 1e-9)
+
+
+class Wrapper(nn.Module):
+    """An encoder body and something of the user's own on top."""
+
+    def __init__(self, body: EncoderBody) -> None:
+        super().__init__()
+        self.body = body
+        self.pack, self.unpack = body.pack, body.unpack
+
+
+class Scaled(Wrapper):
+    """With a parameter of its own, for which there is no rule."""
+
+    def __init__(self, body: EncoderBody) -> None:
+        super().__init__(body)
+        self.scale = nn.Parameter(torch.full((16,), 1.5, dtype=torch.float64))
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        return torch.mul(self.body(**inputs), self.scale)
+
+
+class WithoutRows(Wrapper):
+    """With a linear layer on what has no rows: token positions."""
+
+    def __init__(self, body: EncoderBody) -> None:
+        super().__init__(body)
+        self.linear = nn.Linear(1, 16, dtype=torch.float64)
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        features: Tensor = self.body(**inputs)
+        positions = torch.arange(features.shape[1], dtype=torch.float64)
+        return features + self.linear(positions.unsqueeze(1))
+
+
+class Unpackable(nn.Module):
+    """Without the methods that bring rows to one length."""
+
+    def __init__(self, body: EncoderBody) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        features: Tensor = self.body(**inputs)
+        return features
+
+
+@pytest.mark.parametrize("wrapper", [Scaled, WithoutRows, Unpackable])
+def test_packed_falls_back_once(wrapper: Callable[[EncoderBody], nn.Module]) -> None:
+    """A body without rules is trained by the stream engine: one warning, the same result."""
+    model = tiny_model("bert", True)
+    step = make_step(model)
+    step.body = wrapper(model.body)
+    step.body.train()
+    expected = oracle(step, step.end.task.head)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        engine = PackedEngine(step.body, EndTaskHead())
+        for _ in range(2):
+            step.clear()
+            statistics = engine.step(step.end, step.auxiliaries, step.dev)
+    assert [str(w.message).endswith("which measures the same") for w in warned] == [True]
+    assert_exact(statistics, expected, step, 1e-9)
