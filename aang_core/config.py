@@ -89,6 +89,15 @@ class TrainConfig(BaseModel):
         0.0, ge=0, lt=1, description="part of dev that is held out for the dev gradient alone"
     )
 
+    gradients: Literal["auto", "stream", "packed"] = Field(
+        "auto",
+        description="engine of the gradient signals: stream takes one task at a time, packed all "
+        "together; auto is packed on an accelerator, else stream",
+    )
+    meta_every: int = Field(1, gt=0, description="measure gradient signals each so many steps")
+    micro_batch_size: int | None = Field(
+        None, gt=0, description="most rows in one pass through the body; results stay exact"
+    )
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="what training's forward passes compute in; parameters stay in fp32"
     )

@@ -18,7 +18,14 @@ from aang_core.build.sources import Sources
 from aang_core.config import TrainConfig
 from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
-from aang_core.gradients import DevHead, EndTaskHead, FreshDevHead, StreamEngine
+from aang_core.gradients import (
+    DevHead,
+    EndTaskHead,
+    FreshDevHead,
+    GradientEngine,
+    PackedEngine,
+    StreamEngine,
+)
 from aang_core.plugins import Plugins
 from aang_core.training.bench import RowBudget, TrainingBench
 from aang_core.training.checkpoint import save_checkpoint
@@ -167,7 +174,7 @@ def build_trainer(
         assembly.end_task,
         assembly.meta,
         assembly.auxiliaries,
-        engine=StreamEngine(body, _dev_head(config, generator), config.precision),
+        engine=_engine(config, body, _dev_head(config, generator), device),
         optimization=Optimization(
             body,
             [head, *heads.values()],
@@ -180,8 +187,14 @@ def build_trainer(
             ),
             config.steps,
         ),
-        budget=RowBudget(config.batch_size, config.dev_batch_size, config.aux_batch_size),
+        budget=RowBudget(
+            config.batch_size,
+            config.dev_batch_size,
+            config.aux_batch_size,
+            config.micro_batch_size,
+        ),
         generator=generator,
+        meta_every=config.meta_every,
     )
     modules = {"body": body, assembly.end_task.name: head, **heads}
     trainer = Trainer(
@@ -193,6 +206,17 @@ def build_trainer(
         observers=tuple(observers),
     )
     return trainer, modules
+
+
+def _engine(
+    config: TrainConfig, body: torch.nn.Module, dev_head: DevHead, device: torch.device
+) -> GradientEngine:
+    """On a CPU small passes cost no more than large ones; an accelerator idles in them."""
+    limit = config.micro_batch_size
+    packed = config.gradients == "packed" or (config.gradients == "auto" and device.type != "cpu")
+    if packed:
+        return PackedEngine(body, dev_head, config.precision, max_rows=limit)
+    return StreamEngine(body, dev_head, config.precision, hold_end_task=limit is None)
 
 
 def _dev_head(config: TrainConfig, generator: torch.Generator) -> DevHead:

@@ -57,7 +57,7 @@ class Workbench(Protocol):
         """One optimiser step on Σ coefficient · loss over the tasks named.
 
         Measures ``signals`` on the way. With no signals asked for there is no dev head and no dev
-        gradient, and None is returned.
+        gradient, and None is returned; so it is in steps that ``--meta-every`` leaves out.
         """
         ...
 

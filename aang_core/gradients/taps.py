@@ -90,7 +90,8 @@ class Tapped:
             if isinstance(module, nn.Embedding):
                 self.embedded[cast(nn.Parameter, module.weight)] = x
             if not output.requires_grad:
-                output = output.detach().requires_grad_()
+                # Not made a leaf itself, which could not be changed in place as F.relu_ would.
+                output = output + output.new_zeros(()).requires_grad_()
             if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
                 # What the module multiplied with is its input in the precision of the pass.
                 x = x.to(output.dtype)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from aang_core.errors import AangError
-from aang_core.gradients import Segment, StreamEngine
+from aang_core.gradients import GradientEngine, Segment
 from aang_core.tasks import Batch, Task
 from aang_core.training.optimization import Optimization
 from aang_core.training.rows import RowOrder, group_by_length, share_rows
@@ -24,11 +24,13 @@ class RowBudget:
 
     end_task, dev: rows of the end task's training and dev set.
     auxiliary: rows of all sampled objectives together, shared in proportion to their weights.
+    at_once: the most rows of one task that go through the body in one pass; None for no limit.
     """
 
     end_task: int
     dev: int
     auxiliary: int
+    at_once: int | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class TrainingBench:
     """The end task, its auxiliary tasks and the optimiser behind the verbs of a workbench.
 
     dev: the end task over the rows that the dev gradient is taken on.
+    meta_every: signals are measured in each so-manieth step, the first one included.
     generator: source of every draw of the training loop: tasks, rows and what tasks do with them.
         Dropout alone draws from torch's own generator.
     """
@@ -54,10 +57,11 @@ class TrainingBench:
         dev: Task,
         auxiliaries: Sequence[Task],
         *,
-        engine: StreamEngine,
+        engine: GradientEngine,
         optimization: Optimization,
         budget: RowBudget,
         generator: torch.Generator,
+        meta_every: int = 1,
     ) -> None:
         self.body = body
         self.optimization = optimization
@@ -69,6 +73,7 @@ class TrainingBench:
         self._auxiliaries = {task.name: task for task in auxiliaries}
         self._engine = engine
         self._budget = budget
+        self._meta_every = meta_every
         self._orders = {
             name: RowOrder(len(task))
             for name, task in [
@@ -116,7 +121,8 @@ class TrainingBench:
             Segment(task, self._draw(task, f"auxiliary:{name}", rows[name]), auxiliary[name])
             for name, task in ((name, self._auxiliaries[name]) for name in auxiliary)
         ]
-        dev = self._draw(self._dev, "dev", self._budget.dev) if signals else None
+        measures = signals and self.steps % self._meta_every == 0
+        dev = self._draw(self._dev, "dev", self._budget.dev) if measures else None
         statistics = self._engine.step(end, segments, dev)
         self.optimization.step()
         self.steps += 1
@@ -130,12 +136,15 @@ class TrainingBench:
 
     def _draw(self, task: Task, order: str, rows: int) -> list[Batch]:
         indices = self._orders[order].take(rows, self.generator)
-        if task.lengths is None:
-            groups = [indices]
-        else:
-            lengths = task.lengths[indices].tolist()
-            groups = [indices[g] for g in group_by_length(lengths, PASS_OVERHEAD)]
-        return [task.batch(group, self.generator).to(self._device) for group in groups]
+        groups = [list(range(rows))]
+        if self._engine.splits_rows and task.lengths is not None:
+            groups = group_by_length(task.lengths[indices].tolist(), PASS_OVERHEAD)
+        at_once = self._budget.at_once or rows
+        return [
+            task.batch(indices[group[start : start + at_once]], self.generator).to(self._device)
+            for group in groups
+            for start in range(0, len(group), at_once)
+        ]
 
     def _train_mode(self) -> None:
         self.body.train()

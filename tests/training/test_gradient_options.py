@@ -1,0 +1,94 @@
+"""Options of the gradient engines, through whole trainings."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.conftest import Aang
+
+EVERY_THIRD = '''
+"""A transform that draws nothing, so that how rows are batched changes nothing."""
+
+import torch
+
+from aang_core import Corruption, hookimpl
+
+
+class EveryThird:
+    def __call__(self, ids, ordinary, vocabulary, generator):
+        third = torch.arange(ids.shape[1]) % 3 == 0
+        return Corruption(ids, ordinary & third)
+
+
+@hookimpl
+def aang_register_transforms(register):
+    register("every-third", "selects every third token", EveryThird)
+'''
+
+SPACE = """
+name: drawn-once
+data: [task]
+transform: [every-third]
+representation: [bidirectional, left-to-right]
+output: [end-task, denoise]
+"""
+
+
+@pytest.fixture
+def undrawn(train_options: list[object], tmp_path: Path) -> list[object]:
+    """Arguments of a training whose objectives draw nothing and whose model drops nothing out."""
+    (tmp_path / "every_third.py").write_text(EVERY_THIRD, encoding="utf-8")
+    (tmp_path / "space.yaml").write_text(SPACE, encoding="utf-8")
+    return [
+        *("--plugin", tmp_path / "every_third.py", "train", *train_options),
+        *("--space", tmp_path / "space.yaml", "--dropout", 0.0, "--steps", 1),
+    ]
+
+
+def weights_of(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "weights.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_engines_measure_alike(
+    aang: Aang, undrawn: list[object], tmp_path: Path, precision: str
+) -> None:
+    """From the same state and rows both engines measure the same cosines."""
+    cosines = {}
+    for engine in ("stream", "packed"):
+        run = tmp_path / engine
+        outcome = aang(*undrawn, "--gradients", engine, "--precision", precision, "--out", run)
+        assert outcome.status == 0, outcome.err
+        cosines[engine] = weights_of(run)[0]["cosines"]
+    tolerance = 1e-4 if precision == "fp32" else 0.05
+    assert len(cosines["stream"]) == 4
+    assert cosines["packed"] == pytest.approx(cosines["stream"], abs=tolerance)
+
+
+@pytest.mark.parametrize("engine", ["stream", "packed"])
+def test_micro_batches_leave_the_step_as_it_is(
+    aang: Aang, undrawn: list[object], tmp_path: Path, engine: str
+) -> None:
+    """Rows in passes of three at most give the cosines of rows in larger ones."""
+    cosines = []
+    for size in ([], ["--micro-batch-size", 3]):
+        run = tmp_path / f"run{len(size)}"
+        outcome = aang(*undrawn, "--gradients", engine, *size, "--out", run)
+        assert outcome.status == 0, outcome.err
+        cosines.append(weights_of(run)[0]["cosines"])
+    assert cosines[1] == pytest.approx(cosines[0], abs=1e-4)
+
+
+def test_meta_every_measures_some_steps_only(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """Signals come in the first and every second step; in between weights stay."""
+    outcome = aang(
+        "train", *train_options, *("--meta-every", 2, "--steps", 4, "--out", tmp_path / "run")
+    )
+    assert outcome.status == 0, outcome.err
+    lines = weights_of(tmp_path / "run")
+    assert ["cosines" in line for line in lines] == [True, False, True, False]
+    assert lines[0]["weights"] == lines[1]["weights"] != lines[2]["weights"]
