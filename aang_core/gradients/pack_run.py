@@ -61,11 +61,11 @@ class PackRun:
         features, batch = self.features[DEV], self._batches[DEV]
         loss = self._passes.losses(end_task, probe, features, batch).mean()
         body = self._passes.trained()
-        of_features, *of_body = torch.autograd.grad(loss, [features, *body], allow_unused=True)
-        features.grad = of_features
-        for parameter, gradient in zip(body, of_body, strict=True):
-            if gradient is not None:
-                self._hold(parameter, DEV, gradient)
+        torch.autograd.backward(loss, inputs=[features, *body])
+        for parameter in body:
+            if parameter.grad is not None:
+                self._hold(parameter, DEV, parameter.grad)
+                parameter.grad = None
 
     def head_backward(self, k: int, task: Task) -> None:
         """The loss of task k, through its head down to the features of its rows."""
@@ -89,7 +89,12 @@ class PackRun:
         received = [
             torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in self._leaves
         ]
-        torch.autograd.backward(self._cut, received)
+        cut, self._cut = self._cut, []
+        # The graph's hooks refer to this object, which would refer to the graph for good.
+        del self._hidden
+        self._leaves.clear()
+        self.features.clear()
+        torch.autograd.backward(cut, received)
         for parameter in list(self._pending):
             self._settle_pending(parameter)
 

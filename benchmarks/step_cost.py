@@ -1,0 +1,114 @@
+"""What gradient signals cost: arithmetic, processor time, wall time and memory of one step.
+
+    python -m benchmarks.step_cost flops
+    python -m benchmarks.step_cost times --size 6x384 --n 3 --n 24
+    python -m benchmarks.step_cost times --paper
+    python -m benchmarks.step_cost memory --size 6x384
+    python -m benchmarks.step_cost flops --json
+
+Every cell is kept in ``--out`` as soon as it is measured, so an interrupted run goes on where it
+stopped. Ways to compute a step: plain (multitask training), floor (the same with dev rows), static,
+stream, packed, and for comparison published and torchjd (``pip install -e .[benchmark]``).
+"""
+
+import dataclasses
+import importlib.util
+import json
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+
+from benchmarks.steps.measure import WAYS, count_flops, peak_memory, time_interleaved
+from benchmarks.steps.setting import Setting
+from benchmarks.steps.table import print_tables
+
+SIZES = {
+    "4x256": Setting(4, 256, 0, 32, 32, 64, 64),
+    "6x384": Setting(6, 384, 0, 32, 32, 64, 64),
+    "12x768": Setting(12, 768, 0, 8, 8, 24, 64, 50265),
+}
+"""n is filled in; 6x384 is MiniLM's shape, 12x768 RoBERTa-base's."""
+
+PAPER = Setting(6, 384, 6, 32, 32, 64, 64, 50265)
+"""AANG's own proportions, 128 end-task, 128 dev and 256 auxiliary rows, a quarter of each."""
+
+OURS = ("plain", "floor", "static", "stream", "packed")
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["flops", "times", "memory"]))
+@click.option("--size", "sizes", multiple=True, type=click.Choice(list(SIZES)))
+@click.option("--n", "numbers", multiple=True, type=int, help="objectives; default 3, 6, 12, 24")
+@click.option("--paper", is_flag=True, help="AANG's setting, with published and torchjd")
+@click.option("--way", "ways", multiple=True, type=click.Choice(list(WAYS)))
+@click.option("--repeats", default=7, show_default=True, help="steps of each way")
+@click.option("--threads", default=1, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="file that keeps the cells")
+@click.option("--json", "as_json", is_flag=True, help="print JSON instead of a table")
+def main(
+    what: str,
+    sizes: tuple[str, ...],
+    numbers: tuple[int, ...],
+    paper: bool,
+    ways: tuple[str, ...],
+    repeats: int,
+    threads: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure WHAT a step costs."""
+    torch.set_num_threads(threads)
+    cells: dict[str, Any] = json.loads(out.read_text()) if out and out.is_file() else {}
+    for setting in _settings(sizes, numbers, paper):
+        chosen = [w for w in ways or (WAYS if paper else OURS) if _available(w)]
+        cell = cells.setdefault(setting.name, {})
+        missing = [way for way in chosen if what not in cell.get(way, {})]
+        if missing:
+            for way, value in _measure(what, setting, missing, repeats, threads).items():
+                cell.setdefault(way, {})[what] = value
+            if out:
+                out.write_text(json.dumps(cells, indent=1) + "\n")
+    if as_json:
+        click.echo(json.dumps(cells, indent=1))
+    else:
+        print_tables(cells, what)
+
+
+def _settings(sizes: tuple[str, ...], numbers: tuple[int, ...], paper: bool) -> Iterator[Setting]:
+    if paper:
+        yield PAPER
+        return
+    for size in sizes or SIZES:
+        for n in numbers or (3, 6, 12, 24):
+            yield dataclasses.replace(SIZES[size], n=n)
+
+
+def _available(way: str) -> bool:
+    return way != "torchjd" or importlib.util.find_spec("torchjd") is not None
+
+
+def _measure(
+    what: str, setting: Setting, ways: list[str], repeats: int, threads: int
+) -> dict[str, Any]:
+    if what == "flops":
+        return {way: count_flops(setting, way) for way in ways}
+    if what == "memory":
+        return {way: peak_memory(setting, way) for way in ways}
+    measured = time_interleaved(setting, ways, repeats, "fp32")
+    return {
+        way: {
+            "cpu_seconds": statistics.median(t.cpu for t in times),
+            "wall_seconds": statistics.median(t.wall for t in times),
+            "repeats": repeats,
+            "threads": threads,
+        }
+        for way, times in measured.items()
+    }
+
+
+if __name__ == "__main__":
+    main()
