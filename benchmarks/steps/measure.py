@@ -53,7 +53,7 @@ def time_interleaved(
     times: dict[str, list[Times]] = {name: [] for name in names}
     for i in range(repeats + 1):
         for name, way in ways.items():
-            _clear(step)
+            clear_gradients(step)
             cpu, wall = time.process_time(), time.perf_counter()
             way()
             taken = Times(time.process_time() - cpu, time.perf_counter() - wall)
@@ -72,7 +72,7 @@ def peak_memory(setting: Setting, name: str) -> int:
     step = make_step(setting)
     way = WAYS[name](step, "fp32")
     way()
-    _clear(step)
+    clear_gradients(step)
     gc.collect()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         way()
@@ -81,7 +81,8 @@ def peak_memory(setting: Setting, name: str) -> int:
     return max(itertools.accumulate(change for _, change in changes))
 
 
-def _clear(step: StepInputs) -> None:
+def clear_gradients(step: StepInputs) -> None:
+    """Drop what the step before has left."""
     modules = [step.model.body, *(s.task.head for s in (*step.auxiliaries, step.end))]
     for module in modules:
         module.zero_grad(set_to_none=True)
