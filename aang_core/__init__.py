@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         hookimpl,
     )
     from aang_core.objective import Objective
+    from aang_core.options import number_option, sample_size_option
     from aang_core.plugins import Plugins, load_plugins
     from aang_core.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.registry import Registry
@@ -101,7 +102,9 @@ __all__ = [
     "hookimpl",
     "load_plugins",
     "load_space",
+    "number_option",
     "random_tokens",
+    "sample_size_option",
     "select_tokens",
 ]
 
@@ -111,6 +114,7 @@ _HOMES = {
     ),
     "hookspecs": ("RegisterCommand RegisterObjective RegisterPrimitive RegisterSpace hookimpl"),
     "objective": "Objective",
+    "options": "number_option sample_size_option",
     "plugins": "Plugins load_plugins",
     "primitive": "STAGES Origin Primitive Stage",
     "registry": "Registry",

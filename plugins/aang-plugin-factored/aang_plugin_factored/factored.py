@@ -4,9 +4,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aang_core import AangError, Signal, StepSignals, StepwiseWeighter, TaskCard
+from aang_core import (
+    AangError,
+    Signal,
+    StepSignals,
+    StepwiseWeighter,
+    TaskCard,
+    number_option,
+    sample_size_option,
+)
 from aang_plugin_factored.factors import Factors
-from aang_plugin_factored.options import initial_weight, learning_rate, sample_size
 
 
 class Factored(StepwiseWeighter):
@@ -44,10 +51,19 @@ class Factored(StepwiseWeighter):
         self._end_task = end_task.name
         self._objectives = [card.name for card in auxiliaries]
         self._factors = Factors(auxiliaries)
-        self._lr = learning_rate("lr", lr)
-        self._end_task_lr = learning_rate("end_task_lr", end_task_lr)
-        self.sample_size = sample_size(n, auxiliaries)
-        weight = initial_weight(end_task_weight)
+        self._lr = _learning_rate("lr", lr)
+        self._end_task_lr = _learning_rate("end_task_lr", end_task_lr)
+        self.sample_size = sample_size_option(n, auxiliaries)
+        weight = number_option(
+            "weighter option end_task_weight",
+            end_task_weight,
+            "the λ_e to start from, a number between 0 and 1, both excluded because no finite "
+            "logit stands for them",
+            low=0,
+            high=1,
+            above_low=True,
+            below_high=True,
+        )
         self._primary = math.log(weight / (1 - weight))
         self._auxiliary = 0.0
 
@@ -116,6 +132,10 @@ class Factored(StepwiseWeighter):
         if difference > 0:
             return math.exp(-difference) / (1 + math.exp(-difference))
         return 1 / (1 + math.exp(difference))
+
+
+def _learning_rate(name: str, value: float) -> float:
+    return number_option(f"weighter option {name}", value, "a number that is not negative", low=0)
 
 
 def _require_finite(cosine: float, what: str) -> None:

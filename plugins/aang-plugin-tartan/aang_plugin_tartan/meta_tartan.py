@@ -4,8 +4,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from aang_core import AangError, ConfigError, Signal, StepSignals, StepwiseWeighter, TaskCard
-from aang_plugin_tartan.options import number, sample_size
+from aang_core import (
+    AangError,
+    ConfigError,
+    Signal,
+    StepSignals,
+    StepwiseWeighter,
+    TaskCard,
+    number_option,
+    sample_size_option,
+)
 
 
 class MetaTartan(StepwiseWeighter):
@@ -34,10 +42,12 @@ class MetaTartan(StepwiseWeighter):
         self._end_task = end_task.name
         # A.3 only says that weights are initialised; equal logits are section 4's equal weights.
         self._logits = {card.name: 0.0 for card in (end_task, *auxiliaries)}
-        self._lr = number("lr", lr, 0, math.inf, "η, a step size that is not negative")
+        self._lr = number_option(
+            "weighter option lr", lr, "η, a step size that is not negative", low=0
+        )
         # The paper trains every task in every step. Sampling is AANG's addition (its section 5),
         # for spaces that are too large for that: the softmax is then over the tasks of the step.
-        self.sample_size = sample_size(n, auxiliaries)
+        self.sample_size = sample_size_option(n, auxiliaries)
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
         return self._softmax([self._end_task, *sampled])

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aang_core import ConfigError, StepwiseWeighter, TaskCard
-from aang_plugin_tartan.options import number, sample_size
+from aang_core import ConfigError, StepwiseWeighter, TaskCard, number_option, sample_size_option
 
 
 class Static(StepwiseWeighter):
@@ -35,12 +34,16 @@ class Static(StepwiseWeighter):
         self._end_task = end_task.name
         self._relative = {card.name: 1.0 for card in auxiliaries}
         self._relative.update(_objective_weights(weights or {}, end_task.name, self._relative))
-        self.sample_size = sample_size(n, auxiliaries)
+        self.sample_size = sample_size_option(n, auxiliaries)
         if end_task_weight is None:
             self._end_task_weight = 1 / (self.sample_size + 1)
         else:
-            self._end_task_weight = number(
-                "end_task_weight", end_task_weight, 0, 1, "λ_e, a number from 0 to 1"
+            self._end_task_weight = number_option(
+                "weighter option end_task_weight",
+                end_task_weight,
+                "λ_e, a number from 0 to 1",
+                low=0,
+                high=1,
             )
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
@@ -83,6 +86,6 @@ def _objective_weights(
             )
     meaning = "a number that is not negative"
     return {
-        name: number(f"weights[{name!r}]", weight, 0, float("inf"), meaning)
+        name: number_option(f"weighter option weights[{name!r}]", weight, meaning, low=0)
         for name, weight in weights.items()
     }

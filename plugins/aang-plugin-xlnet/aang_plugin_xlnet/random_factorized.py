@@ -3,7 +3,7 @@
 import torch
 from torch import Generator, Tensor
 
-from aang_core import ConfigError
+from aang_core import number_option
 
 
 class RandomFactorized:
@@ -22,12 +22,15 @@ class RandomFactorized:
     """
 
     def __init__(self, pairs: float | None = None) -> None:
-        if pairs is not None and (
-            isinstance(pairs, bool) or not isinstance(pairs, int | float) or not 0 < pairs <= 1
-        ):
-            raise ConfigError(
-                f"option pairs of random-factorized is {pairs!r}; give the share of token pairs "
-                "that see each other, a number above 0 and at most 1 such as 0.6, or leave it out"
+        if pairs is not None:
+            pairs = number_option(
+                "option pairs of random-factorized",
+                pairs,
+                "the share of token pairs that see each other, a number above 0 and at most 1 such "
+                "as 0.6, or leave it out",
+                low=0,
+                high=1,
+                above_low=True,
             )
         self.pairs = pairs
 

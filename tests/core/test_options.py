@@ -1,0 +1,32 @@
+"""Checks of options, and what their messages say."""
+
+import math
+
+import pytest
+
+from aang_core import ConfigError, number_option, sample_size_option
+
+
+@pytest.mark.parametrize("value", [0, 0.5, 1])
+def test_a_number_in_range_is_given_back(value: float) -> None:
+    """Bounds are included unless said otherwise."""
+    assert number_option("option x", value, "a share", low=0, high=1) == value
+
+
+@pytest.mark.parametrize("value", [True, "0.5", None, math.nan, math.inf, -0.1, 1.1, 0, 1])
+def test_anything_else_is_refused_with_what_to_give(value: object) -> None:
+    """Not a number, not finite, out of range, or a bound that is left out."""
+    with pytest.raises(ConfigError, match=r"option x is .*; give a share"):
+        number_option("option x", value, "a share", low=0, high=1, above_low=True, below_high=True)
+
+
+def test_a_sample_is_no_larger_than_what_there_is() -> None:
+    """n of them, all for None, at most all."""
+    assert [sample_size_option(n, "abcd") for n in (1, 4, 9, None)] == [1, 4, 4, 4]
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, "3"])
+def test_a_sample_size_is_a_positive_whole_number(n: object) -> None:
+    """And the message says so."""
+    with pytest.raises(ConfigError, match="1 or more"):
+        sample_size_option(n, "abcd")
