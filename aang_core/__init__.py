@@ -49,10 +49,12 @@ if TYPE_CHECKING:
     )
     from aang_core.tasks import Batch, RowLosses, Task
     from aang_core.weighting import (
+        DevLossAlong,
         Signal,
         StepSignals,
         StepwiseWeighter,
         TaskCard,
+        Update,
         Weighter,
         Workbench,
     )
@@ -69,6 +71,7 @@ __all__ = [
     "Data",
     "DataContext",
     "DataError",
+    "DevLossAlong",
     "DocumentStatistics",
     "Example",
     "HeadBuilder",
@@ -96,6 +99,7 @@ __all__ = [
     "TaskCard",
     "Transform",
     "UnknownNameError",
+    "Update",
     "Vocabulary",
     "Weighter",
     "Workbench",
@@ -125,7 +129,9 @@ _HOMES = {
         "select_tokens"
     ),
     "tasks": "Batch RowLosses Task",
-    "weighting": "Signal StepSignals StepwiseWeighter TaskCard Weighter Workbench",
+    "weighting": (
+        "DevLossAlong Signal StepSignals StepwiseWeighter TaskCard Update Weighter Workbench"
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

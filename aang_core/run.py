@@ -195,6 +195,7 @@ def build_trainer(
         ),
         generator=generator,
         meta_every=config.meta_every,
+        score=lambda: score_rows(assembly, assembly.dev)[config.metric],
     )
     modules = {"body": body, assembly.end_task.name: head, **heads}
     trainer = Trainer(

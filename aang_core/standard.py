@@ -34,5 +34,7 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "static": "aang-plugin-tartan",
         "meta-tartan": "aang-plugin-tartan",
         "factored": "aang-plugin-factored",
+        "alpha-vil": "aang-plugin-alphavil",
+        "diw": "aang-plugin-alphavil",
     },
 }

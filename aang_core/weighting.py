@@ -5,7 +5,7 @@ spent; the weighter acts through the few verbs of the :class:`Workbench`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -39,8 +39,32 @@ class StepSignals:
     dev_norm: float
 
 
+class Update(Protocol):
+    """δ, what a trial changed; to be handed back to the workbench."""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that were trained."""
+        ...
+
+
+@dataclass(frozen=True)
+class DevLossAlong:
+    """The end task's dev loss at θ + Σ α_t δ_t.
+
+    gradient: its derivative by each α_t, in the order of the updates.
+    """
+
+    value: float
+    gradient: Sequence[float]
+
+
 class Workbench(Protocol):
-    """The verbs with which a weighter trains."""
+    """The verbs with which a weighter trains.
+
+    Most weighters need :meth:`sample` and :meth:`step` only. Those that look at what whole updates
+    do to the dev score (αVIL, section 3) try tasks out with the others.
+    """
 
     @property
     def end_task(self) -> str:
@@ -59,6 +83,36 @@ class Workbench(Protocol):
         Measures ``signals`` on the way. With no signals asked for there is no dev head and no dev
         gradient, and None is returned; so it is in steps that ``--meta-every`` leaves out.
         """
+        ...
+
+    def trial(
+        self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
+    ) -> Update:
+        """Train the tasks named alone, from where the model stands, and put the model back.
+
+        Every optimiser step takes a batch of each task and the loss Σ coefficient · loss. There
+        are as many steps as it takes to see ``fraction`` of the rows of the largest task, and they
+        count as steps of the run. The optimiser is a fresh one at the learning rate of the round,
+        so that tasks are tried alike.
+
+        offload: keep δ on the CPU.
+        """
+        ...
+
+    def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
+        """θ ← θ + Σ α_t δ_t, over the body and the heads of the tasks that were tried."""
+        ...
+
+    def dev_loss(self, updates: Sequence[Update], coefficients: Sequence[float]) -> DevLossAlong:
+        """The dev loss, over the next dev rows, at θ + Σ α_t δ_t, and its gradient by α."""
+        ...
+
+    def dev_score(self) -> float:
+        """The dev metric of the model as it stands, over the whole dev set."""
+        ...
+
+    def snapshot(self) -> Callable[[], None]:
+        """Remember body and heads as they stand; calling what is returned puts them back."""
         ...
 
 

@@ -26,7 +26,8 @@ class ProgressBar:
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         weights: Mapping[str, float] = record["weights"]
-        self._weights = f"λ_e {record['coefficients'][END_TASK]:.2f}" if weights else ""
+        used = record.get("coefficients", {}).get(END_TASK, record["end_task_weight"])
+        self._weights = f"λ_e {used:.2f}" if weights else ""
         if weights and max(weights.values()) > min(weights.values()):
             self._weights += f" · top {max(weights, key=lambda name: weights[name])}"
         self._show(step)

@@ -79,7 +79,17 @@ def _check_rounds(
         _expect_weights(weighter.weights(), names, f"weights before round {round_}")
         _expect_json(weighter.record(), f"record before round {round_}")
         weighter.round(bench)
-    expect(bool(bench.coefficients), f"steps in {ROUNDS} rounds", "some", "none")
+    expect(
+        bool(bench.coefficients or bench.trials),
+        f"steps and trials in {ROUNDS} rounds",
+        "some",
+        "none",
+    )
+    for coefficients in bench.trials:
+        strange = sorted(coefficients.keys() - names)
+        expect(not strange, "tasks of a trial", "the end task and auxiliaries", strange)
+        usable = all(math.isfinite(c) and c >= 0 for c in coefficients.values())
+        expect(usable, "coefficients of a trial", "finite and not negative", coefficients)
     for coefficients in bench.coefficients:
         strange = sorted(coefficients.keys() - names)
         expect(not strange, "tasks of a step", "the end task and auxiliaries", strange)
@@ -110,8 +120,18 @@ def _check_state(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None
         )
         weighter.round(benches[0])
         resumed.round(benches[1])
-    for one, other in zip(benches[0].coefficients, benches[1].coefficients, strict=True):
-        expect(one == other, "coefficients after loading a state", one, other)
+    expect(
+        benches[0].coefficients == benches[1].coefficients,
+        "coefficients of steps after loading a state",
+        benches[0].coefficients,
+        benches[1].coefficients,
+    )
+    expect(
+        (benches[0].trials, benches[0].applied) == (benches[1].trials, benches[1].applied),
+        "trials and applied updates after loading a state",
+        benches[0].applied,
+        benches[1].applied,
+    )
     now = _expect_json(state, "a state taken earlier")
     expect(now == saved, "a state taken earlier, after more rounds", saved, now)
 

@@ -2,11 +2,19 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from aang_core.weighting import Signal, StepSignals
+from aang_core.weighting import DevLossAlong, Signal, StepSignals, Update
 
 Measure = Callable[[Mapping[str, float]], StepSignals]
 """Signals of a step, given its coefficients."""
+
+
+@dataclass(frozen=True)
+class RecordedUpdate:
+    """An update of nothing."""
+
+    tasks: tuple[str, ...]
 
 
 class RecordingWorkbench:
@@ -18,7 +26,8 @@ class RecordingWorkbench:
     measure_every: answer None to all but each m-th step, as a trainer that saves on signals does.
 
     samples: what each call of :meth:`sample` gave. coefficients, signals: what each call of
-        :meth:`step` was given.
+        :meth:`step` was given. trials: the coefficients of each call of :meth:`trial`. applied:
+        the tasks and coefficients of each call of :meth:`apply`.
     """
 
     def __init__(
@@ -34,6 +43,8 @@ class RecordingWorkbench:
         self.samples: list[tuple[str, ...]] = []
         self.coefficients: list[dict[str, float]] = []
         self.signals: list[frozenset[Signal]] = []
+        self.trials: list[dict[str, float]] = []
+        self.applied: list[list[tuple[tuple[str, ...], float]]] = []
         self._auxiliaries = list(auxiliaries)
         self._random = random.Random(seed)
         self.measure = measure or self.random_signals
@@ -59,6 +70,27 @@ class RecordingWorkbench:
             auxiliary={name: measured.auxiliary[name] for name in signals},
             dev_norm=measured.dev_norm,
         )
+
+    def trial(
+        self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
+    ) -> Update:
+        self.trials.append(dict(coefficients))
+        return RecordedUpdate(tuple(coefficients))
+
+    def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
+        tasks = [update.tasks for update in updates]
+        self.applied.append(list(zip(tasks, coefficients, strict=True)))
+
+    def dev_loss(self, updates: Sequence[Update], coefficients: Sequence[float]) -> DevLossAlong:
+        """A made-up loss, and derivatives over several orders of magnitude."""
+        gradient = [self._random.gauss(0, 1) * self._random.lognormvariate(0, 3) for _ in updates]
+        return DevLossAlong(self._random.uniform(0, 5), gradient)
+
+    def dev_score(self) -> float:
+        return self._random.random()
+
+    def snapshot(self) -> Callable[[], None]:
+        return lambda: None
 
     def random_signals(self, coefficients: Mapping[str, float]) -> StepSignals:
         """Cosines from [-1, 1], norms over several orders of magnitude, dots to match."""

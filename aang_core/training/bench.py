@@ -1,6 +1,7 @@
 """The workbench: what a weighter trains with."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,13 @@ from aang_core.gradients import GradientEngine, Segment
 from aang_core.tasks import Batch, Task
 from aang_core.training.optimization import Optimization
 from aang_core.training.rows import RowOrder, group_by_length, share_rows
-from aang_core.weighting import Signal, StepSignals
+from aang_core.training.updates import (
+    DevLoss,
+    Keepsake,
+    ParameterUpdate,
+    apply_updates,
+)
+from aang_core.weighting import DevLossAlong, Signal, StepSignals, Update
 
 PASS_OVERHEAD = 256
 """What one more pass through the body is taken to cost, in tokens; it only decides where rows of a
@@ -46,6 +53,7 @@ class TrainingBench:
 
     dev: the end task over the rows that the dev gradient is taken on.
     meta_every: signals are measured in each so-manieth step, the first one included.
+    score: the dev metric of the model as it stands.
     generator: source of every draw of the training loop: tasks, rows and what tasks do with them.
         Dropout alone draws from torch's own generator.
     """
@@ -62,6 +70,7 @@ class TrainingBench:
         budget: RowBudget,
         generator: torch.Generator,
         meta_every: int = 1,
+        score: Callable[[], float] | None = None,
     ) -> None:
         self.body = body
         self.optimization = optimization
@@ -74,6 +83,8 @@ class TrainingBench:
         self._engine = engine
         self._budget = budget
         self._meta_every = meta_every
+        self._score = score
+        self._dev_loss = DevLoss(body, end_task)
         self._orders = {
             name: RowOrder(len(task))
             for name, task in [
@@ -130,6 +141,63 @@ class TrainingBench:
         self.last = StepRecord(coefficients, measured)
         return measured
 
+    def trial(
+        self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
+    ) -> ParameterUpdate:
+        """See :meth:`aang_core.weighting.Workbench.trial`.
+
+        Raises:
+            AangError: a coefficient names no task, or there is none.
+        """
+        tasks = [self._named(name) for name in coefficients]
+        if not tasks:
+            raise AangError("a trial needs a task to train; it was given none")
+        heads = [task.head for task in tasks]
+        self._train_mode()
+        training = self.optimization.trial(self.body, heads)
+        before = Keepsake(training.parameters)
+        rows = max(len(task) for task in tasks)
+        for _ in range(math.ceil(fraction * rows / self._budget.end_task)):
+            first, *others = [
+                Segment(task, self._draw(task, order, self._budget.end_task), coefficient)
+                for task, order, coefficient in zip(
+                    tasks, map(self._order_of, coefficients), coefficients.values(), strict=True
+                )
+            ]
+            self._engine.step(first, others, None)
+            training.step()
+            self.steps += 1
+        update = before.difference(tuple(coefficients), offload=offload)
+        before.put_back()
+        return update
+
+    def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
+        """See :meth:`aang_core.weighting.Workbench.apply`."""
+        apply_updates(_own(updates), coefficients)
+
+    def dev_loss(self, updates: Sequence[Update], coefficients: Sequence[float]) -> DevLossAlong:
+        """See :meth:`aang_core.weighting.Workbench.dev_loss`."""
+        batches = self._draw(self._dev, "dev", self._budget.dev)
+        return DevLossAlong(*self._dev_loss.along(_own(updates), coefficients, batches))
+
+    def dev_score(self) -> float:
+        """See :meth:`aang_core.weighting.Workbench.dev_score`.
+
+        Raises:
+            AangError: the bench was made without a score.
+        """
+        if self._score is None:
+            raise AangError("this weighter asks for dev scores; give the bench a score")
+        return self._score()
+
+    def snapshot(self) -> Callable[[], None]:
+        """See :meth:`aang_core.weighting.Workbench.snapshot`."""
+        return Keepsake(self.optimization.parameters).put_back
+
+    def begin_round(self) -> None:
+        """Bring the learning rates to where the steps of the run are, trials included."""
+        self.optimization.catch_up(self.steps)
+
     def row_orders(self) -> Mapping[str, RowOrder]:
         """Where each task stands in its rows, for checkpoints."""
         return self._orders
@@ -146,7 +214,24 @@ class TrainingBench:
             for start in range(0, len(group), at_once)
         ]
 
+    def _named(self, name: str) -> Task:
+        if name == self.end_task:
+            return self._end_task
+        if name not in self._auxiliaries:
+            raise AangError(f"a trial of {name!r}, which is no task of this run")
+        return self._auxiliaries[name]
+
+    def _order_of(self, name: str) -> str:
+        return "end-task" if name == self.end_task else f"auxiliary:{name}"
+
     def _train_mode(self) -> None:
         self.body.train()
         for task in (self._end_task, *self._auxiliaries.values()):
             task.head.train()
+
+
+def _own(updates: Sequence[Update]) -> list[ParameterUpdate]:
+    strange = [update for update in updates if not isinstance(update, ParameterUpdate)]
+    if strange:
+        raise AangError(f"{strange[0]!r} is no update that this bench has handed out")
+    return [update for update in updates if isinstance(update, ParameterUpdate)]

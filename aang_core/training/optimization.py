@@ -1,12 +1,14 @@
 """The optimiser and its schedule, as the papers set them (AANG, appendix D)."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from torch import nn
-from torch.optim import AdamW
+from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from transformers import get_linear_schedule_with_warmup
+from transformers import get_scheduler
 
 
 @dataclass(frozen=True)
@@ -15,14 +17,20 @@ class OptimizerSettings:
 
     lr: of the body. head_lr: of every head. warmup: share of the steps over which the rate rises.
     max_grad_norm: the norm that the gradient of all parameters together is clipped to.
+    optimizer: ``"sgd"`` is with ``momentum``, which AdamW does without.
+    schedule: ``"constant"`` leaves the rate as it is, after the warm-up.
     """
 
     lr: float
     head_lr: float
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = 1e-8
     warmup: float = 0.06
     max_grad_norm: float = 1.0
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    momentum: float = 0.9
+    schedule: Literal["linear", "constant"] = "linear"
 
 
 class Optimization:
@@ -32,25 +40,30 @@ class Optimization:
         self, body: nn.Module, heads: Iterable[nn.Module], settings: OptimizerSettings, steps: int
     ) -> None:
         self.settings = settings
-        body_parameters = dict.fromkeys(p for p in body.parameters() if p.requires_grad)
-        head_parameters = dict.fromkeys(
-            p
-            for head in heads
-            for p in head.parameters()
-            if p.requires_grad and p not in body_parameters
+        groups = _parameter_groups(body, heads, settings)
+        self.parameters = [p for group in groups for p in group["params"]]
+        self.optimizer = _optimizer(groups, settings)
+        name = "linear" if settings.schedule == "linear" else "constant_with_warmup"
+        self.schedule: LRScheduler = get_scheduler(
+            name, self.optimizer, round(settings.warmup * steps), steps
         )
-        self.parameters = [*body_parameters, *head_parameters]
-        self.optimizer = AdamW(
-            [
-                *_groups(list(body_parameters), settings.lr, settings.weight_decay),
-                *_groups(list(head_parameters), settings.head_lr, settings.weight_decay),
-            ],
-            betas=settings.betas,
-            fused=True,
-        )
-        self.schedule: LRScheduler = get_linear_schedule_with_warmup(
-            self.optimizer, round(settings.warmup * steps), steps
-        )
+
+    def trial(self, body: nn.Module, heads: Iterable[nn.Module]) -> "Trial":
+        """An optimiser for a trial over body and heads, fresh, at the rates of the moment."""
+        return Trial(body, heads, self.settings, self._factor())
+
+    def catch_up(self, steps: int) -> None:
+        """Let the schedule stand where it does after so many steps of the run."""
+        with warnings.catch_warnings():
+            # torch warns of a schedule that runs ahead of its optimiser; trials have their own.
+            warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step")
+            while self.schedule.last_epoch < steps:
+                self.schedule.step()
+
+    def _factor(self) -> float:
+        """What the schedule makes of every rate at present."""
+        group = self.optimizer.param_groups[0]
+        return float(group["lr"]) / float(group["initial_lr"])
 
     def step(self) -> None:
         """Clip, update, advance the schedule and drop the gradients."""
@@ -60,11 +73,55 @@ class Optimization:
         self.optimizer.zero_grad(set_to_none=True)
 
 
+class Trial:
+    """A short training on its own: the run's kind of optimiser without its memory."""
+
+    def __init__(
+        self,
+        body: nn.Module,
+        heads: Iterable[nn.Module],
+        settings: OptimizerSettings,
+        factor: float,
+    ) -> None:
+        groups = _parameter_groups(body, heads, settings)
+        for group in groups:
+            group["lr"] *= factor
+        self.parameters: list[nn.Parameter] = [p for group in groups for p in group["params"]]
+        self._optimizer = _optimizer(groups, settings)
+        self._max_grad_norm = settings.max_grad_norm
+
+    def step(self) -> None:
+        """Clip, update and drop the gradients."""
+        nn.utils.clip_grad_norm_(self.parameters, self._max_grad_norm, foreach=True)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+
+
+def _optimizer(groups: list[dict[str, Any]], settings: OptimizerSettings) -> Optimizer:
+    if settings.optimizer == "sgd":
+        return SGD(groups, momentum=settings.momentum)
+    return AdamW(groups, betas=settings.betas, eps=settings.eps, fused=True)
+
+
+def _parameter_groups(
+    body: nn.Module, heads: Iterable[nn.Module], settings: OptimizerSettings
+) -> list[dict[str, Any]]:
+    """Every trained parameter once: the body's at ``lr``, others at ``head_lr``."""
+    of_body = dict.fromkeys(p for p in body.parameters() if p.requires_grad)
+    of_heads = dict.fromkeys(
+        p for head in heads for p in head.parameters() if p.requires_grad and p not in of_body
+    )
+    return [
+        *_groups(list(of_body), settings.lr, settings.weight_decay),
+        *_groups(list(of_heads), settings.head_lr, settings.weight_decay),
+    ]
+
+
 def _groups(
     parameters: Sequence[nn.Parameter], lr: float, weight_decay: float
-) -> list[dict[str, object]]:
+) -> list[dict[str, Any]]:
     """Matrices decay; biases and gains, which have one dimension, do not."""
-    groups: list[dict[str, object]] = [
+    groups: list[dict[str, Any]] = [
         {
             "params": [p for p in parameters if p.dim() > 1],
             "lr": lr,

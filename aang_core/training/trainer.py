@@ -79,6 +79,7 @@ class Trainer:
             self._evaluation()
         while self.bench.steps < self.schedule.steps and not self._out_of_patience():
             before = self.bench.steps
+            self.bench.begin_round()
             self.weighter.round(self.bench)
             for observer in self._observers:
                 observer.after_round(self.bench.steps, self._record())

@@ -1,0 +1,149 @@
+"""The weighter ``alpha-vil``."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aang_core import (
+    AangError,
+    ConfigError,
+    Signal,
+    TaskCard,
+    Update,
+    Workbench,
+    number_option,
+    sample_size_option,
+)
+from aang_plugin_alphavil.task_weights import TaskWeights
+
+
+class AlphaVil:
+    """α-Variable Importance Learning (αVIL, section 3, Algorithm 1). A round is an epoch.
+
+    From the same θ every task t is trained alone on a part of its rows with the loss weight
+    w_t / Σ w, which gives δ_t. Then s steps of SGD with momentum on the α_t, all starting at 1,
+    lower the end task's dev loss at θ + Σ α_t δ_t. Finally θ ← θ + Σ α_t δ_t and
+    w_t ← max(w_t + (α_t − 1), 1e-6).
+
+    tuning_steps: s; each costs one forward and one backward pass over a batch of dev rows.
+    lr, momentum: of SGD on the α_t; 0.005 and 0.5 for MultiMNIST, 0.001 and 0.5 for language.
+    fraction: ρ, the part of a task's rows that a round trains on; 1 for MultiMNIST, 0.25 for
+        language.
+    n: how many auxiliary tasks a round takes, drawn anew each time; None for all of them, as in
+        the paper. A space of dozens of objectives needs a few at a time.
+    offload: keep the δ_t on the CPU; they are one model each.
+
+    Raises:
+        ConfigError: an option is out of its range.
+    """
+
+    signals: frozenset[Signal] = frozenset()
+    uses_auxiliaries = True
+
+    def __init__(
+        self,
+        end_task: TaskCard,
+        auxiliaries: Sequence[TaskCard],
+        *,
+        tuning_steps: int = 10,
+        lr: float = 0.005,
+        momentum: float = 0.5,
+        fraction: float = 1.0,
+        n: int | None = None,
+        offload: bool = False,
+    ) -> None:
+        if isinstance(tuning_steps, bool) or not isinstance(tuning_steps, int) or tuning_steps < 0:
+            raise ConfigError(
+                f"weighter option tuning_steps is {tuning_steps!r}; give the number of steps that "
+                "tune α, 0 or more"
+            )
+        self._end_task = end_task.name
+        self._tuning_steps = tuning_steps
+        self._lr = number_option("weighter option lr", lr, "a number that is not negative", low=0)
+        self._momentum = number_option(
+            "weighter option momentum",
+            momentum,
+            "a number from 0 to below 1",
+            low=0,
+            high=1,
+            below_high=True,
+        )
+        self._fraction = fraction_option(fraction)
+        self._sample_size = sample_size_option(n, auxiliaries)
+        self._offload = bool(offload)
+        self._weights = TaskWeights(card.name for card in (end_task, *auxiliaries))
+        self._alpha: dict[str, float] = {}
+        self._dev_losses: list[float] = []
+
+    def round(self, bench: Workbench) -> None:
+        """Delta collection, α tuning, interpolation, weight update.
+
+        Raises:
+            AangError: the dev loss or its gradient is not finite; no weight has changed then.
+        """
+        tasks = [self._end_task, *bench.sample(self._sample_size)]
+        updates = [
+            bench.trial({task: share}, fraction=self._fraction, offload=self._offload)
+            for task, share in self._weights.shares(tasks).items()
+        ]
+        alpha = self._tuned(bench, updates)
+        bench.apply(updates, alpha)
+        for task, value in zip(tasks, alpha, strict=True):
+            self._weights.add(task, value - 1)
+        self._alpha = dict(zip(tasks, alpha, strict=True))
+
+    def _tuned(self, bench: Workbench, updates: Sequence[Update]) -> list[float]:
+        """argmin over α of the dev loss, as far as s steps of SGD come."""
+        alpha = [1.0] * len(updates)
+        velocity = [0.0] * len(updates)
+        self._dev_losses = []
+        for _ in range(self._tuning_steps):
+            loss = bench.dev_loss(updates, alpha)
+            if not all(map(math.isfinite, (loss.value, *loss.gradient))):
+                raise AangError(
+                    f"the dev loss along the tasks' updates is not finite ({loss.value}): training "
+                    "has diverged; lower the learning rate of the model or of alpha-vil"
+                )
+            self._dev_losses.append(loss.value)
+            velocity = [
+                self._momentum * v + g for v, g in zip(velocity, loss.gradient, strict=True)
+            ]
+            alpha = [a - self._lr * v for a, v in zip(alpha, velocity, strict=True)]
+        return alpha
+
+    def weights(self) -> Mapping[str, float]:
+        return self._weights.all_shares()
+
+    def record(self) -> Mapping[str, Any]:
+        return {
+            "alpha": dict(self._alpha),
+            "importance": self._weights.state_dict(),
+            "dev_losses": list(self._dev_losses),
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"importance": self._weights.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :meth:`aang_core.Weighter.load_state_dict`.
+
+        Raises:
+            ConfigError: the state is of a run with other tasks.
+        """
+        self._weights.load_state_dict(state["importance"])
+
+
+def fraction_option(fraction: float) -> float:
+    """``fraction`` itself, a part of the rows above none.
+
+    Raises:
+        ConfigError: it is no such part.
+    """
+    return number_option(
+        "weighter option fraction",
+        fraction,
+        "the part of a task's rows that a round trains on, a number above 0 and at most 1",
+        low=0,
+        high=1,
+        above_low=True,
+    )

@@ -1,0 +1,134 @@
+"""The weighter ``diw``."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aang_core import (
+    AangError,
+    ConfigError,
+    Signal,
+    TaskCard,
+    Update,
+    Workbench,
+    number_option,
+    sample_size_option,
+)
+from aang_plugin_alphavil.alpha_vil import fraction_option
+from aang_plugin_alphavil.task_weights import TaskWeights
+
+
+class Diw:
+    """Discriminative Importance Weighting (αVIL, section 4.1, after Sivasankaran et al., 2017).
+
+    A round is an epoch. Each task is trained alone and without a weight, and what that gives the
+    end task on dev is its score. Then, from the same θ, all tasks are trained together with the
+    weights w_t / Σ w and the result is scored. If that beats the score of the rounds before, the
+    model keeps it. If not, every w_t moves by ``lr`` times its task's score less the joint score,
+    and the model is put back and trained again. After ``tries`` without a gain the best of them
+    is kept, so that training goes on from somewhere.
+
+    lr: of the weights; 0.1 in the paper.
+    tries: joint trainings of one round; 10 in the paper.
+    fraction: ρ, the part of a task's rows that a training of the round takes.
+    n: how many auxiliary tasks a round takes, drawn anew each time; None for all of them.
+    offload: keep updates on the CPU.
+
+    Raises:
+        ConfigError: an option is out of its range.
+    """
+
+    signals: frozenset[Signal] = frozenset()
+    uses_auxiliaries = True
+
+    def __init__(
+        self,
+        end_task: TaskCard,
+        auxiliaries: Sequence[TaskCard],
+        *,
+        lr: float = 0.1,
+        tries: int = 10,
+        fraction: float = 1.0,
+        n: int | None = None,
+        offload: bool = False,
+    ) -> None:
+        if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
+            raise ConfigError(
+                f"weighter option tries is {tries!r}; give how often a round may retrain, 1 or more"
+            )
+        self._end_task = end_task.name
+        self._lr = number_option("weighter option lr", lr, "a number that is not negative", low=0)
+        self._tries = tries
+        self._fraction = fraction_option(fraction)
+        self._sample_size = sample_size_option(n, auxiliaries)
+        self._offload = bool(offload)
+        self._weights = TaskWeights(card.name for card in (end_task, *auxiliaries))
+        self._best: float | None = None
+        self._alone: dict[str, float] = {}
+        self._joint: list[float] = []
+
+    def round(self, bench: Workbench) -> None:
+        """Score each task alone, then retrain together until the dev score is beaten.
+
+        Raises:
+            AangError: a dev score is not finite.
+        """
+        tasks = [self._end_task, *bench.sample(self._sample_size)]
+        if self._best is None:
+            self._best = _finite(bench.dev_score())
+        put_back = bench.snapshot()
+        self._alone = {}
+        for task in tasks:
+            update = bench.trial({task: 1.0}, fraction=self._fraction, offload=self._offload)
+            self._alone[task] = self._score(bench, update)
+            put_back()
+        self._joint = []
+        best_try: tuple[float, Update] | None = None
+        for _ in range(self._tries):
+            update = bench.trial(
+                self._weights.shares(tasks), fraction=self._fraction, offload=self._offload
+            )
+            score = self._score(bench, update)
+            self._joint.append(score)
+            if score > self._best:
+                self._best = score
+                return
+            if best_try is None or score > best_try[0]:
+                best_try = score, update
+            put_back()
+            for task in tasks:
+                self._weights.add(task, self._lr * (self._alone[task] - score))
+        assert best_try is not None
+        bench.apply([best_try[1]], [1.0])
+
+    def _score(self, bench: Workbench, update: Update) -> float:
+        """The dev score with ``update`` taken, which stays taken."""
+        bench.apply([update], [1.0])
+        return _finite(bench.dev_score())
+
+    def weights(self) -> Mapping[str, float]:
+        return self._weights.all_shares()
+
+    def record(self) -> Mapping[str, Any]:
+        return {
+            "importance": self._weights.state_dict(),
+            "dev_scores": {"best": self._best, "alone": dict(self._alone), "joint": [*self._joint]},
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"importance": self._weights.state_dict(), "best": self._best}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :meth:`aang_core.Weighter.load_state_dict`.
+
+        Raises:
+            ConfigError: the state is of a run with other tasks.
+        """
+        self._weights.load_state_dict(state["importance"])
+        self._best = state["best"]
+
+
+def _finite(score: float) -> float:
+    if not math.isfinite(score):
+        raise AangError(f"the dev score is {score}: training has diverged; lower the learning rate")
+    return score

@@ -1,0 +1,269 @@
+"""Rounds of αVIL and DIW on problems small enough to work out by hand, through the real bench."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from aang_plugin_alphavil.alpha_vil import AlphaVil
+from aang_plugin_alphavil.diw import Diw
+from torch import Tensor, nn
+
+from aang_core import Batch, RowLosses, TaskCard
+from aang_core.gradients import EndTaskHead, StreamEngine
+from aang_core.training.bench import RowBudget, TrainingBench
+from aang_core.training.optimization import Optimization, OptimizerSettings
+
+RATE = 0.1
+
+
+class Point(nn.Module):
+    """θ, two numbers, the same for every row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.theta = nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.theta.expand(len(x), 2)
+
+
+@dataclass
+class Distance:
+    """½‖θ − c‖² for every row; ``scale`` stretches the first coordinate."""
+
+    name: str
+    centre: Tensor
+    scale: float = 1.0
+    rows: int = 4
+    head: nn.Module = field(default_factory=nn.Identity)
+    factors: Mapping[str, str] = field(default_factory=dict)
+    lengths: None = None
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
+        return Batch({"x": rows.double()}, {}, len(rows))
+
+    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        stretch = torch.tensor([self.scale, 1.0], dtype=torch.float64)
+        losses = 0.5 * (stretch * (head(features) - self.centre)).square().sum(dim=1)
+        return RowLosses(losses, torch.ones_like(losses))
+
+
+def centre(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@dataclass
+class Problem:
+    body: Point
+    bench: TrainingBench
+    cards: list[TaskCard]
+    scores: list[float]
+
+
+def problem(*, gains: bool = True, aux_rows: int = 4) -> Problem:
+    """The end task wants (3, 1); helpers pull towards (4, -2) and (0, 5)."""
+    body = Point()
+    end = Distance("end", centre(3.0, 1.0))
+    helpers = [
+        Distance("right", centre(4.0, -2.0), scale=2.0, rows=aux_rows),
+        Distance("up", centre(0.0, 5.0)),
+    ]
+    scores: list[float] = []
+
+    def score() -> float:
+        """Higher the nearer to the end task's centre, or always the same."""
+        distance = (body.theta.detach() - end.centre).norm().item()
+        scores.append(-distance if gains else 0.0)
+        return scores[-1]
+
+    settings = OptimizerSettings(
+        lr=RATE,
+        head_lr=RATE,
+        weight_decay=0.0,
+        warmup=0.0,
+        max_grad_norm=1e9,
+        optimizer="sgd",
+        momentum=0.0,
+        schedule="constant",
+    )
+    bench = TrainingBench(
+        body,
+        end,
+        end,
+        helpers,
+        engine=StreamEngine(body, EndTaskHead()),
+        optimization=Optimization(body, [], settings, steps=1000),
+        budget=RowBudget(end_task=2, dev=4, auxiliary=4),
+        generator=torch.Generator().manual_seed(0),
+        score=score,
+    )
+    return Problem(body, bench, [TaskCard(n) for n in ("end", "right", "up")], scores)
+
+
+def alone(theta: Tensor, task: Distance, weight: float, steps: int) -> Tensor:
+    """δ of plain gradient descent, by hand: θ ← θ − lr · weight · stretch² (θ − c)."""
+    start = theta.clone()
+    stretch = torch.tensor([task.scale**2, 1.0], dtype=torch.float64)
+    for _ in range(steps):
+        theta = theta - RATE * weight * stretch * (theta - task.centre)
+    return theta - start
+
+
+def test_alpha_reaches_its_closed_form() -> None:
+    """Two updates span the plane, so the best α takes the model to the end task's centre."""
+    made = problem()
+    theta = made.body.theta.detach().clone()
+    tasks = [Distance("end", centre(3.0, 1.0)), Distance("right", centre(4.0, -2.0), scale=2.0)]
+    deltas = torch.stack([alone(theta, t, 0.5, 2) for t in tasks], dim=1)
+    best = torch.linalg.solve(deltas, tasks[0].centre - theta)
+    weighter = AlphaVil(made.cards[0], made.cards[1:2], tuning_steps=20000, lr=1.0, momentum=0.9)
+    weighter.round(_Only(made.bench, "right"))
+    alpha = weighter.record()["alpha"]
+    assert [alpha["end"], alpha["right"]] == pytest.approx(best.tolist(), abs=1e-3)
+    assert made.body.theta.tolist() == pytest.approx([3.0, 1.0], abs=1e-3)
+    # 2 and 2 steps of the trials, none of the tuning.
+    assert made.bench.steps == 4
+    importance = weighter.record()["importance"]
+    assert importance["end"] == pytest.approx(max(best[0].item(), 1e-6), abs=1e-3)
+
+
+class _Only:
+    """The bench with one auxiliary task to sample."""
+
+    def __init__(self, bench: TrainingBench, name: str) -> None:
+        self._bench = bench
+        self._name = name
+
+    def sample(self, n: int | None) -> tuple[str, ...]:
+        return (self._name,)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._bench, name)
+
+
+def test_one_round_of_alpha_vil_by_hand() -> None:
+    """Trials at the shares of the weights, one α step with momentum, then the weights."""
+    made = problem()
+    theta = made.body.theta.detach().clone()
+    tasks = [
+        Distance("end", centre(3.0, 1.0)),
+        Distance("right", centre(4.0, -2.0), scale=2.0),
+        Distance("up", centre(0.0, 5.0)),
+    ]
+    deltas = torch.stack([alone(theta, t, 1 / 3, 2) for t in tasks], dim=1)
+    alpha, velocity = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    for _ in range(3):
+        velocity = 0.5 * velocity + deltas.T @ (theta + deltas @ alpha - tasks[0].centre)
+        alpha = alpha - 0.05 * velocity
+    weighter = AlphaVil(made.cards[0], made.cards[1:], tuning_steps=3, lr=0.05)
+    weighter.round(made.bench)
+    assert list(weighter.record()["alpha"].values()) == pytest.approx(alpha.tolist(), rel=1e-12)
+    assert list(weighter.record()["importance"].values()) == pytest.approx(alpha.tolist())
+    total = sum(alpha.tolist())
+    assert weighter.weights()["up"] == pytest.approx(alpha[2].item() / total)
+
+
+def test_the_model_is_left_exactly_at_the_interpolation() -> None:
+    """Bit for bit θ + Σ α_t δ_t, and s passes over dev besides the trials."""
+    made = problem()
+    before = made.body.theta.detach().clone()
+    kept, passes = [], [0]
+    handle = made.body.register_forward_hook(lambda *_: passes.__setitem__(0, passes[0] + 1))
+
+    class Watched(_Only):
+        def sample(self, n: int | None) -> tuple[str, ...]:
+            return ("right", "up")
+
+        def trial(self, *given: object, **options: object) -> object:
+            kept.append(self._bench.trial(*given, **options))  # type: ignore[arg-type]
+            assert torch.equal(made.body.theta, before), "a trial puts the model back"
+            return kept[-1]
+
+    weighter = AlphaVil(made.cards[0], made.cards[1:], tuning_steps=7, lr=0.01)
+    weighter.round(Watched(made.bench, ""))  # type: ignore[arg-type]
+    handle.remove()
+    expected = before
+    for update, alpha in zip(kept, weighter.record()["alpha"].values(), strict=True):
+        expected = expected + alpha * update.deltas[made.body.theta]
+    assert torch.equal(made.body.theta.detach(), expected)
+    assert passes[0] == 3 * 2 + 7, "three trials of two steps, seven dev passes"
+    assert len(weighter.record()["dev_losses"]) == 7
+
+
+def test_a_part_of_the_rows_and_updates_on_the_cpu() -> None:
+    """Half of four rows in batches of two is one step a task."""
+    made = problem()
+    weighter = AlphaVil(made.cards[0], made.cards[1:], fraction=0.5, offload=True)
+    weighter.round(made.bench)
+    assert made.bench.steps == 3
+
+
+def test_weights_never_reach_zero() -> None:
+    """An α far below zero leaves a task with the smallest weight, and training goes on."""
+    made = problem()
+    weighter = AlphaVil(made.cards[0], made.cards[1:], tuning_steps=50, lr=2.0, momentum=0.0)
+    for _ in range(3):
+        weighter.round(made.bench)
+    assert min(weighter.record()["importance"].values()) >= 1e-6
+    assert sum(weighter.weights().values()) == pytest.approx(1.0)
+
+
+def test_one_round_of_diw_by_hand() -> None:
+    """Scores alone, a joint try that fails, weights moved by 0.1 of the differences, a second."""
+    made = problem()
+    weighter = Diw(made.cards[0], made.cards[1:])
+    weighter.load_state_dict({**weighter.state_dict(), "best": -1.0})
+    theta = made.body.theta.detach().clone()
+    weighter.round(made.bench)
+    record = weighter.record()
+    tasks = {
+        "end": Distance("end", centre(3.0, 1.0)),
+        "right": Distance("right", centre(4.0, -2.0), scale=2.0),
+        "up": Distance("up", centre(0.0, 5.0)),
+    }
+    for name, task in tasks.items():
+        there = theta + alone(theta, task, 1.0, 2)
+        score = -(there - tasks["end"].centre).norm().item()
+        assert record["dev_scores"]["alone"][name] == pytest.approx(score)
+    joint = record["dev_scores"]["joint"]
+    assert len(joint) == 10, "no mixture of these short trainings comes as near as 1.0"
+    weights = dict.fromkeys(tasks, 1.0)
+    for score in joint:
+        for name in weights:
+            alone_score = record["dev_scores"]["alone"][name]
+            weights[name] = max(weights[name] + 0.1 * (alone_score - score), 1e-6)
+    assert record["importance"] == pytest.approx(weights)
+    reached = -(made.body.theta.detach() - tasks["end"].centre).norm().item()
+    assert reached == pytest.approx(max(joint)), "the best of the tries is kept"
+
+
+def test_diw_takes_the_first_gain() -> None:
+    """A joint training that beats the score so far ends the round."""
+    made = problem()
+    before = -(made.body.theta.detach() - centre(3.0, 1.0)).norm().item()
+    weighter = Diw(made.cards[0], made.cards[1:])
+    weighter.round(made.bench)
+    scores = weighter.record()["dev_scores"]
+    assert scores["joint"][-1] > before
+    assert scores["best"] == scores["joint"][-1]
+    assert len(scores["joint"]) == 1
+
+
+def test_diw_ends_where_nothing_can_improve() -> None:
+    """After ten tries without a gain the round is over, every time."""
+    made = problem(gains=False)
+    weighter = Diw(made.cards[0], made.cards[1:])
+    for _ in range(3):
+        weighter.round(made.bench)
+        assert len(weighter.record()["dev_scores"]["joint"]) == 10
+
+
+def test_a_joint_training_sees_the_largest_task_once() -> None:
+    """Ten rows of one task in batches of two are five steps for all."""
+    made = problem(aux_rows=10)
+    made.bench.trial({"end": 0.5, "right": 0.5})
+    assert made.bench.steps == 5
