@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         PluginError,
         UnknownNameError,
     )
+    from aang_core.fitting import FitResult, fit
     from aang_core.hookspecs import (
         RegisterCommand,
         RegisterObjective,
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
         select_tokens,
     )
     from aang_core.tasks import Batch, RowLosses, Task
+    from aang_core.tensor_task import TensorTask
+    from aang_core.training.evaluation import scores
+    from aang_core.training.optimization import OptimizerSettings
     from aang_core.weighting import (
         DevLossAlong,
         Signal,
@@ -74,9 +78,11 @@ __all__ = [
     "DevLossAlong",
     "DocumentStatistics",
     "Example",
+    "FitResult",
     "HeadBuilder",
     "ModelError",
     "Objective",
+    "OptimizerSettings",
     "Origin",
     "Output",
     "PluginError",
@@ -97,18 +103,21 @@ __all__ = [
     "StepwiseWeighter",
     "Task",
     "TaskCard",
+    "TensorTask",
     "Transform",
     "UnknownNameError",
     "Update",
     "Vocabulary",
     "Weighter",
     "Workbench",
+    "fit",
     "hookimpl",
     "load_plugins",
     "load_space",
     "number_option",
     "random_tokens",
     "sample_size_option",
+    "scores",
     "select_tokens",
 ]
 
@@ -116,6 +125,7 @@ _HOMES = {
     "errors": (
         "AangError AmbiguousNameError ConfigError DataError ModelError PluginError UnknownNameError"
     ),
+    "fitting": "FitResult fit",
     "hookspecs": ("RegisterCommand RegisterObjective RegisterPrimitive RegisterSpace hookimpl"),
     "objective": "Objective",
     "options": "number_option sample_size_option",
@@ -129,6 +139,9 @@ _HOMES = {
         "select_tokens"
     ),
     "tasks": "Batch RowLosses Task",
+    "tensor_task": "TensorTask",
+    "training.evaluation": "scores",
+    "training.optimization": "OptimizerSettings",
     "weighting": (
         "DevLossAlong Signal StepSignals StepwiseWeighter TaskCard Update Weighter Workbench"
     ),

@@ -1,7 +1,7 @@
 """A forward pass whose backward pass reports, module by module, what parameters' gradients need."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
@@ -53,7 +53,7 @@ class Taps:
         tapped = Tapped(rows, uses, report)
         with ExitStack() as stack:
             for module, rule in self._modules:
-                handle = module.register_forward_hook(tapped.hook(rule))
+                handle = module.register_forward_hook(tapped.hook(rule), with_kwargs=True)
                 stack.callback(handle.remove)
             for owner, name, source in self._row_free:
                 trained = [p for p in source.parameters() if p.requires_grad]
@@ -80,11 +80,13 @@ class Tapped:
         self._uses = uses
         self._report = report
 
-    def hook(self, rule: Rule) -> Callable[[nn.Module, tuple[Any, ...], Tensor], Tensor]:
+    def hook(self, rule: Rule) -> Callable[..., Tensor]:
         """A forward hook for a module that goes by ``rule``."""
 
-        def on_forward(module: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> Tensor:
-            x, output = self._by_row(module, arguments, output)
+        def on_forward(
+            module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any], output: Tensor
+        ) -> Tensor:
+            x, output = self._by_row(module, given[0] if given else named.get("input"), output)
             for parameter in module.parameters(recurse=False):
                 self._uses[parameter] += 1
             if isinstance(module, nn.Embedding):
@@ -113,11 +115,8 @@ class Tapped:
 
         return on_forward
 
-    def _by_row(
-        self, module: nn.Module, arguments: tuple[Any, ...], output: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _by_row(self, module: nn.Module, x: Any, output: Tensor) -> tuple[Tensor, Tensor]:
         """Input and output of a module, both with a first dimension of rows."""
-        x = arguments[0] if arguments else None
         if isinstance(x, Tensor) and x.dim() > 1:
             if len(x) == self._rows:
                 return x, output

@@ -31,5 +31,5 @@ def test_a_round_takes_a_sub_sample(
         # Dev scores of six steps may all be the same, and then diw has nothing to go by.
         assert lines[0]["importance"] != lines[-1]["importance"]
     scores = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    assert len(scores) > 2
+    assert len(scores) >= 2
     assert json.loads((run / "result.json").read_text())["weighter"] == weighter

@@ -1,0 +1,129 @@
+"""Training of any modules and tasks under any weighter, without text and without a run folder."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from aang_core.gradients import (
+    EndTaskHead,
+    FreshDevHead,
+    GradientEngine,
+    PackedEngine,
+    StreamEngine,
+)
+from aang_core.plugins import load_plugins
+from aang_core.tasks import Task
+from aang_core.training.bench import RowBudget, TrainingBench
+from aang_core.training.evaluation import Metric
+from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.trainer import Observer, Schedule, Trainer
+from aang_core.weighting import TaskCard, Weighter
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a training came to.
+
+    best_step, best_score: of the dev metric; body and head are left in that state.
+    steps: optimiser steps in all. weights: of every task at the end.
+    history: a mapping for each round, as a line of ``weights.jsonl`` is.
+    """
+
+    best_step: int
+    best_score: float
+    steps: int
+    weights: Mapping[str, float]
+    history: Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class _History:
+    records: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        self.records.append(record)
+
+    def after_evaluation(self, step: int, dev: Mapping[Metric, float], best: bool) -> None:
+        """Scores are the trainer's own."""
+
+
+def fit(
+    body: nn.Module,
+    end_task: Task,
+    auxiliaries: Sequence[Task],
+    *,
+    dev: Task,
+    evaluate: Callable[[], Mapping[Metric, float]],
+    weighter: str | Weighter = "factored",
+    options: Mapping[str, Any] | None = None,
+    steps: int = 400,
+    eval_every: int = 25,
+    patience: int = 8,
+    metric: Metric = "accuracy",
+    batch_size: int = 32,
+    dev_batch_size: int = 32,
+    aux_batch_size: int = 32,
+    optimizer: OptimizerSettings | None = None,
+    dev_head: Literal["fresh", "end-task"] = "fresh",
+    gradients: Literal["stream", "packed"] = "stream",
+    meta_every: int = 1,
+    seed: int = 0,
+    observers: Sequence[Observer] = (),
+) -> FitResult:
+    """Train ``body`` on ``end_task`` beside ``auxiliaries``, in place, and keep the best state.
+
+    Every task has a head of its own, ``task.head``; the body is what they share.
+
+    dev: the end task over its dev rows, with the same head; dev gradient and dev loss are over it.
+    evaluate: dev scores of the model as it stands; ``metric`` chooses the best and stops early.
+    weighter: its name, or one made already; ``options`` are those of a named one.
+    aux_batch_size: rows a step of all auxiliary tasks together.
+    seed: of torch's generator, which dropout draws from, and of the generator of all other draws.
+
+    Raises:
+        AangError: no weighter of that name, or an option that it does not have.
+    """
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    head = FreshDevHead(generator) if dev_head == "fresh" else EndTaskHead()
+    engine: GradientEngine = (PackedEngine if gradients == "packed" else StreamEngine)(body, head)
+    settings = optimizer or OptimizerSettings(lr=1e-3, head_lr=1e-3)
+    heads = [end_task.head, *(task.head for task in auxiliaries)]
+    bench = TrainingBench(
+        body,
+        end_task,
+        dev,
+        auxiliaries,
+        engine=engine,
+        optimization=Optimization(body, heads, settings, steps),
+        budget=RowBudget(batch_size, dev_batch_size, aux_batch_size),
+        generator=generator,
+        meta_every=meta_every,
+        score=lambda: evaluate()[metric],
+    )
+    if isinstance(weighter, str):
+        primitive = load_plugins().registry.weighter(weighter)
+        cards = [TaskCard(task.name, task.factors) for task in auxiliaries]
+        made: Weighter = primitive.make(TaskCard(end_task.name), cards, **(options or {}))
+    else:
+        made = weighter
+    history = _History()
+    trainer = Trainer(
+        bench,
+        made,
+        schedule=Schedule(steps, eval_every, patience, metric),
+        selected={"body": body, "head": end_task.head},
+        evaluate=evaluate,
+        observers=(history, *observers),
+    )
+    progress = trainer.train()
+    return FitResult(
+        best_step=progress.best_step,
+        best_score=progress.best_score,
+        steps=bench.steps,
+        weights=made.weights(),
+        history=history.records,
+    )
