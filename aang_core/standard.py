@@ -28,6 +28,8 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "denoise": "aang-plugin-bert",
         "end-task": "aang-plugin-task",
         "tf-idf": "aang-plugin-tfidf",
+        "next-token": "aang-plugin-gpt",
+        "real-synthetic": "aang-plugin-electra",
     },
     "weighter": {
         "single-task": "aang-plugin-tartan",

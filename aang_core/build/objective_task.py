@@ -55,6 +55,8 @@ class ObjectiveTask:
                 real=padded.real,
                 labels=padded.labels,
                 statistics=self.rows.document_statistics(),
+                sees=attention,
+                mask_id=self.vocabulary.mask_id,
             )
         )
         return Batch(encoder_inputs(padded, ids, attention), targets, len(ids))

@@ -128,6 +128,12 @@ class EncoderHeads:
                     nn.init.zeros_(module.bias)
         return head
 
+    def positions(self) -> nn.Module:
+        """See :class:`aang_core.stages.HeadBuilder`."""
+        positions = nn.Embedding(self._config.max_position_embeddings, self._config.hidden_size)
+        nn.init.zeros_(positions.weight)
+        return positions
+
     def token_regression(self) -> nn.Module:
         dropout = getattr(self._config, "hidden_dropout_prob", 0.1)
         return TokenRegressionHead(self._config.hidden_size, dropout, self._init_std)

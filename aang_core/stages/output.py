@@ -31,6 +31,8 @@ class CorruptedRows:
     real: ``[B, T]`` bool, not padding.
     labels: ``[B]`` int64 class ids, or None where the data has no labels.
     statistics: document frequencies of the data source.
+    sees: ``[B, T, T]`` bool, which tokens a token may attend to, as the representation has it.
+    mask_id: id of the mask token.
     """
 
     original: Tensor
@@ -40,6 +42,8 @@ class CorruptedRows:
     real: Tensor
     labels: Tensor | None
     statistics: DocumentStatistics
+    sees: Tensor
+    mask_id: int
 
 
 class HeadBuilder(Protocol):
@@ -55,6 +59,10 @@ class HeadBuilder(Protocol):
 
     def classification(self) -> nn.Module:
         """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the end task's C classes."""
+        ...
+
+    def positions(self) -> nn.Module:
+        """Positions ``[S]`` int64 → vectors ``[S, H]``, all zero to start with."""
         ...
 
     def token_regression(self) -> nn.Module:

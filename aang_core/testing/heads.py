@@ -16,6 +16,9 @@ class SmallHeads:
     def classification(self) -> nn.Module:
         return _FirstTokenClassifier()
 
+    def positions(self) -> nn.Module:
+        return nn.Embedding(64, HIDDEN_SIZE)
+
     def token_regression(self) -> nn.Module:
         return nn.Sequential(nn.Linear(HIDDEN_SIZE, 1), nn.Flatten(start_dim=-2))
 

@@ -52,6 +52,7 @@ def _check_contract(output: Output, head: nn.Module, rows: CorruptedRows, seed: 
         "selected": rows.selected,
         "ordinary": rows.ordinary,
         "real": rows.real,
+        "sees": rows.sees,
         "statistics.document_frequency": rows.statistics.document_frequency,
     }
     with only_generator_draws("targets"), unchanged("targets", inputs):

@@ -67,6 +67,9 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True) -> CorruptedRows:
     corrupted = rows.ids.masked_fill(selected & (fate < 0.5), MASK)
     corrupted = torch.where(selected & (fate > 0.8), random_ids, corrupted)
     documents = draw(st.integers(1, 1000))
+    # A total order of the real tokens, which outputs that read in one may ask for.
+    order = torch.rand(rows.ids.shape, generator=generator).argsort(1)
+    order = order.masked_fill(~rows.real, rows.ids.shape[1])
     return CorruptedRows(
         original=rows.ids,
         corrupted=corrupted,
@@ -80,4 +83,6 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True) -> CorruptedRows:
             documents,
             torch.randint(documents + 1, (VOCABULARY.size,), generator=generator),
         ),
+        sees=(order.unsqueeze(1) <= order.unsqueeze(2)) & rows.real.unsqueeze(1),
+        mask_id=MASK,
     )

@@ -161,6 +161,7 @@ def _batch(
     shape = (rows, setting.tokens)
     ids = torch.randint(10, setting.vocabulary, shape, generator=generator)
     real = torch.ones(shape, dtype=torch.bool)
+    sees = _sees(mask, rows, setting.tokens, generator)
     corrupted = CorruptedRows(
         original=ids,
         corrupted=ids,
@@ -169,9 +170,11 @@ def _batch(
         real=real,
         labels=torch.randint(CLASSES, (rows,), generator=generator),
         statistics=DocumentStatistics(1, torch.ones(setting.vocabulary, dtype=torch.int64)),
+        sees=sees,
+        mask_id=4,
     )
     return Batch(
-        {"input_ids": ids, "attention_mask": _sees(mask, rows, setting.tokens, generator)},
+        {"input_ids": ids, "attention_mask": sees},
         output.targets(corrupted),
         rows,
     )

@@ -9,6 +9,7 @@ stage              primitive       class
 =================  ==============  =========================================
 representation     left-to-right   aang_plugin_gpt.left_to_right:LeftToRight
 representation     right-to-left   aang_plugin_gpt.right_to_left:RightToLeft
+output             next-token      aang_plugin_gpt.next_token:NextToken
 =================  ==============  =========================================
 
 Nothing is imported here, so that listing plug-ins does not load torch.

@@ -10,11 +10,22 @@ def aang_register_representations(register: RegisterPrimitive) -> None:
         "left-to-right",
         "every token sees itself and what is before it",
         "aang_plugin_gpt.left_to_right:LeftToRight",
-        provides=("directional",),
+        provides=("directional", "reading-order"),
     )
     register(
         "right-to-left",
         "every token sees itself and what is after it",
         "aang_plugin_gpt.right_to_left:RightToLeft",
-        provides=("directional",),
+        provides=("directional", "reading-order"),
+    )
+
+
+@hookimpl
+def aang_register_outputs(register: RegisterPrimitive) -> None:
+    """What language models are trained for."""
+    register(
+        "next-token",
+        "the token that comes next in the order in which the row is read",
+        "aang_plugin_gpt.next_token:NextToken",
+        requires=("text", "reading-order"),
     )

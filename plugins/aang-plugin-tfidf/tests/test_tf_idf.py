@@ -27,6 +27,8 @@ def rows_of(
         real=torch.ones_like(mask),
         labels=None,
         statistics=DocumentStatistics(documents, torch.tensor(frequency)),
+        sees=torch.ones(*mask.shape, mask.shape[1], dtype=torch.bool),
+        mask_id=3,
     )
 
 

@@ -10,5 +10,5 @@ def aang_register_representations(register: RegisterPrimitive) -> None:
         "random-factorized",
         "every token sees what comes before it in a random order of the row",
         "aang_plugin_xlnet.random_factorized:RandomFactorized",
-        provides=("sentence-representation",),
+        provides=("sentence-representation", "reading-order"),
     )

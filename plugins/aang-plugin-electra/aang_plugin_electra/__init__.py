@@ -1,0 +1,13 @@
+"""Telling tokens that were put in from tokens that were there.
+
+Clark et al., "ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators" (ICLR
+2020), section 2.
+
+=======  ==============  =================================================
+stage    primitive       class
+=======  ==============  =================================================
+output   real-synthetic  aang_plugin_electra.real_synthetic:RealSynthetic
+=======  ==============  =================================================
+
+Nothing is imported here, so that listing plug-ins does not load torch.
+"""
