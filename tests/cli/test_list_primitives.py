@@ -24,10 +24,15 @@ def test_the_standard_primitives_and_their_traits(site: Site) -> None:
         ("transform", "replace"): (["replaces-tokens"], []),
         ("transform", "bert-op"): (["masks-tokens", "replaces-tokens"], []),
         ("representation", "bidirectional"): (["sentence-representation"], []),
-        ("representation", "left-to-right"): (["directional"], []),
-        ("representation", "right-to-left"): (["directional"], []),
-        ("representation", "random-factorized"): (["sentence-representation"], []),
+        ("representation", "left-to-right"): (["directional", "reading-order"], []),
+        ("representation", "right-to-left"): (["directional", "reading-order"], []),
+        ("representation", "random-factorized"): (
+            ["reading-order", "sentence-representation"],
+            [],
+        ),
         ("output", "denoise"): ([], ["text"]),
+        ("output", "next-token"): ([], ["reading-order", "text"]),
+        ("output", "real-synthetic"): ([], ["replaces-tokens", "text"]),
         ("output", "end-task"): ([], ["labels:end-task", "sentence-representation"]),
         ("output", "tf-idf"): ([], ["text"]),
     }
@@ -54,7 +59,10 @@ def test_the_version_is_the_distributions(site: Site) -> None:
         (["--stage", "output", "--plugin", "bert"], ["denoise"]),
         (["--plugin", "aang-plugin-xlnet"], ["random-factorized"]),
         (["--stage", "data", "--plugin", "gpt"], []),
-        (["--stage", "weighter"], ["factored", "static", "meta-tartan", "single-task"]),
+        (
+            ["--stage", "weighter"],
+            ["alpha-vil", "diw", "factored", "static", "meta-tartan", "single-task"],
+        ),
     ],
 )
 def test_the_list_can_be_narrowed(arguments: list[str], names: list[str], site: Site) -> None:

@@ -2,12 +2,17 @@
 
 import ast
 import json
+import os
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+# Layers as small as these are fastest on one thread.
+torch.set_num_threads(1)
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MNIST = Path(__file__).parents[3] / "shared" / "data" / "mnist-t10k"
@@ -20,7 +25,11 @@ def test_plain_pytorch_is_short_and_runs() -> None:
     accuracy = {}
     for weighter in ("single-task", "static"):
         done = subprocess.run(
-            [sys.executable, program, weighter], check=True, capture_output=True, text=True
+            [sys.executable, program, weighter],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         accuracy[weighter] = float(done.stdout.split("accuracy ")[1].split(",")[0])
     assert accuracy["static"] > accuracy["single-task"] > 0.7
