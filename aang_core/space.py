@@ -68,14 +68,30 @@ class Space:
 def load_space(source: str | Path, registry: "Registry") -> Space:
     """The space registered as ``source``, or the one in the file ``source`` (``FILE.yaml``).
 
+    A named objective, such as ``tapt``, or one written ``data/transform/representation/output`` is
+    a space of that objective alone.
+
     Raises:
         ConfigError: the file cannot be read or does not hold a space; with file and line.
-        UnknownNameError: no such space, or it lists a primitive that nobody registered.
+        UnknownNameError: no such space or objective, or it lists a primitive that nobody
+            registered.
         AmbiguousNameError: it lists a primitive by a short name that two plug-ins own.
     """
     if isinstance(source, Path) or source.endswith((".yaml", ".yml")):
         return _resolve(*read_space_file(Path(source)), registry)
+    spaces, objectives = (
+        {entry.name for entry in table} for table in (registry.spaces, registry.objectives)
+    )
+    if "/" in source or source in objectives - spaces:
+        return _of_one(source, Objective.parse(source, registry))
     return _registered(registry.spaces.find(source), registry)
+
+
+def _of_one(name: str, objective: Objective) -> Space:
+    stages: dict[Stage, tuple[Primitive, ...]] = {
+        stage: (primitive,) for stage, primitive in zip(STAGES, objective.primitives, strict=True)
+    }
+    return Space(name, f"the objective {objective.name} alone", stages)
 
 
 def _registered(entry: SpaceEntry, registry: "Registry") -> Space:

@@ -20,6 +20,10 @@ COMMANDS = {
         "aang_core.cli.list_primitives:list_primitives",
         "List the primitives of every stage, and the weighters.",
     ),
+    "list-objectives": (
+        "aang_core.cli.list_objectives:list_objectives",
+        "List all objectives, or those that have names.",
+    ),
     "list-spaces": ("aang_core.cli.spaces:list_spaces", "List the spaces of objectives."),
     "show-space": (
         "aang_core.cli.spaces:show_space",

@@ -85,7 +85,7 @@ def test_two_plugins_with_one_command_leave_the_choice_to_the_user(site: Site) -
 def test_an_unknown_command_gets_near_ones_offered(site: Site) -> None:
     done = site.aang("list-primitivs")
     assert done.returncode == 2
-    assert "no command list-primitivs; did you mean list-primitives?" in done.stderr
+    assert "no command list-primitivs; did you mean list-primitives" in done.stderr
 
 
 def test_an_unknown_command_may_come_with_a_plugin_that_failed(site: Site) -> None:

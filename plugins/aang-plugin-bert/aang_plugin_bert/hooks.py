@@ -1,6 +1,6 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterPrimitive, hookimpl
+from aang_core import RegisterObjective, RegisterPrimitive, hookimpl
 
 
 @hookimpl
@@ -45,4 +45,19 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
         "predict the original token at every selected position",
         "aang_plugin_bert.denoise:Denoise",
         requires=("text",),
+    )
+
+
+@hookimpl
+def aang_register_objectives(register: RegisterObjective) -> None:
+    """BERT's objective on the task's own text, by the two names that AANG has for it."""
+    register(
+        "tapt",
+        "BERT's objective on the task's own text (Gururangan et al., 2020)",
+        "task/bert-op/bidirectional/denoise",
+    )
+    register(
+        "bert-style",
+        "AANG's baseline Z",
+        "task/bert-op/bidirectional/denoise",
     )

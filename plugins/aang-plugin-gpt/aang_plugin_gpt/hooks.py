@@ -1,6 +1,6 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterPrimitive, hookimpl
+from aang_core import RegisterObjective, RegisterPrimitive, hookimpl
 
 
 @hookimpl
@@ -28,4 +28,14 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
         "the token that comes next in the order in which the row is read",
         "aang_plugin_gpt.next_token:NextToken",
         requires=("text", "reading-order"),
+    )
+
+
+@hookimpl
+def aang_register_objectives(register: RegisterObjective) -> None:
+    """AANG's baseline."""
+    register(
+        "gpt-style",
+        "AANG's baseline X",
+        "task/no-op/left-to-right/denoise",
     )

@@ -1,6 +1,6 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterPrimitive, hookimpl
+from aang_core import RegisterObjective, RegisterPrimitive, hookimpl
 
 
 @hookimpl
@@ -11,4 +11,14 @@ def aang_register_data(register: RegisterPrimitive) -> None:
         "in-domain text from the S2ORC, S2AG, peS2o or plain text files named with --domain",
         "aang_plugin_s2orc.source:S2orc",
         provides=("text",),
+    )
+
+
+@hookimpl
+def aang_register_objectives(register: RegisterObjective) -> None:
+    """Adaptation to the domain."""
+    register(
+        "dapt",
+        "BERT's objective on in-domain text (Gururangan et al., 2020)",
+        "s2orc/bert-op/bidirectional/denoise",
     )

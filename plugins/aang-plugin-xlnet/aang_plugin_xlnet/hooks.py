@@ -1,6 +1,6 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterPrimitive, hookimpl
+from aang_core import RegisterObjective, RegisterPrimitive, hookimpl
 
 
 @hookimpl
@@ -11,4 +11,14 @@ def aang_register_representations(register: RegisterPrimitive) -> None:
         "every token sees what comes before it in a random order of the row",
         "aang_plugin_xlnet.random_factorized:RandomFactorized",
         provides=("sentence-representation", "reading-order"),
+    )
+
+
+@hookimpl
+def aang_register_objectives(register: RegisterObjective) -> None:
+    """AANG's baseline."""
+    register(
+        "xlnet-style",
+        "AANG's baseline Y",
+        "task/no-op/random-factorized/denoise",
     )

@@ -1,0 +1,61 @@
+"""``aang list-objectives``: the objectives that have names, or all that can be made."""
+
+import itertools
+import json
+
+import click
+
+from aang_core.cli.tables import print_table
+from aang_core.errors import AangError
+from aang_core.objective import Objective
+from aang_core.plugins import Plugins
+from aang_core.primitive import STAGES
+from aang_core.registry import ObjectiveEntry, Registry
+
+
+@click.command("list-objectives")
+@click.option("--named", is_flag=True, help="Only those that have a name, and their names.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@click.pass_obj
+def list_objectives(plugins: Plugins, named: bool, as_json: bool) -> None:
+    """List every legal objective that the installed primitives make, or those with names.
+
+    A named objective is a space of its own: aang train --space NAME.
+    """
+    registry = plugins.registry
+    if named:
+        _print_named([_row(entry, registry) for entry in registry.objectives], as_json)
+        return
+    combinations = itertools.product(*(registry.primitives(stage) for stage in STAGES))
+    names = [o.name for o in itertools.starmap(Objective, combinations) if o.legal]
+    if as_json:
+        click.echo(json.dumps(names, indent=2))
+        return
+    for name in names:
+        click.echo(name)
+
+
+def _print_named(rows: list[dict[str, str | None]], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    elif rows:
+        header = ["name", "objective", "summary", "distribution", "version", "error"]
+        print_table(header, [[value or "" for value in row.values()] for row in rows], lead=2)
+    else:
+        click.echo("There are no named objectives.")
+
+
+def _row(entry: ObjectiveEntry, registry: Registry) -> dict[str, str | None]:
+    problem: str | None = None
+    try:
+        problem = Objective.parse(entry.objective, registry).illegal_because
+    except AangError as error:
+        problem = str(error)
+    return {
+        "name": entry.name,
+        "objective": entry.objective,
+        "summary": entry.summary,
+        "distribution": entry.origin.distribution,
+        "version": entry.origin.version,
+        "error": problem,
+    }
