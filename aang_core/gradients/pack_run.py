@@ -51,10 +51,11 @@ class PackRun:
         with taps.listening(pack.rows, self._uses, self._report) as tapped, passes.autocast():
             self._hidden: Tensor = passes.body(**pack.inputs)
         self._embedded = tapped.embedded
-        cut = pack.features(passes.body, self._hidden)
-        self._leaves = [part.detach().requires_grad_() for part in cut]
-        self._cut = cut
-        self.features = dict(zip(self._tasks, self._leaves, strict=True))
+        self._pack = pack
+        cut = pack.features(passes.body, self._hidden.detach())
+        self.features = {
+            k: part.detach().requires_grad_() for k, part in zip(self._tasks, cut, strict=True)
+        }
 
     def dev_backward(self, end_task: Task, probe: nn.Module) -> None:
         """The dev loss, through the dev head down to the features of the dev rows."""
@@ -86,15 +87,16 @@ class PackRun:
 
     def backward(self) -> None:
         """Through the body; every gradient is in the ledger afterwards."""
-        received = [
-            torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in self._leaves
-        ]
-        cut, self._cut = self._cut, []
+        received = torch.zeros_like(self._hidden)
+        parts = self._pack.features(self._passes.body, received)
+        for part, features in zip(parts, self.features.values(), strict=True):
+            if features.grad is not None:
+                part.copy_(features.grad)
+        hidden = self._hidden
         # The graph's hooks refer to this object, which would refer to the graph for good.
-        del self._hidden
-        self._leaves.clear()
+        del self._hidden, self._pack, parts
         self.features.clear()
-        torch.autograd.backward(cut, received)
+        hidden.backward(received)
         for parameter in list(self._pending):
             self._settle_pending(parameter)
 

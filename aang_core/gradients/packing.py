@@ -27,7 +27,10 @@ class PacksRows(Protocol):
         ...
 
     def unpack(self, features: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Features of one batch's rows, cut to the shape that the batch alone would have had."""
+        """Features of one batch's rows, cut to the shape that the batch alone would have had.
+
+        What is returned is a view of ``features``.
+        """
         ...
 
 

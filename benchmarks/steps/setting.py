@@ -161,14 +161,16 @@ def _batch(
     shape = (rows, setting.tokens)
     ids = torch.randint(10, setting.vocabulary, shape, generator=generator)
     real = torch.ones(shape, dtype=torch.bool)
+    selected = torch.rand(shape, generator=generator) < SELECTION_RATE
+    labels = torch.randint(CLASSES, (rows,), generator=generator)
     sees = _sees(mask, rows, setting.tokens, generator)
     corrupted = CorruptedRows(
         original=ids,
         corrupted=ids,
-        selected=torch.rand(shape, generator=generator) < SELECTION_RATE,
+        selected=selected,
         ordinary=real,
         real=real,
-        labels=torch.randint(CLASSES, (rows,), generator=generator),
+        labels=labels,
         statistics=DocumentStatistics(1, torch.ones(setting.vocabulary, dtype=torch.int64)),
         sees=sees,
         mask_id=4,
