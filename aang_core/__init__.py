@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aang_core.corpora.cache import atomic_write, cache_folder
+    from aang_core.corpora.places import find_files, read_lines, read_text_lines
     from aang_core.errors import (
         AangError,
         AmbiguousNameError,
@@ -110,18 +112,25 @@ __all__ = [
     "Vocabulary",
     "Weighter",
     "Workbench",
+    "atomic_write",
+    "cache_folder",
+    "find_files",
     "fit",
     "hookimpl",
     "load_plugins",
     "load_space",
     "number_option",
     "random_tokens",
+    "read_lines",
+    "read_text_lines",
     "sample_size_option",
     "scores",
     "select_tokens",
 ]
 
 _HOMES = {
+    "corpora.cache": "atomic_write cache_folder",
+    "corpora.places": "find_files read_lines read_text_lines",
     "errors": (
         "AangError AmbiguousNameError ConfigError DataError ModelError PluginError UnknownNameError"
     ),

@@ -19,6 +19,8 @@ def aang_register_transforms(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_spaces(register: RegisterSpace) -> None:
-    """Register the two spaces of the paper's experiments."""
+    """Register the spaces of the paper's experiments, and the one of everything."""
     register("td", "objectives over the end task's own text", _SPACES / "td.yaml")
     register("td+ed", "td, and objectives over in-domain text", _SPACES / "td+ed.yaml")
+    register("x+y+z", "gpt-style, xlnet-style and bert-style together", _SPACES / "x+y+z.yaml")
+    register("full", "every primitive of every standard plug-in", _SPACES / "full.yaml")

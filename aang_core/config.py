@@ -1,14 +1,28 @@
 """The options of ``aang train``: one schema for the command line and for configuration files."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from aang_core.corpora.names import task_name
 from aang_core.errors import ConfigError
 from aang_core.training.evaluation import Metric
+
+_TASK_NAME = re.compile(r"[a-z0-9-]+")
+
+AUXILIARY_TASKS = "aux-tasks"
+"""The space of the auxiliary tasks alone, each predicting its labels from its text."""
 
 
 class TrainConfig(BaseModel):
@@ -33,8 +47,18 @@ class TrainConfig(BaseModel):
         le=0.5,
         description="part of the training data that becomes dev if no dev data is given",
     )
+    aux_task: dict[str, Path] = Field(
+        {}, description="further labelled data as NAME=FILE, whose own labels are an objective"
+    )
+    target: str | None = Field(
+        None, description="task to train for, if it is not that of --train but an --aux-task"
+    )
     domain: tuple[str, ...] = Field(
         (), description="file, folder or glob of in-domain text, for the data primitive s2orc"
+    )
+
+    out_of_domain: tuple[str, ...] = Field(
+        (), description="file, folder or glob of generic text, for the data primitive out-of-domain"
     )
 
     model: str | None = Field(
@@ -49,7 +73,11 @@ class TrainConfig(BaseModel):
         True, description="objectives share one vocabulary decoder instead of copying it"
     )
 
-    space: str = Field("td", description="space of objectives: a name or a YAML file")
+    space: str = Field(
+        "td",
+        description="space of objectives: a name or a YAML file; with --aux-task and without this, "
+        "those tasks alone",
+    )
     weighter: str = Field("factored", description="how objectives are weighted")
     set: dict[str, dict[str, Any]] = Field(
         {}, description="option of a primitive or weighter, such as factored.lr=0.5"
@@ -109,7 +137,14 @@ class TrainConfig(BaseModel):
     @property
     def is_demo(self) -> bool:
         """Whether the built-in demo task is trained, because no data was named."""
-        return self.train is None and self.dataset is None
+        return self.train is None and self.dataset is None and self.target is None
+
+    @property
+    def task_name(self) -> str:
+        """What the end task is called if ``--target`` does not say so."""
+        if self.train is not None:
+            return task_name(self.train)
+        return "demo" if self.dataset is None else Path(self.dataset).name
 
     @model_validator(mode="after")
     def _data_is_named_once(self) -> "TrainConfig":
@@ -118,6 +153,16 @@ class TrainConfig(BaseModel):
         if self.train is None and (self.dev is not None or self.test is not None):
             raise ValueError("--dev and --test are files that go with --train; give that too")
         return self
+
+    @field_validator("aux_task")
+    @classmethod
+    def _names_of_tasks(cls, tasks: dict[str, Path]) -> dict[str, Path]:
+        for name in tasks:
+            if not _TASK_NAME.fullmatch(name):
+                raise ValueError(
+                    f"the name {name!r} must be of lower-case letters, digits and hyphens"
+                )
+        return tasks
 
 
 DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
@@ -132,7 +177,9 @@ def resolve_config(from_file: Mapping[str, Any], from_options: Mapping[str, Any]
     """
     given = {**from_file, **from_options}
     given["set"] = _merge(from_file.get("set") or {}, from_options.get("set") or {})
-    is_demo = given.get("train") is None and given.get("dataset") is None
+    if given.get("aux_task") and given.get("space") is None:
+        given["space"] = AUXILIARY_TASKS
+    is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
     try:
         return TrainConfig.model_validate({**(DEMO_DEFAULTS if is_demo else {}), **given})
     except ValidationError as error:

@@ -62,8 +62,11 @@ class RegisterSpace(Protocol):
 class RegisterObjective(Protocol):
     """What :func:`aang_register_objectives` is handed."""
 
-    def __call__(self, name: str, summary: str, objective: str) -> None:
-        """Register a name for one objective, given as ``data/transform/representation/output``."""
+    def __call__(self, name: str, summary: str, *objectives: str) -> None:
+        """Register a name for one or several objectives.
+
+        objectives: each as ``data/transform/representation/output``.
+        """
         ...
 
 

@@ -27,7 +27,7 @@ class Objective:
         It need not be legal: see :attr:`illegal_because`.
 
         Raises:
-            ConfigError: ``name`` has not four parts.
+            ConfigError: ``name`` has not four parts, or is the name of several objectives.
             UnknownNameError, AmbiguousNameError: one of its parts is unknown or ambiguous.
         """
         written = name if "/" in name else _registered(name, registry)
@@ -89,8 +89,14 @@ class Objective:
 
 def _registered(name: str, registry: "Registry") -> str:
     try:
-        return registry.objectives.find(name).objective
+        objectives = registry.objectives.find(name).objectives
     except UnknownNameError as error:
         raise UnknownNameError(
             f"{error}; or write four names, as in task/bert-op/bidirectional/denoise"
         ) from None
+    if len(objectives) > 1:
+        raise ConfigError(
+            f"{name} is the name of {len(objectives)} objectives, and one is needed here: "
+            f"{' or '.join(objectives)}"
+        )
+    return objectives[0]

@@ -26,11 +26,11 @@ class SpaceEntry:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveEntry:
-    """A name registered for the objective ``data/transform/representation/output``."""
+    """A name for one or several objectives ``data/transform/representation/output``."""
 
     name: str
     summary: str
-    objective: str
+    objectives: tuple[str, ...]
     origin: Origin
 
 
@@ -130,6 +130,8 @@ class Registry:
         self, entries: Iterable[Entry] = (), unavailable: Mapping[str, str] | None = None
     ) -> None:
         entries = list(entries)
+        self._entries = entries
+        self._unavailable = unavailable
         primitives = [entry for entry in entries if isinstance(entry, Primitive)]
         self._stages = {
             stage: NameTable(
@@ -149,6 +151,10 @@ class Registry:
         self.commands = NameTable(
             "command", [entry for entry in entries if isinstance(entry, CommandEntry)]
         )
+
+    def with_primitives(self, primitives: Iterable[Primitive]) -> "Registry":
+        """A registry that has these primitives too."""
+        return Registry([*self._entries, *primitives], self._unavailable)
 
     def primitives(self, stage: Stage | None = None) -> tuple[Primitive, ...]:
         """The primitives of one stage, or of all stages and then the weighters."""

@@ -57,7 +57,7 @@ def free_run_folder(config: TrainConfig) -> Path:
         RunFolder.check_free(config.out)
         return config.out
     space = Path(config.space).stem
-    base = Path("runs") / f"{_task_name(config)}-{space}-{config.weighter}-seed{config.seed}"
+    base = Path("runs") / f"{config.target or config.task_name}-{space}-{config.weighter}-seed{config.seed}"
     base = base.with_name(base.name.replace(":", "-"))
     numbered = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))
     return next(path for path in itertools.chain([base], numbered) if not path.exists())
@@ -105,14 +105,6 @@ def train_run(
 def _reusable(config: TrainConfig) -> str:
     """The resolved options in YAML; without the folder, which the next run cannot have again."""
     return yaml.safe_dump(config.model_dump(mode="json", exclude={"out"}))
-
-
-def _task_name(config: TrainConfig) -> str:
-    source = config.train or config.dataset
-    if source is None:
-        return "demo"
-    path = Path(source)
-    return path.parent.name if path.stem == "train" and path.parent.name else path.stem
 
 
 def _plugins_used(plugins: Plugins, sources: Sources) -> dict[str, Any]:

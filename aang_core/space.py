@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -69,7 +69,7 @@ def load_space(source: str | Path, registry: "Registry") -> Space:
     """The space registered as ``source``, or the one in the file ``source`` (``FILE.yaml``).
 
     A named objective, such as ``tapt``, or one written ``data/transform/representation/output`` is
-    a space of that objective alone.
+    a space of that objective alone; so is a name of several, such as ``elmo``.
 
     Raises:
         ConfigError: the file cannot be read or does not hold a space; with file and line.
@@ -82,16 +82,24 @@ def load_space(source: str | Path, registry: "Registry") -> Space:
     spaces, objectives = (
         {entry.name for entry in table} for table in (registry.spaces, registry.objectives)
     )
-    if "/" in source or source in objectives - spaces:
-        return _of_one(source, Objective.parse(source, registry))
+    if "/" in source:
+        return _of_objectives(source, "", [Objective.parse(source, registry)])
+    if source in objectives - spaces:
+        named = registry.objectives.find(source)
+        parsed = [Objective.parse(objective, registry) for objective in named.objectives]
+        return _of_objectives(source, named.summary, parsed)
     return _registered(registry.spaces.find(source), registry)
 
 
-def _of_one(name: str, objective: Objective) -> Space:
+def _of_objectives(name: str, summary: str, objectives: Sequence[Objective]) -> Space:
+    """The space of these alone: all other combinations of their primitives are excluded."""
+    columns = zip(*(objective.primitives for objective in objectives), strict=True)
     stages: dict[Stage, tuple[Primitive, ...]] = {
-        stage: (primitive,) for stage, primitive in zip(STAGES, objective.primitives, strict=True)
+        stage: tuple(dict.fromkeys(column)) for stage, column in zip(STAGES, columns, strict=True)
     }
-    return Space(name, f"the objective {objective.name} alone", stages)
+    whole = Space(name, summary, stages)
+    others = {o.name for o in whole.combinations} - {o.name for o in objectives}
+    return Space(name, summary, stages, frozenset(others))
 
 
 def _registered(entry: SpaceEntry, registry: "Registry") -> Space:

@@ -12,6 +12,8 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
     "data": {
         "task": "aang-plugin-task",
         "s2orc": "aang-plugin-s2orc",
+        "out-of-domain": "aang-plugin-text",
+        "neural-lm": "aang-plugin-electra",
     },
     "transform": {
         "bert-op": "aang-plugin-bert",
@@ -27,6 +29,7 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
     "output": {
         "denoise": "aang-plugin-bert",
         "end-task": "aang-plugin-task",
+        "own-label": "aang-plugin-task",
         "tf-idf": "aang-plugin-tfidf",
         "next-token": "aang-plugin-gpt",
         "real-synthetic": "aang-plugin-electra",

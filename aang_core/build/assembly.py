@@ -72,6 +72,14 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
     )
 
 
+@dataclass(frozen=True)
+class _Source:
+    """A data source's rows, and how many classes a classification of them has."""
+
+    rows: TokenRows
+    classes: int
+
+
 class _Reader:
     """Reads and tokenises each data source once, however many objectives use it."""
 
@@ -80,7 +88,7 @@ class _Reader:
         self._model = model
         self._seed = config.seed
         self._max_length = min(config.max_length, model.max_length)
-        self._rows: dict[str, TokenRows] = {}
+        self._rows: dict[str, _Source] = {}
         self._train: TokenRows | None = None
 
     def objectives(self) -> list[ObjectiveTask]:
@@ -90,16 +98,17 @@ class _Reader:
         made = []
         for objective in self._sources.objectives:
             output = self._make(objective.output)
+            source = self._source(objective)
             made.append(
                 ObjectiveTask(
                     name=objective.name,
                     factors=objective.factors,
-                    rows=self._source(objective),
+                    rows=source.rows,
                     vocabulary=words,
                     transform=self._make(objective.transform),
                     representation=self._make(objective.representation),
                     output=output,
-                    head=output.head(self._model.heads),
+                    head=output.head(self._model.heads.for_classes(source.classes)),
                 )
             )
         return made
@@ -110,14 +119,17 @@ class _Reader:
             self._train = self.tokenize(self._sources.task.train, "train")
         return self._train
 
-    def tokenize(self, examples: Sequence[Example], source: str) -> TokenRows:
-        labelled = all(example.label is not None for example in examples)
+    def tokenize(
+        self, examples: Sequence[Example], source: str, labels: Sequence[str] | None = None
+    ) -> TokenRows:
+        """labels: the classes, those of the end task for None; empty to leave labels out."""
+        labels = self._sources.task.labels if labels is None else labels
         return tokenize(
             examples,
             self._model.tokenizer,
             max_length=self._max_length,
             cache=cache_folder(),
-            label_ids=self._sources.task.label_ids if labelled else None,
+            label_ids={label: i for i, label in enumerate(labels)} if labels else None,
             report=self._sources.report,
             source=source,
         )
@@ -125,20 +137,32 @@ class _Reader:
     def _make(self, primitive: Primitive) -> Any:
         return primitive.make(**self._sources.options.get(primitive.key, {}))
 
-    def _source(self, objective: Objective) -> TokenRows:
+    def _source(self, objective: Objective) -> "_Source":
         name = objective.data.key
         if name not in self._rows:
             data: Data = self._make(objective.data)
             context = DataContext(
                 train=self._sources.task.train,
                 domain=self._sources.domain,
+                out_of_domain=self._sources.out_of_domain,
                 seed=self._seed,
                 report=self._sources.report,
             )
             examples = list(data.examples(context))
+            labels = self._labels(objective.data, examples)
             same = examples == list(self._sources.task.train)
-            self._rows[name] = self.train() if same else self.tokenize(examples, name)
+            rows = self.train() if same else self.tokenize(examples, name, labels)
+            self._rows[name] = _Source(rows, len(labels or self._sources.task.labels))
         return self._rows[name]
+
+    def _labels(self, data: Primitive, examples: Sequence[Example]) -> Sequence[str]:
+        """The classes of a source; none if it declares no labels, or gives none."""
+        given = {example.label for example in examples}
+        if None in given:
+            return ()
+        if "labels:own" in data.provides:
+            return sorted(label for label in given if label is not None)
+        return self._sources.task.labels if "labels:end-task" in data.provides else ()
 
 
 def _hold_out(

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from aang_core.build.labelled_tasks import end_task_files
 from aang_core.build.prediction import predict
 from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.corpora.cache import cache_folder
@@ -81,7 +82,12 @@ class FinishedRun:
         Raises:
             DataError: the file cannot be used, or has a label that the model does not know.
         """
-        columns = Columns(self.config.text, self.config.text_pair, self.config.label)
+        files = end_task_files(self.config)
+        columns = (
+            Columns(self.config.text, self.config.text_pair, self.config.label)
+            if files is None
+            else files.columns
+        )
         labelled = read_rows(path, columns, report)
         if not labelled.examples:
             raise DataError(f"{path}: there is no example in it.")

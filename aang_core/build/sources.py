@@ -8,11 +8,24 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from aang_core.config import TrainConfig
+from aang_core.build.labelled_tasks import (
+    auxiliary_files,
+    end_task_files,
+    supervised_objectives,
+    with_auxiliary_data,
+)
+from aang_core.config import AUXILIARY_TASKS, TrainConfig
 from aang_core.corpora.cache import atomic_write, cache_folder
 from aang_core.corpora.dataset_task import load_dataset_task
-from aang_core.corpora.demo import DemoExample, DemoTask, DemoTaskUnavailable, load_demo_task
+from aang_core.corpora.demo import (
+    DemoExample,
+    DemoTask,
+    DemoTaskUnavailable,
+    load_demo_task,
+    out_of_domain_paragraphs,
+)
 from aang_core.corpora.labelled_task import LabelledTask, load_task
+from aang_core.corpora.task_files import TaskFiles, column_options
 from aang_core.errors import ConfigError, DataError
 from aang_core.objective import Objective
 from aang_core.primitive import Primitive
@@ -30,7 +43,8 @@ _ASSETS = files("aang_core") / "assets"
 class Sources:
     """Everything a run needs besides its settings.
 
-    encoder: model folder or hub name. domain: files of in-domain text.
+    encoder: model folder or hub name.
+    domain, out_of_domain: files of in-domain text and of generic text.
     objectives: legal objectives of the space; none if the weighter trains the end task alone.
     options: options of primitives and weighter that the user set, by name.
     fine_tuning: what plain fine-tuning scores on this task, where that is known beforehand.
@@ -40,6 +54,7 @@ class Sources:
     task: LabelledTask
     encoder: str
     domain: tuple[Path, ...]
+    out_of_domain: tuple[Path, ...]
     weighter: Primitive
     objectives: Sequence[Objective]
     options: Mapping[str, Mapping[str, Any]]
@@ -54,18 +69,14 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
         AangError: a name is unknown or ambiguous, an option is not used, a file cannot be used.
     """
     weighter = registry.weighter(config.weighter)
-    space = load_space(config.space, registry)
-    objectives: Sequence[Objective] = space.objectives
-    if not getattr(weighter.load(), "uses_auxiliaries", True):
-        objectives = ()
-    elif not objectives:
-        raise ConfigError(
-            f"--space {config.space}: none of its {len(space.combinations)} combinations is legal; "
-            f"aang show-space {config.space} says why"
-        )
-    _check_settings(config.set, weighter, objectives)
+    auxiliary = auxiliary_files(config)
+    registry = with_auxiliary_data(registry, auxiliary)
     report = ReadReport()
-    task, domain = _read(config, report)
+    objectives = _objectives(config, registry, auxiliary)
+    if not getattr(weighter.load(), "uses_auxiliaries", True):
+        objectives = []
+    _check_settings(config, weighter, objectives)
+    task, domain, out_of_domain = _read(config, report)
     if config.model is None and not config.is_demo:
         report.note(
             "no --model is given, so the small encoder of the demo is trained, which has read "
@@ -77,6 +88,7 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
         task=task,
         encoder=config.model or demo_encoder,
         domain=domain,
+        out_of_domain=out_of_domain,
         weighter=weighter,
         objectives=objectives,
         options=config.set,
@@ -85,11 +97,28 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     )
 
 
+def _objectives(
+    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
+) -> list[Objective]:
+    """The legal objectives of the space, and those of auxiliary tasks that it does not read."""
+    if config.space == AUXILIARY_TASKS and auxiliary:
+        return supervised_objectives(registry, auxiliary)
+    space = load_space(config.space, registry)
+    if not space.objectives:
+        raise ConfigError(
+            f"--space {config.space}: none of its {len(space.combinations)} combinations is legal; "
+            f"aang show-space {config.space} says why"
+        )
+    return [*space.objectives, *supervised_objectives(registry, auxiliary, space.objectives)]
+
+
 def _check_settings(
-    settings: Mapping[str, Any], weighter: Primitive, objectives: Sequence[Objective]
+    config: TrainConfig, weighter: Primitive, objectives: Sequence[Objective]
 ) -> None:
     used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
-    for name in settings:
+    # Their columns are options too, which a run of the end task alone may leave unused.
+    used |= set(config.aux_task)
+    for name in config.set:
         if name not in used:
             hint = did_you_mean(name, used, "it uses")
             raise ConfigError(
@@ -97,8 +126,12 @@ def _check_settings(
             )
 
 
-def _read(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask, tuple[Path, ...]]:
+def _read(
+    config: TrainConfig, report: ReadReport
+) -> tuple[LabelledTask, tuple[Path, ...], tuple[Path, ...]]:
+    """The end task, the in-domain text and the out-of-domain text."""
     domain = tuple(Path(place) for place in config.domain)
+    other = tuple(Path(place) for place in config.out_of_domain)
     columns: dict[str, Any] = {
         "text": config.text,
         "text_pair": config.text_pair,
@@ -107,18 +140,25 @@ def _read(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask, tuple[
         "dev_fraction": config.dev_fraction,
         "report": report,
     }
-    if config.train is not None:
-        return load_task(config.train, config.dev, config.test, **columns), domain
+    files = end_task_files(config)
+    if files is not None:
+        columns |= column_options(files.columns)
+        task = load_task(files.train, files.dev, files.test, task=files.columns.task, **columns)
+        return task, domain, other
     if config.dataset is not None:
         name, _, part = config.dataset.partition(":")
-        return load_dataset_task(name, config=part or None, **columns), domain
+        return load_dataset_task(name, config=part or None, **columns), domain, other
     try:
         demo = load_demo_task()
     except DemoTaskUnavailable as error:
         raise DataError(str(error)) from error
     for package in demo.missing:
         report.add("package of the demo task that this Python lacks", package)
-    return _labelled(demo), domain or (_domain_file(demo),)
+    return (
+        _labelled(demo),
+        domain or (_text_file("stdlib", demo.domain),),
+        other or (_text_file("reference", out_of_domain_paragraphs(demo)),),
+    )
 
 
 def _labelled(demo: DemoTask) -> LabelledTask:
@@ -130,11 +170,11 @@ def _labelled(demo: DemoTask) -> LabelledTask:
     )
 
 
-def _domain_file(demo: DemoTask) -> Path:
-    """The demo's in-domain text as a file, one paragraph a line, for ``s2orc`` to read."""
-    content = "\n".join(demo.domain) + "\n"
+def _text_file(name: str, texts: Sequence[str]) -> Path:
+    """The demo's unlabelled text as a file, one paragraph a line."""
+    content = "\n".join(texts) + "\n"
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-    path = cache_folder() / "demo" / f"stdlib-{digest}.txt"
+    path = cache_folder() / "demo" / f"{name}-{digest}.txt"
     if not path.exists():
         with atomic_write(path) as draft:
             draft.write_text(content, encoding="utf-8")

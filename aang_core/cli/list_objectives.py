@@ -48,12 +48,13 @@ def _print_named(rows: list[dict[str, str | None]], as_json: bool) -> None:
 def _row(entry: ObjectiveEntry, registry: Registry) -> dict[str, str | None]:
     problem: str | None = None
     try:
-        problem = Objective.parse(entry.objective, registry).illegal_because
+        parsed = [Objective.parse(objective, registry) for objective in entry.objectives]
+        problem = "; ".join(filter(None, (o.illegal_because for o in parsed))) or None
     except AangError as error:
         problem = str(error)
     return {
         "name": entry.name,
-        "objective": entry.objective,
+        "objective": " + ".join(entry.objectives),
         "summary": entry.summary,
         "distribution": entry.origin.distribution,
         "version": entry.origin.version,

@@ -28,6 +28,7 @@ def train(
     /,
     config_file: Path | None,
     set: tuple[str, ...],
+    aux_task: tuple[str, ...],
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -45,6 +46,8 @@ def train(
     given = {name: value for name, value in options.items() if value not in (None, ())}
     if set:
         given["set"] = parse_settings(set)
+    if aux_task:
+        given["aux_task"] = parse_files(aux_task)
     config = resolve_config(read_config_file(config_file) if config_file else {}, given)
     out = free_run_folder(config)
     with training_progress(config.steps, config.metric, quiet=quiet) as observers:
@@ -75,6 +78,23 @@ def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
         except yaml.YAMLError as error:
             raise ConfigError(f"--set {setting}: {value!r} is no YAML value") from error
     return parsed
+
+
+def parse_files(tasks: Sequence[str]) -> dict[str, str]:
+    """``NAME=FILE`` each, as files by name.
+
+    Raises:
+        ConfigError: one has another form, or a name is given twice.
+    """
+    files: dict[str, str] = {}
+    for task in tasks:
+        name, equals, file = task.partition("=")
+        if not (equals and name and file):
+            raise ConfigError(f"--aux-task {task}: give NAME=FILE, such as wnli=wnli/train.tsv")
+        if name in files:
+            raise ConfigError(f"--aux-task {task}: the name {name} is given twice")
+        files[name] = file
+    return files
 
 
 def _print_result(result: Mapping[str, Any], folder: Path, config: TrainConfig) -> None:

@@ -120,6 +120,37 @@ def load_demo_task(stdlib: Path | None = None) -> DemoTask:
     )
 
 
+def out_of_domain_paragraphs(task: DemoTask, stdlib: Path | None = None) -> tuple[str, ...]:
+    """Paragraphs of the language reference that the interpreter carries for ``help()``.
+
+    Prose about the language rather than about packages; none is a text of ``task``. Empty where
+    the interpreter lacks the module, ``pydoc_data.topics``.
+    """
+    root = Path(sysconfig.get_path("stdlib")) if stdlib is None else stdlib
+    topics = root / "pydoc_data" / "topics.py"
+    if not topics.is_file():
+        return ()
+    constants = (n.value for n in ast.walk(ast.parse(topics.read_bytes())) if isinstance(n, ast.Constant))
+    taken = {e.text for part in (task.train, task.dev, task.test) for e in part}
+    found = {
+        text
+        for value in constants
+        if isinstance(value, str)
+        for text in _paragraphs(value)
+        if strip_package_names(text) not in taken
+    }
+    return tuple(sorted(found, key=_rank))
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """The blocks between blank lines of at least 60 characters, whitespace-normalised."""
+    for block in _BLANK_LINES.split(text):
+        # A docstring may hold lone surrogates ("\ud800"), which no tokenizer takes.
+        paragraph = " ".join(block.encode("utf-8", "replace").decode("utf-8").split())
+        if len(paragraph) >= MIN_CHARACTERS:
+            yield paragraph
+
+
 def docstring_paragraphs(source: bytes) -> Iterator[str]:
     """Yield the paragraphs of at least 60 characters in the docstrings of a Python source.
 
@@ -137,11 +168,7 @@ def docstring_paragraphs(source: bytes) -> Iterator[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        for block in _BLANK_LINES.split(ast.get_docstring(node) or ""):
-            # A docstring may hold lone surrogates ("\ud800"), which no tokenizer takes.
-            text = " ".join(block.encode("utf-8", "replace").decode("utf-8").split())
-            if len(text) >= MIN_CHARACTERS:
-                yield text
+        yield from _paragraphs(ast.get_docstring(node) or "")
 
 
 def strip_package_names(text: str) -> str:

@@ -17,11 +17,15 @@ _INTEGRAL = re.compile(r"([+-]?\d+)\.0+")
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns to read; ``text_pair`` is None for tasks over single texts."""
+    """Names of the columns to read; ``text_pair`` is None for tasks over single texts.
+
+    task: name of the auxiliary task whose columns they are; None for the end task.
+    """
 
     text: str = "text"
     text_pair: str | None = None
     label: str = "label"
+    task: str | None = None
 
     def names(self) -> tuple[str, ...]:
         """All columns that are read."""
@@ -31,8 +35,14 @@ class Columns:
     def option(self, name: str) -> str:
         """The command line's option that names this column."""
         if name == self.label:
-            return "--label"
-        return "--text" if name == self.text else "--text-pair"
+            return self.option_of("label")
+        return self.option_of("text" if name == self.text else "text_pair")
+
+    def option_of(self, role: str) -> str:
+        """The option that names the column of that role: ``--label``, or ``--set wnli.label``."""
+        if self.task is None:
+            return f"--{role.replace('_', '-')}"
+        return f"--set {self.task}.{role}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,8 @@ def examples_of(table: Table, columns: Columns, report: ReadReport) -> LabelledR
         where = table.where(number)
         _require_columns(values, columns, where)
         if columns.text_pair is None and "text_pair" in values:
-            report.add("column 'text_pair' left unread: --text-pair text_pair reads it", where)
+            option = columns.option_of("text_pair")
+            report.add(f"column 'text_pair' left unread: {option} text_pair reads it", where)
         examples.append(_example(values, columns, where, report))
         places.append(where)
     return LabelledRows(table.source, tuple(examples), tuple(places))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from aang_core.corpora.dev_split import split_dev
 from aang_core.corpora.labelled import Columns, LabelledRows, read_rows
+from aang_core.corpora.names import task_name
 from aang_core.errors import DataError
 from aang_core.stages.data import Example, ReadReport
 
@@ -54,11 +55,14 @@ def load_task(
     text: str = "text",
     text_pair: str | None = None,
     label: str = "label",
+    task: str | None = None,
     seed: int = 0,
     dev_fraction: float = 0.1,
     report: ReadReport | None = None,
 ) -> LabelledTask:
     """Read the end task from the user's files; formats as :func:`.labelled.read_labelled`.
+
+    task: its name, for one of several tasks; None to call it after its training file.
 
     dev: where it is None, the fraction ``dev_fraction`` of train is split off, stratified by
         class and drawn with ``seed``; the report says so.
@@ -70,15 +74,16 @@ def load_task(
         ConfigError: ``dev_fraction`` is not between 0 and 0.5.
     """
     report = ReadReport() if report is None else report
-    columns = Columns(text, text_pair, label)
+    columns = Columns(text, text_pair, label, task)
     return assemble_task(
-        _name(train),
+        task or task_name(train),
         read_rows(train, columns, report),
         None if dev is None else read_rows(dev, columns, report),
         None if test is None else read_rows(test, columns, report),
         seed=seed,
         dev_fraction=dev_fraction,
         report=report,
+        label_option=columns.option_of("label"),
     )
 
 
@@ -91,12 +96,16 @@ def assemble_task(
     seed: int,
     dev_fraction: float,
     report: ReadReport,
+    label_option: str = "--label",
 ) -> LabelledTask:
-    """Check the parts against each other and make them a task; as :func:`load_task`."""
+    """Check the parts against each other and make them a task; as :func:`load_task`.
+
+    label_option: what names the column of the label, for messages.
+    """
     for part in (train, dev, test):
         if part is not None and not part.examples:
             raise DataError(f"{part.source}: there is no example in it.")
-    labels = _classes(train)
+    labels = classes_of(train, label_option)
     for part in (dev, test):
         if part is not None:
             _require_known_labels(part, labels, train.source)
@@ -110,19 +119,19 @@ def assemble_task(
     )
 
 
-def _name(train: Path) -> str:
-    """``acl-arc`` for ``acl-arc/train.jsonl``, ``reviews`` for ``reviews.csv``."""
-    stem = train.name.split(".")[0]
-    folder = train.absolute().parent.name
-    return folder if stem.lower() in {"train", "training"} and folder else stem
+def classes_of(train: LabelledRows, option: str) -> tuple[str, ...]:
+    """The classes of a training set, sorted.
 
+    option: what names the column of the label.
 
-def _classes(train: LabelledRows) -> tuple[str, ...]:
+    Raises:
+        DataError: there are fewer than two.
+    """
     labels = tuple(sorted(set(_labels(train.examples))))
     if len(labels) < 2:
         raise DataError(
             f"{train.source}: every example has the label {labels[0]!r}. A classifier needs "
-            "examples of at least two classes; is --label the right column?"
+            f"examples of at least two classes; does {option} name the right column?"
         )
     return labels
 

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+from aang_core.errors import ModelError
+
 
 class _GivenHiddenStates(nn.Module):
     """Stands in for a base model: its output is what it is given as input embeddings.
@@ -106,11 +108,22 @@ class EncoderHeads:
         language_model: TransformersHead,
         *,
         share_decoder: bool = True,
+        classes: int | None = None,
     ) -> None:
         self._classifier = classifier
         self._language_model = language_model
         self._share_decoder = share_decoder
         self._config = classifier.model.config
+        self._classes = classes or self._config.num_labels
+
+    def for_classes(self, classes: int) -> "EncoderHeads":
+        """The same, but classification is over so many classes."""
+        return EncoderHeads(
+            self._classifier,
+            self._language_model,
+            share_decoder=self._share_decoder,
+            classes=classes,
+        )
 
     def language_model(self) -> nn.Module:
         decoder = self._language_model.model.get_output_embeddings()
@@ -121,6 +134,8 @@ class EncoderHeads:
     @torch.no_grad()
     def classification(self) -> nn.Module:
         head = copy.deepcopy(self._classifier)
+        if self._classes != self._config.num_labels:
+            _resize(head, self._config.num_labels, self._classes)
         for module in head.modules():
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=self._init_std)
@@ -141,3 +156,23 @@ class EncoderHeads:
     @property
     def _init_std(self) -> float:
         return float(getattr(self._config, "initializer_range", 0.02))
+
+
+def _resize(head: nn.Module, classes: int, wanted: int) -> None:
+    """Give the head's last layer, which has an output per class, ``wanted`` outputs.
+
+    Raises:
+        ModelError: the head does not end in such a layer.
+    """
+    linear = {name: m for name, m in head.named_modules() if isinstance(m, nn.Linear)}
+    name = list(linear)[-1] if linear else ""
+    if not linear or linear[name].out_features != classes:
+        raise ModelError(
+            f"the classification head of {type(head).__name__} does not end in a layer with an "
+            "output per class, so it cannot be given the classes of an auxiliary task; take "
+            "another encoder, such as BERT or RoBERTa"
+        )
+    last = linear[name]
+    fresh = nn.Linear(last.in_features, wanted, bias=last.bias is not None).to(last.weight)
+    parent, _, attribute = name.rpartition(".")
+    setattr(head.get_submodule(parent), attribute, fresh)

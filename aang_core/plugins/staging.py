@@ -101,16 +101,17 @@ class Staging:
                 raise PluginError(f"{what}: there is no file {source}")
         self._add("space", SpaceEntry(name, summary, source, self._origin))
 
-    def _objective(self, name: str, summary: str, objective: str) -> None:
+    def _objective(self, name: str, summary: str, *objectives: str) -> None:
         what = f"objective {name!r}"
         _check_name(name, what, _NAME)
         _check_summary(summary, what)
-        if not isinstance(objective, str) or [bool(p) for p in objective.split("/")] != [True] * 4:
-            raise PluginError(
-                f"{what}: {objective!r} is not an objective; write four names, such as "
-                "task/bert-op/bidirectional/denoise"
-            )
-        self._add("objective", ObjectiveEntry(name, summary, objective, self._origin))
+        for objective in objectives or ("",):
+            if not isinstance(objective, str) or list(map(bool, objective.split("/"))) != [True] * 4:
+                raise PluginError(
+                    f"{what}: {objective!r} is not an objective; write four names, such as "
+                    "task/bert-op/bidirectional/denoise"
+                )
+        self._add("objective", ObjectiveEntry(name, summary, objectives, self._origin))
 
     def _command(self, command: "click.Command") -> None:
         import click

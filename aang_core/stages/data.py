@@ -51,12 +51,14 @@ class DataContext:
 
     train: the end task's own labelled training examples, in file order.
     domain: the files, folders or globs of in-domain text that the user named with ``--domain``.
+    out_of_domain: the files, folders or globs of generic text that ``--out-of-domain`` names.
     seed: seed of the run, for primitives that draw a sample.
     report: where to count what had to be skipped.
     """
 
     train: Sequence[Example]
     domain: Sequence[Path] = ()
+    out_of_domain: Sequence[Path] = ()
     seed: int = 0
     report: ReadReport = field(default_factory=ReadReport)
 

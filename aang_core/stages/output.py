@@ -58,7 +58,10 @@ class HeadBuilder(Protocol):
         ...
 
     def classification(self) -> nn.Module:
-        """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the end task's C classes."""
+        """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the C classes of the objective's data.
+
+        Those are the end task's, unless the data brings labels of its own.
+        """
         ...
 
     def positions(self) -> nn.Module:

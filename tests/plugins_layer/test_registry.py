@@ -96,7 +96,7 @@ def test_odd_names_are_unknown_names(name: str) -> None:
 def test_weighters_spaces_and_objectives_are_found_alike() -> None:
     weighter = primitive("weighter", "even")
     space = space_entry("small", {})
-    named = ObjectiveEntry("tapt", "adapts", "task/bert-op/bidirectional/denoise", origin())
+    named = ObjectiveEntry("tapt", "adapts", ("task/bert-op/bidirectional/denoise",), origin())
     registry = Registry([weighter, space, named])
     assert registry.weighter("even") is weighter
     assert registry.spaces.find("small") is space

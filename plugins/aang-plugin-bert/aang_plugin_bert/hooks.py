@@ -57,6 +57,11 @@ def aang_register_objectives(register: RegisterObjective) -> None:
         "task/bert-op/bidirectional/denoise",
     )
     register(
+        "bert",
+        "BERT's pre-training on generic text (Devlin et al., 2019)",
+        "out-of-domain/bert-op/bidirectional/denoise",
+    )
+    register(
         "bert-style",
         "AANG's baseline Z",
         "task/bert-op/bidirectional/denoise",

@@ -6,6 +6,7 @@ Clark et al., "ELECTRA: Pre-training Text Encoders as Discriminators Rather Than
 =======  ==============  =================================================
 stage    primitive       class
 =======  ==============  =================================================
+data     neural-lm       aang_plugin_electra.neural_lm:NeuralLm
 output   real-synthetic  aang_plugin_electra.real_synthetic:RealSynthetic
 =======  ==============  =================================================
 

@@ -33,7 +33,18 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_objectives(register: RegisterObjective) -> None:
-    """AANG's baseline."""
+    """GPT's and ELMo's pre-training, and AANG's baseline."""
+    register(
+        "gpt",
+        "GPT's pre-training on generic text (Radford et al., 2018)",
+        "out-of-domain/no-op/left-to-right/next-token",
+    )
+    register(
+        "elmo",
+        "ELMo's pre-training on generic text, in both directions (Peters et al., 2018)",
+        "out-of-domain/no-op/left-to-right/next-token",
+        "out-of-domain/no-op/right-to-left/next-token",
+    )
     register(
         "gpt-style",
         "AANG's baseline X",

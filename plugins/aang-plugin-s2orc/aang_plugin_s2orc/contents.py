@@ -7,8 +7,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from aang_core import ReadReport
-from aang_plugin_s2orc.files import read_lines
+from aang_core import read_lines, ReadReport
 from aang_plugin_s2orc.layouts import reader_of
 from aang_plugin_s2orc.paper import Paper, Record
 
@@ -57,15 +56,6 @@ def read_papers(path: Path, report: ReadReport) -> Iterator[tuple[Paper, str]]:
         paper = reader(record, partial(report.add, where=where))
         if paper is not None:
             yield paper, where
-
-
-def read_text_lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
-    """The lines of a UTF-8 text file with their places."""
-    for number, line in read_lines(path, report):
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8"), f"{path}:{number}"
-        except UnicodeDecodeError:
-            report.add("line that is not UTF-8, skipped", f"{path}:{number}")
 
 
 def _parse(line: bytes) -> Record | None:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aang_core import DataError, ReadReport
-from aang_plugin_s2orc.contents import Contents, look_into, read_papers, read_text_lines
+from aang_core import DataError, ReadReport, read_text_lines
+from aang_plugin_s2orc.contents import Contents, look_into, read_papers
 from aang_plugin_s2orc.paper import Paper
 
 Text = tuple[str, str]

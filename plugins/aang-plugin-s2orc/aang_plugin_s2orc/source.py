@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aang_core import ConfigError, DataContext, Example, ReadReport
+from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, find_files
 from aang_plugin_s2orc.corpus import Corpus
-from aang_plugin_s2orc.files import find_files
+
+EXTENSIONS = (".jsonl", ".ndjson", ".json", ".txt", ".gz")
+"""What is read of a folder."""
 
 
 class S2orc:
@@ -40,7 +42,13 @@ class S2orc:
             DataError: no ``--domain``, nothing to read there, or no paper in ``field``. The last
                 two show only when the first text is asked for.
         """
-        files = find_files(context.domain, context.report)
+        if not context.domain:
+            raise DataError(
+                "The data 's2orc' reads in-domain text, and none was named. Give files, folders or "
+                "globs with --domain, or choose a space or recipe without s2orc, such as "
+                "--space td."
+            )
+        files = find_files(context.domain, EXTENSIONS, "--domain", context.report)
         return self._limited(files, context.report)
 
     def _limited(self, files: Sequence[Path], report: ReadReport) -> Iterator[Example]:

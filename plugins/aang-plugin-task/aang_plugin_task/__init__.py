@@ -3,12 +3,13 @@
 AANG (Dery et al., ICLR 2023), section 3: "task augmentation". Objectives over the end task's own
 text, and among them those that predict its own label from a corrupted input, ask for no other data.
 
-======  =========  ==================================
-stage   primitive  class
-======  =========  ==================================
-data    task       aang_plugin_task.data:TaskData
-output  end-task   aang_plugin_task.end_task:EndTask
-======  =========  ==================================
+======  ===========  ==============================
+stage   primitive    class
+======  ===========  ==============================
+data    task         aang_plugin_task.data:TaskData
+output  end-task     aang_plugin_task.label:Label
+output  own-label    aang_plugin_task.label:Label
+======  ===========  ==============================
 
 Nothing is imported here, so that listing plug-ins does not load torch.
 """

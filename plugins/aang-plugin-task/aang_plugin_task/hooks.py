@@ -16,10 +16,16 @@ def aang_register_data(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_outputs(register: RegisterPrimitive) -> None:
-    """Supervision as an objective: the family O = E_O of AANG, section 3."""
+    """Supervision as an objective: AANG's family O = E_O (section 3), and other tasks' labels."""
     register(
         "end-task",
         "predict the end task's own label from the corrupted input",
-        "aang_plugin_task.end_task:EndTask",
+        "aang_plugin_task.label:Label",
         requires=("labels:end-task", "sentence-representation"),
+    )
+    register(
+        "own-label",
+        "predict the labels that the data brings along, such as those of an --aux-task",
+        "aang_plugin_task.label:Label",
+        requires=("labels:own", "sentence-representation"),
     )

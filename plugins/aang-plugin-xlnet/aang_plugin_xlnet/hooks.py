@@ -16,7 +16,12 @@ def aang_register_representations(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_objectives(register: RegisterObjective) -> None:
-    """AANG's baseline."""
+    """XLNet's pre-training, and AANG's baseline."""
+    register(
+        "xlnet",
+        "XLNet's pre-training on generic text (Yang et al., 2019)",
+        "out-of-domain/no-op/random-factorized/next-token",
+    )
     register(
         "xlnet-style",
         "AANG's baseline Y",

@@ -1,4 +1,4 @@
-"""The files behind ``--domain``, and their lines, however damaged."""
+"""The files behind an option that takes files, folders and globs; their lines, however damaged."""
 
 import glob
 import gzip
@@ -7,36 +7,34 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aang_core import DataError, ReadReport
-
-_KNOWN = (".jsonl", ".ndjson", ".json", ".txt", ".gz")
+from aang_core.errors import DataError
+from aang_core.stages.data import ReadReport
 
 _GZIP = b"\x1f\x8b"
 
 
-def find_files(places: Sequence[Path], report: ReadReport) -> list[Path]:
+def find_files(
+    places: Sequence[Path], extensions: tuple[str, ...], option: str, report: ReadReport
+) -> list[Path]:
     """All files that the user's files, folders and globs stand for, sorted, each once.
 
     A file that is named is taken whatever its extension; of a folder, at any depth, those that
-    end in .jsonl, .ndjson, .json, .txt or .gz, and the others are counted in ``report``.
+    end in one of ``extensions``, and the others are counted in ``report``.
+
+    option: what the user named the places with, for messages.
 
     Raises:
         DataError: a path does not exist, or a glob matches nothing.
     """
-    if not places:
-        raise DataError(
-            "The data 's2orc' reads in-domain text, and none was named. Give files, folders or "
-            "globs with --domain, or choose a space without s2orc, such as --space td."
-        )
     found: dict[Path, Path] = {}
     for place in places:
-        for path in _matches(place.expanduser()):
-            for file in _files_in(path, report) if path.is_dir() else [path]:
+        for path in _matches(place.expanduser(), option):
+            for file in _files_in(path, extensions, report) if path.is_dir() else [path]:
                 found.setdefault(file.resolve(), file)
     return sorted(found.values())
 
 
-def _matches(place: Path) -> list[Path]:
+def _matches(place: Path, option: str) -> list[Path]:
     # A path that exists is meant as it is, even with brackets in its name.
     if place.exists():
         return [place]
@@ -44,15 +42,17 @@ def _matches(place: Path) -> list[Path]:
     matches = [Path(match) for match in sorted(glob.glob(str(place), recursive=True))]  # noqa: PTH207
     if not matches:
         what = "matches no file" if glob.has_magic(str(place)) else "no such file or folder"
-        raise DataError(f"--domain {place}: {what}. Relative paths start at {Path.cwd()}.")
+        raise DataError(f"{option} {place}: {what}. Relative paths start at {Path.cwd()}.")
     return matches
 
 
-def _files_in(folder: Path, report: ReadReport) -> Iterator[Path]:
+def _files_in(
+    folder: Path, extensions: tuple[str, ...], report: ReadReport
+) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            if name.lower().endswith(_KNOWN) and not name.startswith("."):
+            if name.lower().endswith(extensions) and not name.startswith("."):
                 yield Path(parent, name)
             else:
                 report.add("file of another type in a folder, skipped", str(Path(parent, name)))
@@ -75,3 +75,12 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
         report.add("gzip file damaged or cut off, rest skipped", f"{path}:{number}")
     except OSError as error:
         report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
+
+
+def read_text_lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
+    """The lines of a UTF-8 text file with their places."""
+    for number, line in read_lines(path, report):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8"), f"{path}:{number}"
+        except UnicodeDecodeError:
+            report.add("line that is not UTF-8, skipped", f"{path}:{number}")

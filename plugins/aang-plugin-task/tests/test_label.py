@@ -1,10 +1,10 @@
-"""The output ``end-task``."""
+"""The class behind the outputs ``end-task`` and ``own-label``."""
 
 import dataclasses
 
 import pytest
 import torch
-from aang_plugin_task.end_task import EndTask
+from aang_plugin_task.label import Label
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,13 +15,13 @@ torch.set_num_threads(1)
 
 
 def test_it_keeps_the_contract() -> None:
-    check_output(EndTask())
+    check_output(Label())
 
 
 @settings(deadline=None)
 @given(rows=corrupted_rows(), seed=st.integers(0, 1000))
 def test_every_row_is_classified_whatever_was_selected(rows: CorruptedRows, seed: int) -> None:
-    output = EndTask()
+    output = Label()
     head = output.head(SmallHeads()).double()
     generator = torch.Generator().manual_seed(seed)
     hidden = torch.randn((*rows.original.shape, 8), generator=generator).double()
@@ -37,4 +37,4 @@ def test_every_row_is_classified_whatever_was_selected(rows: CorruptedRows, seed
 @given(rows=corrupted_rows())
 def test_rows_without_labels_are_refused_with_a_reason(rows: CorruptedRows) -> None:
     with pytest.raises(PluginError, match="labels:end-task"):
-        EndTask().targets(dataclasses.replace(rows, labels=None))
+        Label().targets(dataclasses.replace(rows, labels=None))

@@ -1,4 +1,4 @@
-"""The output ``end-task``."""
+"""The outputs ``end-task`` and ``own-label``."""
 
 from collections.abc import Mapping
 
@@ -8,11 +8,12 @@ from torch.nn.functional import cross_entropy
 from aang_core import CorruptedRows, HeadBuilder, PluginError, RowLosses
 
 
-class EndTask:
-    """The end task's own label, from the first token of the corrupted input.
+class Label:
+    """The label of a labelled text, from the first token of the corrupted input.
 
-    AANG, section 3 (the family O = E_O) and section 6. The head has the shape of the end task's,
-    but is the objective's own.
+    With the end task's labels AANG, section 3 (the family O = E_O) and section 6; with those of
+    another task, supervised multitask learning. The head has the shape of the end task's, but is
+    the objective's own.
     """
 
     def head(self, heads: HeadBuilder) -> nn.Module:
@@ -22,12 +23,13 @@ class EndTask:
         """``label``: ``[B]`` int64.
 
         Raises:
-            PluginError: the data gave no labels although it provides ``labels:end-task``.
+            PluginError: the data gave no labels although it provides them.
         """
         if rows.labels is None:
             raise PluginError(
-                "output end-task got rows without labels: the objective's data primitive declares "
-                "'labels:end-task' but yields examples without them; correct what it provides"
+                "a label is to be predicted and the rows have none: the objective's data primitive "
+                "declares 'labels:end-task' or 'labels:own' but yields examples without labels; "
+                "correct what it provides"
             )
         return {"label": rows.labels}
 

@@ -1,0 +1,55 @@
+"""Several labelled data sets in files, one of which is trained for and the others help."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aang_core.corpora.labelled import Columns, read_rows
+from aang_core.corpora.labelled_task import classes_of
+from aang_core.errors import DataError
+from aang_core.stages.data import DataContext, Example
+
+
+@dataclass(frozen=True)
+class TaskFiles:
+    """A labelled data set of the user's: its files and its columns.
+
+    dev, test: used only where the task is the one trained for.
+    """
+
+    name: str
+    train: Path
+    dev: Path | None
+    test: Path | None
+    columns: Columns
+
+
+class LabelledFile:
+    """The data of an auxiliary task: texts with labels of their own, from one file.
+
+    files: the task, of which the training file is read.
+    text, text_pair, label: names of the columns, where they differ from those of ``files``.
+    """
+
+    def __init__(
+        self, files: TaskFiles, *, text: str, text_pair: str | None = None, label: str
+    ) -> None:
+        self._path = files.train
+        self._columns = Columns(text, text_pair, label, task=files.name)
+
+    def examples(self, context: DataContext) -> Iterable[Example]:
+        """All examples in file order.
+
+        Raises:
+            DataError: the file cannot be used, or all its examples have one label.
+        """
+        rows = read_rows(self._path, self._columns, context.report)
+        if not rows.examples:
+            raise DataError(f"{rows.source}: there is no example in it.")
+        classes_of(rows, self._columns.option_of("label"))
+        return rows.examples
+
+
+def column_options(columns: Columns) -> Mapping[str, str | None]:
+    """The columns as options of :class:`LabelledFile`."""
+    return {"text": columns.text, "text_pair": columns.text_pair, "label": columns.label}

@@ -1,0 +1,114 @@
+"""The data ``neural-lm``."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from aang_core import (
+    ConfigError,
+    DataContext,
+    DataError,
+    Example,
+    atomic_write,
+    cache_folder,
+    number_option,
+)
+
+_FORMAT = 1
+"""Changes when the same settings give other texts, so that no cache outlives it."""
+
+
+class NeuralLm:
+    """Text that a language model writes (AANG, Figure 1: the data of Electra).
+
+    model: folder or hub name of a causal or a masked language model. A causal one writes each text
+        from its start token on. A masked one rewrites a training text of the end task until every
+        token is its own (Wang and Cho, 2019). Without a name a small causal one is trained on the
+        end task's training text first.
+    texts: how many; None for as many as the end task has training examples.
+    max_tokens: longest text, in tokens of the model.
+    temperature, top_k: of sampling; a top_k of 0 samples from the whole vocabulary.
+    train_steps: steps that the default model is trained for.
+
+    Texts depend on these options, the seed of the run, the training text and the model alone; they
+    are sampled once and then kept in the cache.
+
+    Raises:
+        ConfigError: an option is out of its range.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        texts: int | None = None,
+        max_tokens: int = 64,
+        temperature: float = 1.0,
+        top_k: int = 50,
+        train_steps: int = 300,
+    ) -> None:
+        self._model = model
+        self._texts = None if texts is None else _count("texts", texts, least=1)
+        self._max_tokens = _count("max_tokens", max_tokens, least=2)
+        self._temperature = number_option(
+            "neural-lm.temperature", temperature, "a number above 0", low=0, above_low=True
+        )
+        self._top_k = _count("top_k", top_k, least=0)
+        self._train_steps = _count("train_steps", train_steps, least=1)
+
+    def examples(self, context: DataContext) -> Iterator[Example]:
+        """The sampled texts, without labels.
+
+        Raises:
+            DataError: there is no training text to begin with, or nothing but blanks was sampled.
+            ModelError: ``model`` cannot be loaded, or is none that can generate.
+        """
+        if not context.train:
+            raise DataError("The data 'neural-lm' begins with the end task's texts; there are none.")
+        path = cache_folder() / "neural-lm" / f"{self._digest(context)}.json"
+        if not path.exists():
+            texts = self._sampled(context)
+            with atomic_write(path) as draft:
+                draft.write_text(json.dumps(texts), encoding="utf-8")
+        texts = json.loads(path.read_text(encoding="utf-8"))
+        source = self._model or "a small language model trained on the task's text"
+        context.report.note(f"neural-lm: {len(texts)} texts sampled from {source}")
+        return (Example(text) for text in texts)
+
+    def _sampled(self, context: DataContext) -> Sequence[str]:
+        # Imported here: whether the texts are in the cache shows without torch.
+        from aang_plugin_electra.sampling import LanguageModel, Sampling
+
+        settings = Sampling(
+            self._texts or len(context.train), self._max_tokens, self._temperature, self._top_k
+        )
+        originals = [example.text for example in context.train]
+        if self._model is None:
+            model = LanguageModel.trained(
+                originals, self._max_tokens, steps=self._train_steps, seed=context.seed
+            )
+        else:
+            model = LanguageModel.load(self._model)
+        return model.sample(originals, settings, seed=context.seed)
+
+    def _digest(self, context: DataContext) -> str:
+        settings = [
+            *(_FORMAT, self._texts, self._max_tokens, self._temperature, self._top_k),
+            *(self._train_steps, context.seed, self._model, _state_of(self._model)),
+        ]
+        content = json.dumps([settings, [example.text for example in context.train]])
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _state_of(model: str | None) -> list[tuple[str, int, int]]:
+    """Size and time of the files of a model folder, which may be trained on between two runs."""
+    if model is None or not Path(model).is_dir():
+        return []
+    files = sorted(path for path in Path(model).iterdir() if path.is_file())
+    return [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+
+
+def _count(option: str, value: object, *, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigError(f"neural-lm.{option} is {value!r}; give a whole number, at least {least}")
+    return value

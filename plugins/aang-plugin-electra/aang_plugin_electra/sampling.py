@@ -1,0 +1,185 @@
+"""Language models that write text, and how they are sampled from."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from aang_core import DataError, ModelError
+from aang_plugin_electra.small_lm import train_small_lm
+
+_BATCH = 32
+_CAUSAL = ("ForCausalLM", "LMHeadModel")
+_MASKED = ("ForMaskedLM", "ForPreTraining")
+
+GIBBS_ROUNDS = 7
+"""In how many parts a masked model rewrites a text: about 15% of it at a time, as it was trained."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """texts: how many. max_tokens, temperature, top_k: as of the data primitive."""
+
+    texts: int
+    max_tokens: int
+    temperature: float
+    top_k: int
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A model that can write, and its tokenizer.
+
+    name: what messages call it. masked: whether it fills gaps instead of going on from a start.
+    """
+
+    name: str
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    masked: bool
+
+    @classmethod
+    def load(cls, source: str) -> "LanguageModel":
+        """The model of a folder or hub name.
+
+        Raises:
+            ModelError: there is none, or it is neither a causal nor a masked language model.
+        """
+        try:
+            config = AutoConfig.from_pretrained(source)
+            kinds = config.architectures or []
+            masked = any(kind.endswith(_MASKED) for kind in kinds)
+            if config.is_encoder_decoder or not (
+                masked or any(kind.endswith(_CAUSAL) for kind in kinds)
+            ):
+                raise ModelError(
+                    f"neural-lm.model {source}: cannot generate text: it is "
+                    f"{' and '.join(kinds) or 'of no declared kind'}, which has no language-model "
+                    "head of its own. Give a causal or a masked language model, such as gpt2 or "
+                    "roberta-base, or none to train a small one"
+                )
+            auto: Any = AutoModelForMaskedLM if masked else AutoModelForCausalLM
+            model = auto.from_pretrained(source, dtype=torch.float32)
+            tokenizer = AutoTokenizer.from_pretrained(source)
+        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+            reason = str(error).strip().splitlines()
+            raise ModelError(
+                f"neural-lm.model {source}: cannot be loaded: {reason[0] if reason else error!r}"
+            ) from error
+        return cls(source, model, tokenizer, masked)
+
+    @classmethod
+    def trained(
+        cls, texts: Sequence[str], max_tokens: int, *, steps: int, seed: int
+    ) -> "LanguageModel":
+        """A small causal model, trained on ``texts``."""
+        with _seeded(seed):
+            model, tokenizer = train_small_lm(texts, max_tokens, steps=steps)
+        return cls("the small model", model, tokenizer, masked=False)
+
+    def sample(self, originals: Sequence[str], settings: Sampling, *, seed: int) -> list[str]:
+        """Texts drawn with ``seed``; torch's own generators are left as they were.
+
+        originals: what a masked model rewrites, one after the other.
+
+        Raises:
+            DataError: the model writes nothing but blanks.
+            ModelError: the tokenizer lacks the token to start from, or the mask.
+        """
+        device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+        self.model.to(device).eval()
+        texts: list[str] = []
+        with _seeded(seed), torch.inference_mode():
+            # A text may come out blank, and is drawn again a few times.
+            for start in range(0, 5 * settings.texts, _BATCH):
+                wanted = min(_BATCH, settings.texts - len(texts))
+                if wanted <= 0:
+                    break
+                if self.masked:
+                    chosen = [originals[(start + i) % len(originals)] for i in range(wanted)]
+                    ids = self._rewritten(chosen, settings)
+                else:
+                    ids = self._continued(wanted, settings)
+                decoded = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
+                texts += [text for text in (" ".join(t.split()) for t in decoded) if text]
+        if not texts:
+            raise DataError(f"neural-lm: {self.name} writes nothing but blanks; take another model.")
+        return texts
+
+    def _continued(self, rows: int, settings: Sampling) -> Tensor:
+        """Token ids ``[rows, T]`` of texts from the start token on."""
+        tokenizer = self.tokenizer
+        first = tokenizer.bos_token_id
+        first = tokenizer.eos_token_id if first is None else first
+        if first is None:
+            raise ModelError(
+                f"neural-lm.model {self.name}: its tokenizer has neither a start nor an end token, "
+                "so there is nothing to begin a text with"
+            )
+        padding = tokenizer.pad_token_id
+        start = torch.full((rows, 1), first, device=self.model.device)
+        ids: Tensor = self.model.generate(  # type: ignore[operator]
+            start,
+            attention_mask=torch.ones_like(start),
+            do_sample=True,
+            temperature=settings.temperature,
+            top_k=settings.top_k,
+            max_new_tokens=settings.max_tokens,
+            pad_token_id=first if padding is None else padding,
+        )
+        return ids
+
+    def _rewritten(self, originals: Sequence[str], settings: Sampling) -> Tensor:
+        """Token ids ``[B, T]`` of texts each of whose tokens the model has drawn anew."""
+        mask = self.tokenizer.mask_token_id
+        if mask is None:
+            raise ModelError(f"neural-lm.model {self.name}: its tokenizer has no mask token")
+        encoded = self.tokenizer(
+            list(originals),
+            padding=True,
+            truncation=True,
+            max_length=settings.max_tokens,
+            return_special_tokens_mask=True,
+            return_tensors="pt",
+        ).to(self.model.device)
+        ids = encoded["input_ids"].clone()
+        ordinary = encoded["special_tokens_mask"] == 0
+        special = torch.tensor(self.tokenizer.all_special_ids, device=ids.device)
+        turn = torch.randint(GIBBS_ROUNDS, ids.shape).to(ids.device)
+        for i in range(GIBBS_ROUNDS):
+            gaps = ordinary & (turn == i)
+            logits = self.model(
+                input_ids=ids.masked_fill(gaps, mask), attention_mask=encoded["attention_mask"]
+            ).logits[gaps]
+            logits[:, special] = -torch.inf
+            ids[gaps] = _drawn(logits / settings.temperature, settings.top_k)
+        return ids
+
+
+def _drawn(logits: Tensor, top_k: int) -> Tensor:
+    """One token id ``[S]`` for each row of logits ``[S, V]``."""
+    if 0 < top_k < logits.shape[1]:
+        least = logits.topk(top_k, dim=1).values[:, -1:]
+        logits = logits.masked_fill(logits < least, -torch.inf)
+    if not len(logits):
+        return torch.empty(0, dtype=torch.int64, device=logits.device)
+    return torch.multinomial(logits.softmax(dim=1), 1).squeeze(1)
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Draw from a generator of its own: transformers samples from torch's global one."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield

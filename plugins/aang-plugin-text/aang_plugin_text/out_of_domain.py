@@ -1,0 +1,105 @@
+"""The data ``out-of-domain``."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from aang_core import (
+    ConfigError,
+    DataContext,
+    DataError,
+    Example,
+    ReadReport,
+    find_files,
+    read_text_lines,
+)
+
+Unit = Literal["auto", "line", "paragraph"]
+_EXTENSIONS = (".txt", ".text", ".md", ".rst", ".gz")
+
+
+class OutOfDomain:
+    """Generic text (AANG, Figure 1: the data of BERT, GPT, XLNet and ELMo).
+
+    unit: what one text is: a line, a paragraph (the lines between blank ones, joined), or for
+        "auto" a paragraph in files that have blank lines and a line in others.
+    limit: stop after so many texts.
+    min_length: leave texts with fewer characters out.
+
+    Raises:
+        ConfigError: an option is out of its range.
+    """
+
+    def __init__(self, unit: Unit = "auto", limit: int | None = None, min_length: int = 20) -> None:
+        if unit not in get_args(Unit):
+            raise ConfigError(
+                f"out-of-domain.unit is {unit!r}; give one of {', '.join(get_args(Unit))}"
+            )
+        for option, value, least in (("limit", limit, 1), ("min_length", min_length, 0)):
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not (value is None and option == "limit") and not (whole and value >= least):
+                raise ConfigError(
+                    f"out-of-domain.{option} is {value!r}; give a whole number, at least {least}"
+                )
+        self._unit = unit
+        self._limit = limit
+        self._min_length = min_length
+
+    def examples(self, context: DataContext) -> Iterator[Example]:
+        """The texts in the order of sorted paths and of lines, read as they are asked for.
+
+        Raises:
+            DataError: no ``--out-of-domain``, or nothing to read there.
+        """
+        if not context.out_of_domain:
+            raise DataError(
+                "The data 'out-of-domain' reads plain text files, and none was named. Give files, "
+                "folders or globs with --out-of-domain, or choose a space without it."
+            )
+        files = find_files(context.out_of_domain, _EXTENSIONS, "--out-of-domain", context.report)
+        return self._limited(files, context.report)
+
+    def _limited(self, files: Sequence[Path], report: ReadReport) -> Iterator[Example]:
+        count = 0
+        for path in files:
+            for text, where in self._texts(path, report):
+                if len(text) < max(1, self._min_length):
+                    report.add(f"text under {self._min_length} characters, skipped", where)
+                    continue
+                yield Example(text)
+                count += 1
+                if count == self._limit:
+                    return
+        if not count:
+            raise DataError(
+                f"--out-of-domain: there is no text of {self._min_length} or more characters in "
+                f"{', '.join(map(str, files)) or 'the folders given'}."
+            )
+
+    def _texts(self, path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
+        """Texts of a file with their places."""
+        by_paragraph = self._unit == "paragraph" or (self._unit == "auto" and _has_gaps(path))
+        block: list[str] = []
+        first, last = "", 0
+        for line, where in read_text_lines(path, report):
+            number = int(where.rpartition(":")[2])
+            # Blank lines are not read, but they are counted.
+            if block and not (by_paragraph and number == last + 1):
+                yield " ".join(block), first
+                block = []
+            if not block:
+                first = where
+            block.append(" ".join(line.split()))
+            last = number
+        if block:
+            yield " ".join(block), first
+
+
+def _has_gaps(path: Path) -> bool:
+    last = None
+    for _, where in read_text_lines(path, ReadReport()):
+        number = int(where.rpartition(":")[2])
+        if last is not None and number > last + 1:
+            return True
+        last = number
+    return False
