@@ -17,6 +17,7 @@ from pydantic import (
 
 from aang_core.corpora.names import task_name
 from aang_core.errors import ConfigError
+from aang_core.recipes import RECIPES, find_recipe
 from aang_core.training.evaluation import Metric
 
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
@@ -73,6 +74,9 @@ class TrainConfig(BaseModel):
         True, description="objectives share one vocabulary decoder instead of copying it"
     )
 
+    recipe: str | None = Field(
+        None, description="a baseline by name, which sets other options: " + ", ".join(RECIPES)
+    )
     space: str = Field(
         "td",
         description="space of objectives: a name or a YAML file; with --aux-task and without this, "
@@ -177,6 +181,8 @@ def resolve_config(from_file: Mapping[str, Any], from_options: Mapping[str, Any]
     """
     given = {**from_file, **from_options}
     given["set"] = _merge(from_file.get("set") or {}, from_options.get("set") or {})
+    if given.get("recipe") is not None:
+        given = {**find_recipe(str(given["recipe"])).options, **given}
     if given.get("aux_task") and given.get("space") is None:
         given["space"] = AUXILIARY_TASKS
     is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))

@@ -46,7 +46,7 @@ class _History:
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         self.records.append(record)
 
-    def after_evaluation(self, step: int, dev: Mapping[Metric, float], best: bool) -> None:
+    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
         """Scores are the trainer's own."""
 
 
@@ -56,7 +56,7 @@ def fit(
     auxiliaries: Sequence[Task],
     *,
     dev: Task,
-    evaluate: Callable[[], Mapping[Metric, float]],
+    evaluate: Callable[[], Mapping[str, float]],
     weighter: str | Weighter = "factored",
     options: Mapping[str, Any] | None = None,
     steps: int = 400,

@@ -4,8 +4,8 @@ import itertools
 import resource
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,16 @@ from aang_core.gradients import (
     StreamEngine,
 )
 from aang_core.plugins import Plugins
+from aang_core.pretraining import METRIC, check_stage, pretrain
+from aang_core.stages import ReadReport
 from aang_core.training.bench import RowBudget, TrainingBench
 from aang_core.training.checkpoint import save_checkpoint
-from aang_core.training.evaluation import Metric, majority_scores, scores
+from aang_core.training.evaluation import majority_scores, scores
 from aang_core.training.optimization import Optimization, OptimizerSettings
 from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Observer, Progress, Schedule, Trainer
+
+Observe = Callable[[str, int, str], Sequence[Observer]]
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,9 @@ def free_run_folder(config: TrainConfig) -> Path:
     if config.out is not None:
         RunFolder.check_free(config.out)
         return config.out
-    space = Path(config.space).stem
-    base = Path("runs") / f"{config.target or config.task_name}-{space}-{config.weighter}-seed{config.seed}"
+    task = config.target or config.task_name
+    what = config.recipe or f"{Path(config.space).stem}-{config.weighter}"
+    base = Path("runs") / f"{task}-{what}-seed{config.seed}"
     base = base.with_name(base.name.replace(":", "-"))
     numbered = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))
     return next(path for path in itertools.chain([base], numbered) if not path.exists())
@@ -69,23 +74,43 @@ def train_run(
     *,
     out: Path,
     plugins: Plugins,
-    observers: Sequence[Observer] = (),
+    observe: Observe | None = None,
 ) -> Run:
     """Train, evaluate and write the run folder ``out``.
 
     The folder is made only after model, data and primitives have proved usable.
 
+    observe: the observers of one training, given its name, its steps and its metric; the name is
+        that of a stage of pre-training, or empty for the training itself.
+
     Raises:
         AangError: something that the user named cannot be used.
     """
     device = choose_device(config.device)
+    report = sources.report
+    for stage in sources.pretraining:
+        sources = replace(sources, report=ReadReport())
+        check_stage(config, sources, stage)
+        report.include(sources.report)
+    sources = replace(sources, report=ReadReport())
     torch.manual_seed(config.seed)
     assembly = assemble(config, sources)
+    report.include(sources.report)
     folder = RunFolder.create(out)
     folder.write_text("config.yaml", _reusable(config))
     folder.write_json("plugins.json", _plugins_used(plugins, sources))
+    stages = {}
+    for stage in sources.pretraining:
+        torch.manual_seed(config.seed)
+        seen = observe(stage.name, stage.settings.steps, METRIC) if observe else ()
+        stages[stage.name] = pretrain(config, sources, stage, folder, device=device, observers=seen)
+        sources = sources.after(str(folder.path / stages[stage.name]["model"]))
+    if stages:
+        torch.manual_seed(config.seed)
+        assembly = assemble(config, sources)
     started = time.perf_counter()
-    trainer, modules = build_trainer(config, assembly, device, (_Log(folder), *observers))
+    seen = observe("", config.steps, config.metric) if observe else ()
+    trainer, modules = build_trainer(config, assembly, device, (_Log(folder), *seen))
     progress = trainer.train()
     seconds = time.perf_counter() - started
     save_checkpoint(folder.path / "checkpoint", trainer, modules)
@@ -96,10 +121,14 @@ def train_run(
         "peak_memory_bytes": peak_memory_bytes(device),
         "model": "model",
     }
+    if config.recipe is not None:
+        result["recipe"] = config.recipe
+    if stages:
+        result["pretraining"] = stages
     if sources.fine_tuning is not None:
         result["fine_tuning"] = dict(sources.fine_tuning)
     folder.write_json("result.json", result)
-    return Run(folder.path, result, sources.report.lines())
+    return Run(folder.path, result, report.lines())
 
 
 def _reusable(config: TrainConfig) -> str:
@@ -109,9 +138,10 @@ def _reusable(config: TrainConfig) -> str:
 
 def _plugins_used(plugins: Plugins, sources: Sources) -> dict[str, Any]:
     """Distribution and version of every plug-in, and the primitives that the run is made of."""
+    objectives = [*sources.objectives, *(stage.objective for stage in sources.pretraining)]
     used = {
         f"{p.stage}/{p.key}": p.origin.distribution
-        for p in (sources.weighter, *(p for o in sources.objectives for p in o.primitives))
+        for p in (sources.weighter, *(p for o in objectives for p in o.primitives))
     }
     return {
         "plugins": [
@@ -232,11 +262,11 @@ class _Log:
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         self._folder.append("weights.jsonl", record)
 
-    def after_evaluation(self, step: int, dev: Mapping[Metric, float], best: bool) -> None:
+    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
         self._folder.append("metrics.jsonl", {"step": step, "dev": dict(dev), "best": best})
 
 
-def score_rows(assembly: Assembly, rows: TokenRows) -> Mapping[Metric, float]:
+def score_rows(assembly: Assembly, rows: TokenRows) -> Mapping[str, float]:
     """Scores of the classifier as it stands."""
     assert rows.labels is not None
     logits = predict(Classifier(assembly.model.body, assembly.model.classifier), rows)

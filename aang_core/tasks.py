@@ -90,3 +90,40 @@ class Task(Protocol):
         ``head`` is the task's own or one of the same shape, such as the dev head.
         """
         ...
+
+
+class RowSubset:
+    """Some rows of a task as a task of their own, with the same name and head.
+
+    rows: int64 indices of the rows of ``task``.
+    """
+
+    def __init__(self, task: Task, rows: Tensor) -> None:
+        self._task = task
+        self._rows = rows
+
+    @property
+    def name(self) -> str:
+        return self._task.name
+
+    @property
+    def factors(self) -> Mapping[str, str]:
+        return self._task.factors
+
+    @property
+    def head(self) -> nn.Module:
+        return self._task.head
+
+    @property
+    def lengths(self) -> Tensor | None:
+        lengths = self._task.lengths
+        return None if lengths is None else lengths[self._rows]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
+        return self._task.batch(self._rows[rows], generator)
+
+    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        return self._task.losses(head, features, targets)

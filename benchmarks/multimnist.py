@@ -115,9 +115,10 @@ def curves(results: Path, figure: Path) -> None:
         (helper,) = (name for name in TASKS if name != target)
         for name, style in ((target, "-"), (helper, "--")):
             for row, reading in enumerate((_alpha, _weight)):
+                rounds = [[history[epoch - 1] for history in histories] for epoch in epochs]
                 means = [
-                    statistics.mean(reading(history[epoch - 1], name, target) for history in histories)
-                    for epoch in epochs
+                    statistics.mean(reading(record, name, target) for record in records)
+                    for records in rounds
                 ]
                 axes[row, column].plot(epochs, means, style, label=name)
         axes[0, column].set_title(f"target {target}")

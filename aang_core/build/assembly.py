@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sklearn.model_selection import train_test_split
@@ -9,6 +10,7 @@ from sklearn.model_selection import train_test_split
 from aang_core.build.end_task import END_TASK, EndTask
 from aang_core.build.objective_task import ObjectiveTask
 from aang_core.build.sources import Sources
+from aang_core.build.stage import PretrainingStage
 from aang_core.config import TrainConfig
 from aang_core.corpora.cache import cache_folder
 from aang_core.corpora.tokens import TokenRows, tokenize, vocabulary
@@ -16,7 +18,7 @@ from aang_core.errors import ConfigError
 from aang_core.modeling import TextModel, load_text_model, load_tokenizer
 from aang_core.objective import Objective
 from aang_core.primitive import Primitive
-from aang_core.stages import Data, DataContext, Example
+from aang_core.stages import Data, DataContext, Example, Vocabulary
 from aang_core.weighting import TaskCard, Weighter
 
 
@@ -44,15 +46,7 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
         AangError: a model, a text source or an option cannot be used.
     """
     task = sources.task
-    tokenizer = load_tokenizer(sources.encoder)
-    model = load_text_model(
-        sources.encoder,
-        tokenizer,
-        task.labels,
-        from_scratch=config.from_scratch,
-        share_decoder=config.share_decoder,
-        dropout=config.dropout,
-    )
+    model = _load_model(config, sources)
     reader = _Reader(config, sources, model)
     dev, meta = _hold_out(task.dev, config.meta_fraction, config.seed)
     auxiliaries = reader.objectives()
@@ -80,6 +74,29 @@ class _Source:
     classes: int
 
 
+def assemble_stage(
+    config: TrainConfig, sources: Sources, stage: PretrainingStage
+) -> tuple[TextModel, ObjectiveTask]:
+    """Load the encoder of ``sources`` and make the objective of a stage of pre-training.
+
+    Raises:
+        AangError: as for :func:`assemble`.
+    """
+    model = _load_model(config, sources)
+    return model, _Reader(config, sources, model).objective(stage.objective)
+
+
+def _load_model(config: TrainConfig, sources: Sources) -> TextModel:
+    return load_text_model(
+        sources.encoder,
+        load_tokenizer(sources.encoder),
+        sources.task.labels,
+        from_scratch=config.from_scratch and not sources.pretrained,
+        share_decoder=config.share_decoder,
+        dropout=config.dropout,
+    )
+
+
 class _Reader:
     """Reads and tokenises each data source once, however many objectives use it."""
 
@@ -92,26 +109,25 @@ class _Reader:
         self._train: TokenRows | None = None
 
     def objectives(self) -> list[ObjectiveTask]:
-        if not self._sources.objectives:
-            return []
-        words = vocabulary(self._model.tokenizer)
-        made = []
-        for objective in self._sources.objectives:
-            output = self._make(objective.output)
-            source = self._source(objective)
-            made.append(
-                ObjectiveTask(
-                    name=objective.name,
-                    factors=objective.factors,
-                    rows=source.rows,
-                    vocabulary=words,
-                    transform=self._make(objective.transform),
-                    representation=self._make(objective.representation),
-                    output=output,
-                    head=output.head(self._model.heads.for_classes(source.classes)),
-                )
-            )
-        return made
+        return [self.objective(objective) for objective in self._sources.objectives]
+
+    def objective(self, objective: Objective) -> ObjectiveTask:
+        output = self._make(objective.output)
+        source = self._source(objective)
+        return ObjectiveTask(
+            name=objective.name,
+            factors=objective.factors,
+            rows=source.rows,
+            vocabulary=self._vocabulary,
+            transform=self._make(objective.transform),
+            representation=self._make(objective.representation),
+            output=output,
+            head=output.head(self._model.heads.for_classes(source.classes)),
+        )
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return vocabulary(self._model.tokenizer)
 
     def train(self) -> TokenRows:
         """The end task's training rows."""

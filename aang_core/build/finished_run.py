@@ -19,7 +19,7 @@ from aang_core.errors import DataError
 from aang_core.modeling import load_classifier, load_tokenizer
 from aang_core.plugins import Plugins
 from aang_core.stages import ReadReport
-from aang_core.training.evaluation import Metric, scores
+from aang_core.training.evaluation import scores
 
 
 class _Logits(nn.Module):
@@ -76,7 +76,7 @@ class FinishedRun:
             if now.get(name) != then.get(name)
         ]
 
-    def evaluate(self, path: Path, report: ReadReport) -> Mapping[Metric, float]:
+    def evaluate(self, path: Path, report: ReadReport) -> Mapping[str, float]:
         """Scores of the saved model on a labelled file with the run's columns.
 
         Raises:

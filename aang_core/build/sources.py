@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from aang_core.build.labelled_tasks import (
     supervised_objectives,
     with_auxiliary_data,
 )
+from aang_core.build.stage import PretrainingStage, stage_settings
 from aang_core.config import AUXILIARY_TASKS, TrainConfig
 from aang_core.corpora.cache import atomic_write, cache_folder
 from aang_core.corpora.dataset_task import load_dataset_task
@@ -29,6 +30,7 @@ from aang_core.corpora.task_files import TaskFiles, column_options
 from aang_core.errors import ConfigError, DataError
 from aang_core.objective import Objective
 from aang_core.primitive import Primitive
+from aang_core.recipes import find_recipe
 from aang_core.registry import Registry, did_you_mean
 from aang_core.space import load_space
 from aang_core.stages import Example, ReadReport
@@ -49,6 +51,8 @@ class Sources:
     options: options of primitives and weighter that the user set, by name.
     fine_tuning: what plain fine-tuning scores on this task, where that is known beforehand.
     report: what was met while reading.
+    pretraining: stages that come first, and ``alone`` the weighter that they train with.
+    pretrained: whether ``encoder`` is what such a stage has left.
     """
 
     task: LabelledTask
@@ -57,9 +61,16 @@ class Sources:
     out_of_domain: tuple[Path, ...]
     weighter: Primitive
     objectives: Sequence[Objective]
+    pretraining: Sequence[PretrainingStage]
+    alone: Primitive | None
     options: Mapping[str, Mapping[str, Any]]
     fine_tuning: Mapping[str, Any] | None
     report: ReadReport
+    pretrained: bool = False
+
+    def after(self, encoder: str) -> "Sources":
+        """The same, with the encoder that a stage of pre-training has left."""
+        return replace(self, encoder=encoder, pretrained=True, fine_tuning=None)
 
 
 def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
@@ -75,7 +86,8 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     objectives = _objectives(config, registry, auxiliary)
     if not getattr(weighter.load(), "uses_auxiliaries", True):
         objectives = []
-    _check_settings(config, weighter, objectives)
+    stages = _stages(config, registry)
+    _check_settings(config, weighter, [*objectives, *(stage.objective for stage in stages)])
     task, domain, out_of_domain = _read(config, report)
     if config.model is None and not config.is_demo:
         report.note(
@@ -91,6 +103,8 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
         out_of_domain=out_of_domain,
         weighter=weighter,
         objectives=objectives,
+        pretraining=stages,
+        alone=registry.weighter("single-task") if stages else None,
         options=config.set,
         fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
         report=report,
@@ -112,12 +126,22 @@ def _objectives(
     return [*space.objectives, *supervised_objectives(registry, auxiliary, space.objectives)]
 
 
+def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
+    """What the recipe pre-trains on, before the training itself."""
+    names = find_recipe(config.recipe).pretraining if config.recipe else ()
+    return [
+        PretrainingStage(name, Objective.parse(name, registry), stage_settings(name, config))
+        for name in names
+    ]
+
+
 def _check_settings(
     config: TrainConfig, weighter: Primitive, objectives: Sequence[Objective]
 ) -> None:
     used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
     # Their columns are options too, which a run of the end task alone may leave unused.
     used |= set(config.aux_task)
+    used |= set(find_recipe(config.recipe).pretraining if config.recipe else ())
     for name in config.set:
         if name not in used:
             hint = did_you_mean(name, used, "it uses")

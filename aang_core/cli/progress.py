@@ -10,15 +10,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from aang_core.build.end_task import END_TASK
-from aang_core.training.evaluation import Metric
+from aang_core.run import Observe
 
 
 class ProgressBar:
     """Shows step, dev score, λ_e of the last step and the objective that weighs most of all."""
 
-    def __init__(self, progress: Progress, steps: int, metric: Metric) -> None:
+    def __init__(self, progress: Progress, stage: str, steps: int, metric: str) -> None:
         self._progress = progress
-        self._bar = progress.add_task("training", total=steps, state="")
+        self._stage = stage
+        self._bar = progress.add_task(stage or "training", total=steps, state="")
         self._metric = metric
         self._score = ""
         self._weights = ""
@@ -32,11 +33,14 @@ class ProgressBar:
             self._weights += f" · top {max(weights, key=lambda name: weights[name])}"
         self._show(step)
 
-    def after_evaluation(self, step: int, dev: Mapping[Metric, float], best: bool) -> None:
-        self._score = f"dev {self._metric} {dev[self._metric]:.4f}" + (" (best)" if best else "")
+    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+        part = "held-out" if self._stage else "dev"
+        self._score = f"{part} {self._metric} {dev[self._metric]:.4f}"
+        self._score += " (best)" if best else ""
         self._show(step)
         if not self._interactive:
-            click.echo(f"step {step}: {self._state()}", err=True)
+            where = f"{self._stage}, step" if self._stage else "step"
+            click.echo(f"{where} {step}: {self._state()}", err=True)
 
     def _show(self, step: int) -> None:
         self._progress.update(self._bar, completed=step, state=self._state())
@@ -46,8 +50,8 @@ class ProgressBar:
 
 
 @contextmanager
-def training_progress(steps: int, metric: Metric, *, quiet: bool) -> Iterator[list[ProgressBar]]:
-    """The observers that show a training: none if ``quiet``.
+def training_progress(*, quiet: bool) -> Iterator[Observe]:
+    """What gives the observers that show each training of a run: none if ``quiet``.
 
     Everything goes to standard error, so that standard output holds the result alone.
     """
@@ -55,7 +59,7 @@ def training_progress(steps: int, metric: Metric, *, quiet: bool) -> Iterator[li
     if quiet or not console.is_terminal:
         disable_progress_bars()
     if quiet:
-        yield []
+        yield lambda stage, steps, metric: []
         return
     click.echo("reading data and loading the encoder ...", err=True)
     columns = (
@@ -65,4 +69,4 @@ def training_progress(steps: int, metric: Metric, *, quiet: bool) -> Iterator[li
         TextColumn("{task.fields[state]}", markup=False),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        yield [ProgressBar(progress, steps, metric)]
+        yield lambda stage, steps, metric: [ProgressBar(progress, stage, steps, metric)]

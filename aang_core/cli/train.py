@@ -50,9 +50,9 @@ def train(
         given["aux_task"] = parse_files(aux_task)
     config = resolve_config(read_config_file(config_file) if config_file else {}, given)
     out = free_run_folder(config)
-    with training_progress(config.steps, config.metric, quiet=quiet) as observers:
+    with training_progress(quiet=quiet) as observe:
         sources = prepare_sources(config, plugins.registry)
-        run = train_run(config, sources, out=out, plugins=plugins, observers=observers)
+        run = train_run(config, sources, out=out, plugins=plugins, observe=observe)
     for line in run.notes:
         click.echo(f"note: {line}", err=True)
     if as_json:

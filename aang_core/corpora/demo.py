@@ -130,7 +130,8 @@ def out_of_domain_paragraphs(task: DemoTask, stdlib: Path | None = None) -> tupl
     topics = root / "pydoc_data" / "topics.py"
     if not topics.is_file():
         return ()
-    constants = (n.value for n in ast.walk(ast.parse(topics.read_bytes())) if isinstance(n, ast.Constant))
+    nodes = ast.walk(ast.parse(topics.read_bytes()))
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant))
     taken = {e.text for part in (task.train, task.dev, task.test) for e in part}
     found = {
         text

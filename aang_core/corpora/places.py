@@ -46,9 +46,7 @@ def _matches(place: Path, option: str) -> list[Path]:
     return matches
 
 
-def _files_in(
-    folder: Path, extensions: tuple[str, ...], report: ReadReport
-) -> Iterator[Path]:
+def _files_in(folder: Path, extensions: tuple[str, ...], report: ReadReport) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):

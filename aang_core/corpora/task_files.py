@@ -1,8 +1,9 @@
 """Several labelled data sets in files, one of which is trained for and the others help."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from aang_core.corpora.labelled import Columns, read_rows
 from aang_core.corpora.labelled_task import classes_of
@@ -50,6 +51,14 @@ class LabelledFile:
         return rows.examples
 
 
-def column_options(columns: Columns) -> Mapping[str, str | None]:
-    """The columns as options of :class:`LabelledFile`."""
+class ColumnOptions(TypedDict):
+    """Names of columns as options of :class:`LabelledFile` and of :func:`load_task`."""
+
+    text: str
+    text_pair: str | None
+    label: str
+
+
+def column_options(columns: Columns) -> ColumnOptions:
+    """The columns as options."""
     return {"text": columns.text, "text_pair": columns.text_pair, "label": columns.label}

@@ -23,7 +23,7 @@ from transformers.utils import logging as transformers_logging
 
 from aang_core.errors import ModelError
 from aang_core.gradients import RowFreeMethod
-from aang_core.modeling.heads import EncoderHeads, TransformersHead
+from aang_core.modeling.heads import EncoderHeads, LanguageModelHead, TransformersHead
 
 
 class EncoderBody(nn.Module):
@@ -133,6 +133,18 @@ class TextModel:
         """Write an ordinary ``AutoModelForSequenceClassification`` folder with its tokenizer."""
         with _quiet():
             self.classifier.put_on(self.body.base).save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
+
+    def save_language_model(self, folder: Path, head: nn.Module) -> None:
+        """Write an ordinary masked-LM folder of the body and ``head``, with the tokenizer.
+
+        Raises:
+            ModelError: ``head`` is no language-model head.
+        """
+        if not isinstance(head, LanguageModelHead):
+            raise ModelError(f"{type(head).__name__} is no language-model head, so it is not saved")
+        with _quiet():
+            head.head.put_on(self.body.base).save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
 
 

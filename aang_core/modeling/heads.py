@@ -114,7 +114,8 @@ class EncoderHeads:
         self._language_model = language_model
         self._share_decoder = share_decoder
         self._config = classifier.model.config
-        self._classes = classes or self._config.num_labels
+        self._labels = int(self._config.num_labels or 0)
+        self._classes = classes or self._labels
 
     def for_classes(self, classes: int) -> "EncoderHeads":
         """The same, but classification is over so many classes."""
@@ -134,8 +135,8 @@ class EncoderHeads:
     @torch.no_grad()
     def classification(self) -> nn.Module:
         head = copy.deepcopy(self._classifier)
-        if self._classes != self._config.num_labels:
-            _resize(head, self._config.num_labels, self._classes)
+        if self._classes != self._labels:
+            _resize(head, self._labels, self._classes)
         for module in head.modules():
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=self._init_std)

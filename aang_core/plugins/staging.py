@@ -106,7 +106,8 @@ class Staging:
         _check_name(name, what, _NAME)
         _check_summary(summary, what)
         for objective in objectives or ("",):
-            if not isinstance(objective, str) or list(map(bool, objective.split("/"))) != [True] * 4:
+            parts = objective.split("/") if isinstance(objective, str) else []
+            if len(parts) != 4 or not all(parts):
                 raise PluginError(
                     f"{what}: {objective!r} is not an objective; write four names, such as "
                     "task/bert-op/bidirectional/denoise"

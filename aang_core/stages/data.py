@@ -39,6 +39,13 @@ class ReadReport:
         """Tell something that happened once and is no fault, such as how data was split."""
         self.notes.append(sentence)
 
+    def include(self, other: "ReadReport") -> None:
+        """Take over what another reading of, in part, the same texts met; nothing counts twice."""
+        for event, count in other.counts.items():
+            self.counts[event] = max(self.counts[event], count)
+            self.first.setdefault(event, other.first[event])
+        self.notes += [note for note in other.notes if note not in self.notes]
+
     def lines(self) -> list[str]:
         """The notes, then one sentence per kind of event, for people."""
         events = [f"{n} × {event} (first: {self.first[event]})" for event, n in self.counts.items()]

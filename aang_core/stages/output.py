@@ -58,7 +58,7 @@ class HeadBuilder(Protocol):
         ...
 
     def classification(self) -> nn.Module:
-        """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the C classes of the objective's data.
+        """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the classes of the objective's data.
 
         Those are the end task's, unless the data brings labels of its own.
         """

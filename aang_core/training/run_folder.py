@@ -48,7 +48,9 @@ class RunFolder:
 
     def append(self, name: str, record: Mapping[str, Any]) -> None:
         """Add one line of JSON to ``name``."""
-        with (self.path / name).open("a", encoding="utf-8") as file:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record, allow_nan=False) + "\n")
 
     def write_json(self, name: str, value: Any) -> None:

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from aang_core.training.bench import TrainingBench
-from aang_core.training.evaluation import Metric
 from aang_core.weighting import Weighter
 
 
@@ -23,7 +22,7 @@ class Schedule:
     steps: int
     eval_every: int
     patience: int
-    metric: Metric
+    metric: str
 
 
 @dataclass
@@ -43,7 +42,7 @@ class Observer(Protocol):
         """``record`` is the line for ``weights.jsonl``."""
         ...
 
-    def after_evaluation(self, step: int, dev: Mapping[Metric, float], best: bool) -> None:
+    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
         """``dev`` are the scores on the dev set; ``best`` says whether they are the best so far."""
         ...
 
@@ -62,7 +61,7 @@ class Trainer:
         *,
         schedule: Schedule,
         selected: Mapping[str, nn.Module],
-        evaluate: Callable[[], Mapping[Metric, float]],
+        evaluate: Callable[[], Mapping[str, float]],
         observers: tuple[Observer, ...] = (),
     ) -> None:
         self.bench = bench

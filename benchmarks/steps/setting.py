@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 from aang_plugin_bert.denoise import Denoise
-from aang_plugin_task.end_task import EndTask
+from aang_plugin_task.label import Label
 from tokenizers import Tokenizer, models
 from torch import Tensor, nn
 from transformers import BertConfig, PreTrainedTokenizerFast
@@ -99,11 +99,11 @@ def make_step(setting: Setting, device: torch.device | None = None) -> StepInput
     rows = share_rows(setting.auxiliary, dict.fromkeys(names, 1.0))
     segments = []
     for name, objective in zip(names, objectives, strict=True):
-        output: Output = Denoise() if objective.output == "denoise" else EndTask()
+        output: Output = Denoise() if objective.output == "denoise" else Label()
         batch = _batch(rows[name], setting, objective.representation, output, generator)
         task = OutputTask(name, output, output.head(model.heads).to(device))
         segments.append(Segment(task, [batch.to(device)], 0.5 / setting.n))
-    classify = EndTask()
+    classify = Label()
     end, dev = (
         _batch(n, setting, "bidirectional", classify, generator).to(device)
         for n in (setting.end, setting.dev)

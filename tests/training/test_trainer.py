@@ -17,7 +17,6 @@ from aang_core.errors import DataError
 from aang_core.plugins import load_plugins
 from aang_core.run import build_trainer
 from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
-from aang_core.training.evaluation import Metric
 from aang_core.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -28,12 +27,12 @@ class Records:
 
     def __init__(self) -> None:
         self.weights: list[dict[str, Any]] = []
-        self.dev: list[Mapping[Metric, float]] = []
+        self.dev: list[Mapping[str, float]] = []
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         self.weights.append(json.loads(json.dumps(record)))
 
-    def after_evaluation(self, step: int, dev: Mapping[Metric, float], best: bool) -> None:
+    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
         self.dev.append(dev)
 
 

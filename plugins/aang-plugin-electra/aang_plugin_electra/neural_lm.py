@@ -64,7 +64,7 @@ class NeuralLm:
             ModelError: ``model`` cannot be loaded, or is none that can generate.
         """
         if not context.train:
-            raise DataError("The data 'neural-lm' begins with the end task's texts; there are none.")
+            raise DataError("The data 'neural-lm' begins with the end task's texts; it has none.")
         path = cache_folder() / "neural-lm" / f"{self._digest(context)}.json"
         if not path.exists():
             texts = self._sampled(context)

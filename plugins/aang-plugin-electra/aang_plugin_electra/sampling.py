@@ -15,6 +15,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils import logging
 
 from aang_core import DataError, ModelError
 from aang_plugin_electra.small_lm import train_small_lm
@@ -24,7 +25,7 @@ _CAUSAL = ("ForCausalLM", "LMHeadModel")
 _MASKED = ("ForMaskedLM", "ForPreTraining")
 
 GIBBS_ROUNDS = 7
-"""In how many parts a masked model rewrites a text: about 15% of it at a time, as it was trained."""
+"""In how many parts a masked model rewrites a text: about 15% at a time, as it was trained."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class LanguageModel:
                     "roberta-base, or none to train a small one"
                 )
             auto: Any = AutoModelForMaskedLM if masked else AutoModelForCausalLM
-            model = auto.from_pretrained(source, dtype=torch.float32)
+            with _no_progress_bar():
+                model = auto.from_pretrained(source, dtype=torch.float32)
             tokenizer = AutoTokenizer.from_pretrained(source)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
             reason = str(error).strip().splitlines()
@@ -98,7 +100,7 @@ class LanguageModel:
             ModelError: the tokenizer lacks the token to start from, or the mask.
         """
         device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
-        self.model.to(device).eval()
+        self.model.to(device).eval()  # type: ignore[arg-type]
         texts: list[str] = []
         with _seeded(seed), torch.inference_mode():
             # A text may come out blank, and is drawn again a few times.
@@ -114,7 +116,7 @@ class LanguageModel:
                 decoded = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
                 texts += [text for text in (" ".join(t.split()) for t in decoded) if text]
         if not texts:
-            raise DataError(f"neural-lm: {self.name} writes nothing but blanks; take another model.")
+            raise DataError(f"neural-lm: {self.name} writes nothing but blanks; take another.")
         return texts
 
     def _continued(self, rows: int, settings: Sampling) -> Tensor:
@@ -135,10 +137,18 @@ class LanguageModel:
             do_sample=True,
             temperature=settings.temperature,
             top_k=settings.top_k,
-            max_new_tokens=settings.max_tokens,
+            max_new_tokens=min(settings.max_tokens, self._positions() - 1),
             pad_token_id=first if padding is None else padding,
         )
         return ids
+
+    def _positions(self) -> int:
+        """How many tokens the model takes; RoBERTa's kind counts from its padding id on."""
+        config = self.model.config
+        positions = int(getattr(config, "max_position_embeddings", None) or 10**6)
+        if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet"}:
+            positions -= int(config.pad_token_id or 0) + 1
+        return positions
 
     def _rewritten(self, originals: Sequence[str], settings: Sampling) -> Tensor:
         """Token ids ``[B, T]`` of texts each of whose tokens the model has drawn anew."""
@@ -149,7 +159,7 @@ class LanguageModel:
             list(originals),
             padding=True,
             truncation=True,
-            max_length=settings.max_tokens,
+            max_length=min(settings.max_tokens, self._positions()),
             return_special_tokens_mask=True,
             return_tensors="pt",
         ).to(self.model.device)
@@ -174,7 +184,19 @@ def _drawn(logits: Tensor, top_k: int) -> Tensor:
         logits = logits.masked_fill(logits < least, -torch.inf)
     if not len(logits):
         return torch.empty(0, dtype=torch.int64, device=logits.device)
-    return torch.multinomial(logits.softmax(dim=1), 1).squeeze(1)
+    drawn: Tensor = torch.multinomial(logits.softmax(dim=1), 1).squeeze(1)
+    return drawn
+
+
+@contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def train_small_lm(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """A two-layer GPT-2, 128 wide, and its byte-level BPE; draws from torch's global generator."""
     tokenizer = _tokenizer(texts)
-    end = tokenizer.convert_tokens_to_ids(_END)
+    end = tokenizer.vocab[_END]
     rows = [[end, *tokenizer(text)["input_ids"][: max_tokens - 1], end] for text in texts]
     model = GPT2LMHeadModel(
         GPT2Config(

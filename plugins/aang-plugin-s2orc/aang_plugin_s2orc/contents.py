@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from aang_core import read_lines, ReadReport
+from aang_core import ReadReport, read_lines
 from aang_plugin_s2orc.layouts import reader_of
 from aang_plugin_s2orc.paper import Paper, Record
 

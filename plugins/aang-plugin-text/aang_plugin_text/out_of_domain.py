@@ -36,8 +36,9 @@ class OutOfDomain:
                 f"out-of-domain.unit is {unit!r}; give one of {', '.join(get_args(Unit))}"
             )
         for option, value, least in (("limit", limit, 1), ("min_length", min_length, 0)):
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not (value is None and option == "limit") and not (whole and value >= least):
+            if option == "limit" and value is None:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ConfigError(
                     f"out-of-domain.{option} is {value!r}; give a whole number, at least {least}"
                 )

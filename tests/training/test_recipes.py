@@ -1,0 +1,146 @@
+"""The papers' baselines by name: continued pre-training in stages, and fixed choices of options."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM
+
+from tests.training.conftest import Aang
+
+
+def result_of(run: Path) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    return result
+
+
+def body_of(folder: Path) -> dict[str, torch.Tensor]:
+    """The encoder's tensors in a model folder, whatever head is on it."""
+    tensors = load_file(folder / "model.safetensors")
+    return {name: t for name, t in tensors.items() if ".encoder." in name}
+
+
+def test_stages_are_chained(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
+    """DAPT, then TAPT from where DAPT ended, then fine-tuning from where TAPT ended."""
+    run = tmp_path / "run"
+    done = aang(
+        *("train", *train_options, "--recipe", "dapt+tapt", "--out", run),
+        *("--set", "dapt.steps=20", "--set", "dapt.eval_every=10", "--set", "dapt.lr=0.01"),
+        # A rate at which nothing moves, so that where a stage begins can be told.
+        *("--set", "tapt.lr=1e-12", "--set", "tapt.steps=2", "--lr", "1e-12", "--head-lr", "0.01"),
+    )
+    assert done.status == 0, done.err
+    result = result_of(run)
+    assert result["recipe"] == "dapt+tapt"
+    assert result["weighter"] == "single-task"
+    stages = result["pretraining"]
+    assert list(stages) == ["dapt", "tapt"]
+    assert stages["dapt"]["steps"] == 20
+    assert stages["tapt"]["steps"] == 2
+    assert stages["dapt"]["texts"] == {"train": 72, "held_out": 8}
+    likelihood = stages["dapt"]["log-likelihood"]
+    assert likelihood["after"] > likelihood["before"] + 0.05
+    dapt, tapt = (body_of(run / stages[name]["model"]) for name in ("dapt", "tapt"))
+    assert dapt
+    for name, tensor in body_of(run / "model").items():
+        torch.testing.assert_close(tensor, dapt[name], rtol=0, atol=1e-6)
+        torch.testing.assert_close(tensor, tapt[name], rtol=0, atol=1e-6)
+    saved = AutoModelForMaskedLM.from_pretrained(run / stages["tapt"]["model"])
+    assert saved.config.architectures == ["BertForMaskedLM"]
+    steps = (run / "pretraining" / "dapt" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in steps] == [0, 10, 20]
+
+
+def test_a_stage_stops_early_and_keeps_its_best(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """At a rate that only destroys, the untrained state is the best, and it is what is saved."""
+    run = tmp_path / "run"
+    done = aang(
+        *("train", *train_options, "--recipe", "tapt", "--out", run),
+        *("--set", "tapt.steps=50", "--set", "tapt.eval_every=1", "--set", "tapt.patience=3"),
+        *("--set", "tapt.lr=3.0", "--set", "tapt.head_lr=3.0"),
+    )
+    assert done.status == 0, done.err
+    stage = result_of(run)["pretraining"]["tapt"]
+    assert stage["best_step"] == 0
+    assert stage["steps"] == 3
+    assert stage["log-likelihood"]["after"] == stage["log-likelihood"]["before"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "weighter", "objectives"),
+    [
+        ("static-td", "static", 24),
+        ("gpt-style", "meta-tartan", 1),
+        ("xlnet-style", "meta-tartan", 1),
+        ("bert-style", "meta-tartan", 1),
+        ("x+y+z", "factored", 3),
+    ],
+)
+def test_choices_of_options(
+    aang: Aang,
+    train_options: list[object],
+    tmp_path: Path,
+    recipe: str,
+    weighter: str,
+    objectives: int,
+) -> None:
+    run = tmp_path / "run"
+    done = aang("train", *train_options, "--recipe", recipe, "--steps", 2, "--out", run)
+    assert done.status == 0, done.err
+    result = result_of(run)
+    assert result["weighter"] == weighter
+    assert result["objectives"] == objectives
+
+
+def test_options_override_a_recipe(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done = aang(
+        *("train", *train_options, "--recipe", "multitask", "--space", "tapt"),
+        *("--set", "static.end_task_weight=0.25", "--steps", 1, "--out", run),
+    )
+    assert done.status == 0, done.err
+    (line,) = (run / "weights.jsonl").read_text().splitlines()
+    assert json.loads(line)["end_task_weight"] == 0.25
+
+
+BAD: dict[str, tuple[Callable[[Path], list[object]], list[str]]] = {
+    "no such recipe": (lambda d: ["--recipe", "tap"], ["--recipe tap", "did you mean"]),
+    "no such option of a stage": (
+        lambda d: ["--recipe", "tapt", "--set", "tapt.epochs=3"],
+        ["--set tapt.epochs", "eval_every"],
+    ),
+    "a stage that the recipe has not": (
+        lambda d: ["--recipe", "tapt", "--set", "dapt.steps=3"],
+        ["--set dapt"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(aang: Aang, train_options: list[object], tmp_path: Path, case: str) -> None:
+    options, names = BAD[case]
+    run = tmp_path / "run"
+    done = aang("train", *train_options, "--out", run, *options(tmp_path))
+    assert done.status == 2
+    for name in names:
+        assert name in done.err
+    assert not run.exists()
+
+
+@pytest.mark.parametrize("recipe", ["dapt", "dapt+tapt"])
+def test_domain_data_is_asked_for_before_anything_is_written(
+    aang: Aang, train_options: list[object], tmp_path: Path, recipe: str
+) -> None:
+    run = tmp_path / "run"
+    place = train_options.index("--domain")
+    options = train_options[:place] + train_options[place + 2 :]
+    done = aang("train", *options, "--recipe", recipe, "--out", run)
+    assert done.status == 2
+    assert "--domain" in done.err
+    assert not run.exists()
