@@ -16,6 +16,10 @@ from aang_core.registry import CommandEntry, did_you_mean
 COMMANDS = {
     "train": ("aang_core.cli.train:train", "Train a classifier with auxiliary objectives."),
     "evaluate": ("aang_core.cli.evaluate:evaluate", "Evaluate a trained classifier."),
+    "diagnose": (
+        "aang_core.cli.diagnose:diagnose",
+        "Measure how near each objective is to the end task, without training.",
+    ),
     "list-primitives": (
         "aang_core.cli.list_primitives:list_primitives",
         "List the primitives of every stage, and the weighters.",

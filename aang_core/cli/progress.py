@@ -1,6 +1,6 @@
 """Training as it goes, for people: a progress bar on a terminal, plain lines elsewhere."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -70,3 +70,16 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         yield lambda stage, steps, metric: [ProgressBar(progress, stage, steps, metric)]
+
+
+@contextmanager
+def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """What shows on standard error how many of how many are done; nothing if ``quiet``."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        disable_progress_bars()
+    columns = (TextColumn(what), BarColumn(bar_width=20), MofNCompleteColumn())
+    shown = console.is_terminal and not quiet
+    with Progress(*columns, console=console, disable=not shown) as progress:
+        bar = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)

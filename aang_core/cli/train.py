@@ -27,8 +27,6 @@ def train(
     plugins: Plugins,
     /,
     config_file: Path | None,
-    set: tuple[str, ...],
-    aux_task: tuple[str, ...],
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -43,12 +41,9 @@ def train(
     from aang_core.cli.progress import training_progress
     from aang_core.run import free_run_folder, train_run
 
-    given = {name: value for name, value in options.items() if value not in (None, ())}
-    if set:
-        given["set"] = parse_settings(set)
-    if aux_task:
-        given["aux_task"] = parse_files(aux_task)
-    config = resolve_config(read_config_file(config_file) if config_file else {}, given)
+    config = resolve_config(
+        read_config_file(config_file) if config_file else {}, given_options(options)
+    )
     out = free_run_folder(config)
     with training_progress(quiet=quiet) as observe:
         sources = prepare_sources(config, plugins.registry)
@@ -59,6 +54,20 @@ def train(
         click.echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
         _print_result(run.result, run.folder, config)
+
+
+def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given on the command line, as a configuration file would hold them.
+
+    Raises:
+        ConfigError: one that is made of several parts has another form.
+    """
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    if "set" in given:
+        given["set"] = parse_settings(given["set"])
+    if "aux_task" in given:
+        given["aux_task"] = parse_files(given["aux_task"])
+    return given
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:

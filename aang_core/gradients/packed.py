@@ -13,7 +13,7 @@ from aang_core.gradients.pack_run import DEV, PackRun
 from aang_core.gradients.packing import CannotPackError
 from aang_core.gradients.passes import Passes, Precision
 from aang_core.gradients.signals import GradientStatistics
-from aang_core.gradients.stream import StreamEngine, dev_gradient
+from aang_core.gradients.stream import StreamEngine, body_gradient
 from aang_core.gradients.taps import Taps
 from aang_core.tasks import Batch
 
@@ -122,7 +122,7 @@ class PackedEngine:
         probe = self._fit(segments[end], features)
         del features
         if len(dev) > 1:
-            ledger.v.update(dev_gradient(self.passes, segments[end].task, probe, dev))
+            ledger.v.update(body_gradient(self.passes, segments[end].task, probe, dev))
             for gradient in ledger.v.values():
                 ledger.add_dev(gradient)
         for batches in self._groups(segments[:end], dev):

@@ -65,7 +65,7 @@ class StreamEngine:
         with torch.set_grad_enabled(self.hold_end_task):
             features = [self.passes.features(batch) for batch in end.batches]
         probe = self.dev_head.fit(end.task, self.passes.dev_features(features), end.batches)
-        v = dev_gradient(self.passes, end.task, probe, dev)
+        v = body_gradient(self.passes, end.task, probe, dev)
         sink = GradientSink(self.passes.body, heads, v)
         held: list[Tensor] | None = features if self.hold_end_task else None
         del features
@@ -110,26 +110,26 @@ class StreamEngine:
         sink.take_left_over()
 
 
-def dev_gradient(
-    passes: Passes, end_task: Task, probe: nn.Module, batches: Sequence[Batch]
+def body_gradient(
+    passes: Passes, task: Task, head: nn.Module, batches: Sequence[Batch]
 ) -> dict[nn.Parameter, Tensor]:
-    """v = ∇_θ L_E^val([θ; φ*]); parameters that the loss does not reach are left out.
+    """∇_θ of a task's loss through ``head``; parameters that it does not reach are left out.
 
-    probe: φ*. batches: rows of the end task's dev set.
+    Over dev rows and through φ* it is v = ∇_θ L_E^val([θ; φ*]).
     """
     parameters = passes.trained()
     if len(batches) == 1:
-        loss = passes.losses(end_task, probe, passes.features(batches[0]), batches[0]).mean()
+        loss = passes.losses(task, head, passes.features(batches[0]), batches[0]).mean()
         return _gradients(loss, parameters)
-    v: dict[nn.Parameter, Tensor] = {}
+    gradient: dict[nn.Parameter, Tensor] = {}
     counts = []
     for batch in batches:
-        losses = passes.losses(end_task, probe, passes.features(batch), batch)
+        losses = passes.losses(task, head, passes.features(batch), batch)
         counts.append(losses.counts.sum())
-        for parameter, gradient in _gradients(losses.sums.sum(), parameters).items():
-            v[parameter] = v[parameter] + gradient if parameter in v else gradient
+        for parameter, part in _gradients(losses.sums.sum(), parameters).items():
+            gradient[parameter] = gradient[parameter] + part if parameter in gradient else part
     count = torch.stack(counts).sum().clamp(min=1)
-    return {parameter: gradient / count for parameter, gradient in v.items()}
+    return {parameter: total / count for parameter, total in gradient.items()}
 
 
 def _gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> dict[nn.Parameter, Tensor]:

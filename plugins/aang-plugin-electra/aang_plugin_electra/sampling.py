@@ -163,7 +163,7 @@ class LanguageModel:
             return_special_tokens_mask=True,
             return_tensors="pt",
         ).to(self.model.device)
-        ids = encoded["input_ids"].clone()
+        ids: Tensor = encoded["input_ids"].clone()
         ordinary = encoded["special_tokens_mask"] == 0
         special = torch.tensor(self.tokenizer.all_special_ids, device=ids.device)
         turn = torch.randint(GIBBS_ROUNDS, ids.shape).to(ids.device)

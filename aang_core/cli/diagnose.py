@@ -1,0 +1,134 @@
+"""``aang diagnose``: what the theory says of a space, before any training."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aang_core.cli.schema_options import options_of
+from aang_core.cli.tables import print_table
+from aang_core.cli.train import given_options
+from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.errors import ConfigError
+from aang_core.plugins import Plugins
+
+# What only a training has.
+_UNUSED = frozenset(
+    {
+        *("recipe", "steps", "eval_every", "patience", "metric", "aux_batch_size", "lr", "head_lr"),
+        *("weight_decay", "warmup", "max_grad_norm", "dev_head", "gradients", "meta_every", "out"),
+    }
+)
+
+
+@click.command(short_help="Measure how near each objective is to the end task, without training.")
+@click.argument(
+    "config_file", metavar="[CONFIG.yaml]", required=False, type=click.Path(path_type=Path)
+)
+@options_of(TrainConfig, skip=_UNUSED)
+@click.option(
+    "--batches", type=click.IntRange(min=1), help="batches to measure; default: one pass over train"
+)
+@click.option(
+    "--sort",
+    type=click.Choice(["distance", "cosine", "norm"]),
+    default="distance",
+    help="rank by rising distance, falling cosine or rising norm  [default: distance]",
+)
+@click.option("--plot", type=click.Path(path_type=Path), help="write a figure, .html, .png, .svg")
+@click.option("--quiet", is_flag=True, help="no progress, no notes")
+@click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
+@click.pass_obj
+def diagnose(
+    plugins: Plugins,
+    /,
+    config_file: Path | None,
+    batches: int | None,
+    sort: str,
+    plot: Path | None,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Measure how near each objective of a space is to the end task, without training.
+
+    For each objective: the cosine of its gradient with the dev gradient, its norm, and the distance
+    Δ̂ to the end task's gradient (AANG, section 4), as means and standard deviations over batches.
+    """
+    from aang_core.build.sources import prepare_sources
+    from aang_core.cli.progress import counting
+    from aang_core.diagnosis import diagnose as measure
+    from aang_core.report.diagnosis import check_figure, draw
+    from aang_core.run import choose_device
+
+    if plot is not None:
+        check_figure(plot)
+    from_file = read_config_file(config_file) if config_file else {}
+    config = resolve_config(from_file, given_options(options))
+    sources = prepare_sources(config, plugins.registry)
+    if not sources.objectives:
+        raise ConfigError(
+            f"--weighter {config.weighter} trains the end task alone: there is no objective to "
+            "diagnose; leave it out"
+        )
+    with counting("batches", quiet=quiet) as progress:
+        found = measure(
+            config,
+            sources,
+            device=choose_device(config.device),
+            batches=batches,
+            progress=progress,
+        )
+    if plot is not None:
+        draw(found, plot)
+    if not quiet:
+        for line in sources.report.lines():
+            click.echo(f"note: {line}", err=True)
+    if as_json:
+        click.echo(json.dumps(found.document(), indent=2))
+    else:
+        _print(found, sort)
+        if plot is not None:
+            click.echo(f"The figure is in {plot}.")
+
+
+def _print(found: Any, sort: str) -> None:
+    keys = {
+        "distance": lambda o: o.distance.mean,
+        "cosine": lambda o: -o.cosine.mean,
+        "norm": lambda o: o.norm.mean,
+    }
+    ranked = sorted(found.objectives, key=keys[sort])
+    rows = [
+        [str(place), o.name, _pair(o.distance, ".3g"), _pair(o.cosine, ".3f"), _pair(o.norm, ".3g")]
+        for place, o in enumerate(ranked, start=1)
+    ]
+    end = found.end_task
+    rows.append(["", "end task", "0", _pair(end.cosine, ".3f"), _pair(end.norm, ".3g")])
+    print_table(["", "objective", "distance Δ̂", "cosine", "norm"], rows, lead=2)
+    nearest = min(found.objectives, key=keys["distance"])
+    farthest = max(found.objectives, key=keys["distance"])
+    ratio = found.total_rows / found.end_task_rows
+    click.echo(
+        f"\nMeans ± standard deviations over {found.batches} batches. "
+        "What Theorem 4.1 of AANG says of them:"
+    )
+    click.echo(
+        f"P1  A smaller Δ is better. Nearest is {nearest.name} (Δ̂ {nearest.distance.mean:.3g}), "
+        f"farthest {farthest.name} (Δ̂ {farthest.distance.mean:.3g})."
+    )
+    click.echo(
+        f"P2  More samples are better, at the same γ. N' = {found.total_rows}: "
+        f"{found.end_task_rows} of the end task and {found.auxiliary_rows} of "
+        f"{len(found.objectives)} objectives, {ratio:.1f} times as many as the end task alone."
+    )
+    click.echo(
+        f"    γ = λ_e N' / N_e = {found.gamma:.3g} with the λ_e of {found.end_task_weight:.3g} "
+        f"that the weighter begins with; λ_e = {1 / ratio:.3g} would give γ = 1."
+    )
+
+
+def _pair(spread: Any, form: str) -> str:
+    std = "" if spread.std is None else f" ± {spread.std:{form}}"
+    return f"{spread.mean:{form}}{std}"

@@ -1,0 +1,234 @@
+"""How near each objective is to the end task, before anything is trained (AANG, section 4)."""
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.build.assembly import Assembly, assemble
+from aang_core.build.sources import Sources
+from aang_core.config import TrainConfig
+from aang_core.gradients import FreshDevHead
+from aang_core.gradients.passes import Passes
+from aang_core.gradients.stream import body_gradient
+from aang_core.modeling.heads import LanguageModelHead
+from aang_core.tasks import Batch, Task
+from aang_core.training.rows import RowOrder, group_by_length
+
+Gradient = Mapping[nn.Parameter, Tensor]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation over batches; the latter is None for a single batch."""
+
+    mean: float
+    std: float | None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spread":
+        """That of at least one value."""
+        std = statistics.stdev(values) if len(values) > 1 else None
+        return cls(statistics.mean(values), std)
+
+
+@dataclass(frozen=True)
+class ObjectiveDiagnosis:
+    """What was measured of one objective, over the body's parameters.
+
+    rows: texts of its data. cosine: of g_k with the dev gradient v. norm: ‖g_k‖.
+    distance: Δ̂_k = ‖g_k − g_E‖, which assumption A.1 bounds by Δ.
+    """
+
+    name: str
+    rows: int
+    cosine: Spread
+    norm: Spread
+    distance: Spread
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A space seen from the end task, at the parameters that training would start from.
+
+    end_task: the same of the end task itself; its distance is zero.
+    objectives: those of the space, by rising Δ̂_k. batches: how many the figures are means over.
+    end_task_weight: λ_e that the weighter begins with.
+    end_task_rows, auxiliary_rows: N_e, and N_a, the texts of all objectives, counted for each
+        objective that reads them.
+    """
+
+    end_task: ObjectiveDiagnosis
+    objectives: Sequence[ObjectiveDiagnosis]
+    batches: int
+    end_task_weight: float
+    end_task_rows: int
+    auxiliary_rows: int
+
+    @property
+    def total_rows(self) -> int:
+        """N' = N_e + N_a (AANG, Theorem 4.1)."""
+        return self.end_task_rows + self.auxiliary_rows
+
+    @property
+    def gamma(self) -> float:
+        """γ = λ_e / r_e with r_e = N_e / N': how far the end task weighs more than its rows."""
+        return self.end_task_weight * self.total_rows / self.end_task_rows
+
+    def document(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return {
+            **asdict(self),
+            "total_rows": self.total_rows,
+            "gamma": self.gamma,
+        }
+
+
+def diagnose(
+    config: TrainConfig,
+    sources: Sources,
+    *,
+    device: torch.device,
+    batches: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Diagnosis:
+    """Measure every objective against the end task, without training anything but heads.
+
+    Gradients are those of the start: the encoder as it is, dropout off. A head that starts from
+    random weights would say nothing, so each is fitted afresh, as the dev head is, to the rows of
+    the batch before; the rows that are measured have no part in it. Language-model heads, which
+    are pre-trained, stay as they are.
+
+    batches: how many batches of every objective are measured; None for as many as one pass over the
+        end task's training rows has.
+    progress: called after each batch with the batches done and those to do.
+
+    Raises:
+        AangError: something that the user named cannot be used.
+    """
+    torch.manual_seed(config.seed)
+    assembly = assemble(config, sources)
+    measuring = _Measuring(config, assembly, device)
+    todo = batches or math.ceil(len(assembly.end_task) / config.batch_size)
+    seen: list[Mapping[str, tuple[float, float, float]]] = []
+    for values in measuring.batches(todo):
+        seen.append(values)
+        if progress is not None:
+            progress(len(seen), todo)
+
+    def diagnosis(task: Task) -> ObjectiveDiagnosis:
+        columns = zip(*(values[task.name] for values in seen), strict=True)
+        return ObjectiveDiagnosis(task.name, len(task), *map(Spread.of, columns))
+
+    found = [diagnosis(task) for task in assembly.auxiliaries]
+    return Diagnosis(
+        end_task=diagnosis(assembly.end_task),
+        objectives=sorted(found, key=lambda o: o.distance.mean),
+        batches=todo,
+        end_task_weight=assembly.weighter.weights()[assembly.end_task.name],
+        end_task_rows=len(assembly.end_task),
+        auxiliary_rows=sum(len(task) for task in assembly.auxiliaries),
+    )
+
+
+class _Measuring:
+    """Batches of every task, their gradients, and what the gradients say."""
+
+    def __init__(self, config: TrainConfig, assembly: Assembly, device: torch.device) -> None:
+        self._config = config
+        self._assembly = assembly
+        self._device = device
+        self._generator = torch.Generator().manual_seed(config.seed)
+        self._passes = Passes(assembly.model.body.to(device).eval(), config.precision)
+        tasks: list[Task] = [assembly.end_task, *assembly.auxiliaries]
+        self._orders = {task.name: RowOrder(len(task)) for task in tasks}
+        self._dev_order = RowOrder(len(assembly.meta))
+        self._heads = {task.name: self._fitted(task) for task in tasks}
+        for task in tasks:
+            task.head.to(device).eval()
+
+    def batches(self, count: int) -> Iterator[Mapping[str, tuple[float, float, float]]]:
+        """Cosine, norm and distance by task, of one batch after the other."""
+        tasks: list[Task] = [self._assembly.end_task, *self._assembly.auxiliaries]
+        before = {task.name: self._features(task, self._draw(task)) for task in tasks}
+        for _ in range(count):
+            values = {}
+            end, *others = tasks
+            head = self._head(end, *before[end.name])
+            dev = self._rows(self._assembly.meta, self._dev_order, self._config.dev_batch_size)
+            v = body_gradient(self._passes, end, head, dev)
+            end_gradient: Gradient = {}
+            for task in (end, *others):
+                head = self._head(task, *before[task.name])
+                rows = self._draw(task)
+                gradient = body_gradient(self._passes, task, head, rows)
+                if task is end:
+                    end_gradient = gradient
+                values[task.name] = _compared(gradient, v, end_gradient)
+                before[task.name] = self._features(task, rows)
+            yield values
+
+    def _fitted(self, task: Task) -> FreshDevHead | None:
+        """What fits a fresh head for the task; None where the head is a pre-trained one."""
+        if any(isinstance(module, LanguageModelHead) for module in task.head.modules()):
+            return None
+        return FreshDevHead(
+            self._generator,
+            iterations=self._config.dev_head_steps,
+            lr=self._config.dev_head_lr,
+            weight_decay=self._config.dev_head_weight_decay,
+        )
+
+    def _head(self, task: Task, features: Sequence[Tensor], rows: Sequence[Batch]) -> nn.Module:
+        fitted = self._heads[task.name]
+        return task.head if fitted is None else fitted.fit(task, features, rows)
+
+    @torch.no_grad()
+    def _features(
+        self, task: Task, rows: Sequence[Batch]
+    ) -> tuple[Sequence[Tensor], Sequence[Batch]]:
+        """What the next head is fitted to: nothing for a pre-trained one."""
+        if self._heads[task.name] is None:
+            return [], []
+        return self._passes.dev_features([self._passes.features(batch) for batch in rows]), rows
+
+    def _draw(self, task: Task) -> list[Batch]:
+        return self._rows(task, self._orders[task.name], self._config.batch_size)
+
+    def _rows(self, task: Task, order: RowOrder, count: int) -> list[Batch]:
+        indices = order.take(count, self._generator)
+        groups = [list(range(count))]
+        if task.lengths is not None:
+            groups = group_by_length(task.lengths[indices].tolist(), 0)
+        at_once = self._config.micro_batch_size or count
+        return [
+            task.batch(indices[group[start : start + at_once]], self._generator).to(self._device)
+            for group in groups
+            for start in range(0, len(group), at_once)
+        ]
+
+
+def _compared(gradient: Gradient, v: Gradient, end: Gradient) -> tuple[float, float, float]:
+    """cos(g, v), ‖g‖ and ‖g − g_E‖; a parameter that a loss does not reach has a zero gradient."""
+    square, v_square = _dot(gradient, gradient), _dot(v, v)
+    length = math.sqrt(square * v_square)
+    cosine = 0.0 if length == 0.0 else _dot(gradient, v) / length
+    apart = 0.0
+    for parameter in {**gradient, **end}:
+        mine, other = gradient.get(parameter), end.get(parameter)
+        if mine is None or other is None:
+            difference = other if mine is None else mine
+        else:
+            difference = mine - other
+        assert difference is not None
+        apart += float(difference.double().square().sum())
+    return cosine, math.sqrt(square), math.sqrt(apart)
+
+
+def _dot(left: Gradient, right: Gradient) -> float:
+    shared = (parameter for parameter in left if parameter in right)
+    return sum(float((left[p].double() * right[p].double()).sum()) for p in shared)

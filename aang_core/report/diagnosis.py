@@ -1,0 +1,89 @@
+"""The figure of a diagnosis: how far objectives are from the end task, and which way they pull."""
+
+from pathlib import Path
+
+from aang_core.diagnosis import Diagnosis
+from aang_core.errors import ConfigError
+
+STATIC = (".png", ".svg", ".pdf")
+TITLE = "Objectives seen from the end task"
+X, Y = "distance Δ̂ to the end task's gradient", "cosine with the dev gradient"
+
+
+def check_figure(path: Path) -> None:
+    """Refuse a file whose kind is not known.
+
+    Raises:
+        ConfigError: its extension is none of .html, .png, .svg and .pdf.
+    """
+    if path.suffix not in (".html", *STATIC):
+        raise ConfigError(f"--plot {path}: give a file that ends in .html, {', '.join(STATIC)}")
+
+
+def draw(diagnosis: Diagnosis, path: Path) -> None:
+    """Write the figure: interactive for .html, else a picture.
+
+    Raises:
+        ConfigError: as :func:`check_figure`, or the file cannot be written.
+    """
+    check_figure(path)
+    try:
+        if path.suffix == ".html":
+            _draw_page(diagnosis, path)
+        else:
+            _draw_picture(diagnosis, path)
+    except OSError as error:
+        raise ConfigError(f"--plot {path}: cannot be written: {error.strerror or error}") from error
+
+
+def _groups(diagnosis: Diagnosis) -> dict[str, list[int]]:
+    """Places of the objectives by output, the last part of the name."""
+    groups: dict[str, list[int]] = {}
+    for i, objective in enumerate(diagnosis.objectives):
+        groups.setdefault(objective.name.rpartition("/")[2], []).append(i)
+    return groups
+
+
+def _draw_page(diagnosis: Diagnosis, path: Path) -> None:
+    # Imported when it is needed: plotly takes a second.
+    from plotly import graph_objects
+
+    objectives = diagnosis.objectives
+    figure = graph_objects.Figure()
+    for output, places in _groups(diagnosis).items():
+        chosen = [objectives[i] for i in places]
+        figure.add_scatter(
+            x=[o.distance.mean for o in chosen],
+            y=[o.cosine.mean for o in chosen],
+            error_x={"array": [o.distance.std or 0.0 for o in chosen], "thickness": 1},
+            error_y={"array": [o.cosine.std or 0.0 for o in chosen], "thickness": 1},
+            text=[o.name for o in chosen],
+            name=output,
+            mode="markers",
+            hovertemplate="%{text}<br>Δ̂ %{x:.3g}<br>cosine %{y:.3f}<extra></extra>",
+        )
+    figure.update_layout(title=TITLE, xaxis_title=X, yaxis_title=Y, template="plotly_white")
+    figure.write_html(path, include_plotlyjs=True, full_html=True)
+
+
+def _draw_picture(diagnosis: Diagnosis, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    objectives = diagnosis.objectives
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    for output, places in _groups(diagnosis).items():
+        chosen = [objectives[i] for i in places]
+        axes.errorbar(
+            [o.distance.mean for o in chosen],
+            [o.cosine.mean for o in chosen],
+            xerr=[o.distance.std or 0.0 for o in chosen],
+            yerr=[o.cosine.std or 0.0 for o in chosen],
+            fmt="o",
+            elinewidth=0.6,
+            label=output,
+        )
+    axes.axhline(0, color="grey", linewidth=0.6)
+    axes.set(title=TITLE, xlabel=X, ylabel=Y)
+    axes.legend(title="output")
+    figure.savefig(path, dpi=150)
