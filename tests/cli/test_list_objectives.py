@@ -7,6 +7,14 @@ import pytest
 from tests.plugins_layer.on_disk import Site
 
 NAMED = {
+    "bert": "out-of-domain/bert-op/bidirectional/denoise",
+    "gpt": "out-of-domain/no-op/left-to-right/next-token",
+    "elmo": (
+        "out-of-domain/no-op/left-to-right/next-token"
+        " + out-of-domain/no-op/right-to-left/next-token"
+    ),
+    "xlnet": "out-of-domain/no-op/random-factorized/next-token",
+    "electra": "neural-lm/replace/bidirectional/real-synthetic",
     "tapt": "task/bert-op/bidirectional/denoise",
     "bert-style": "task/bert-op/bidirectional/denoise",
     "dapt": "s2orc/bert-op/bidirectional/denoise",
@@ -16,7 +24,7 @@ NAMED = {
 
 
 def test_named_objectives_are_those_of_the_paper(site: Site) -> None:
-    """Each stands for one legal objective (AANG, figure 1 and section 6)."""
+    """Each stands for legal objectives, ELMo's for two (AANG, figure 1 and section 6)."""
     rows = site.json("list-objectives", "--named")
     assert {row["name"]: row["objective"] for row in rows} == NAMED
     assert not any(row["error"] for row in rows)
@@ -28,6 +36,11 @@ def test_named_objectives_are_those_of_the_paper(site: Site) -> None:
 def test_an_objective_is_a_space_of_its_own(name: str, site: Site) -> None:
     """By its name, and by its four."""
     assert site.json("show-space", name)["objectives"] == ["task/bert-op/bidirectional/denoise"]
+
+
+def test_a_name_of_two_objectives_is_a_space_of_both(site: Site) -> None:
+    """And of nothing else, though their primitives may make more."""
+    assert site.json("show-space", "elmo")["objectives"] == NAMED["elmo"].split(" + ")
 
 
 def test_an_illegal_objective_is_dropped_with_its_reason(site: Site) -> None:
@@ -51,5 +64,8 @@ def test_a_name_that_lacks_its_plugin_says_what_is_missing(site: Site) -> None:
     """The list still works."""
     done = site.aang("--disable-plugin", "bert", "list-objectives", "--named", "--json")
     rows = json.loads(done.stdout)
-    assert {row["name"] for row in rows} == set(NAMED) - {"tapt", "bert-style"}
-    assert all("aang-plugin-bert is disabled" in str(row["error"]) for row in rows)
+    errors = {row["name"]: str(row["error"]) for row in rows}
+    assert set(errors) == set(NAMED) - {"tapt", "bert-style", "bert"}
+    # Those that end in next-token need nothing of BERT's.
+    whole = {"gpt", "elmo", "xlnet"}
+    assert all(("aang-plugin-bert is disabled" in errors[n]) != (n in whole) for n in errors)

@@ -19,6 +19,8 @@ def test_the_standard_primitives_and_their_traits(site: Site) -> None:
     assert traits == {
         ("data", "task"): (["labels:end-task", "text"], []),
         ("data", "s2orc"): (["text"], []),
+        ("data", "out-of-domain"): (["text"], []),
+        ("data", "neural-lm"): (["text"], []),
         ("transform", "no-op"): ([], []),
         ("transform", "mask"): (["masks-tokens"], []),
         ("transform", "replace"): (["replaces-tokens"], []),
@@ -34,6 +36,7 @@ def test_the_standard_primitives_and_their_traits(site: Site) -> None:
         ("output", "next-token"): ([], ["reading-order", "text"]),
         ("output", "real-synthetic"): ([], ["replaces-tokens", "text"]),
         ("output", "end-task"): ([], ["labels:end-task", "sentence-representation"]),
+        ("output", "own-label"): ([], ["labels:own", "sentence-representation"]),
         ("output", "tf-idf"): ([], ["text"]),
     }
 
@@ -55,7 +58,7 @@ def test_the_version_is_the_distributions(site: Site) -> None:
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (["--stage", "data"], ["s2orc", "task"]),
+        (["--stage", "data"], ["neural-lm", "s2orc", "task", "out-of-domain"]),
         (["--stage", "output", "--plugin", "bert"], ["denoise"]),
         (["--plugin", "aang-plugin-xlnet"], ["random-factorized"]),
         (["--stage", "data", "--plugin", "gpt"], []),

@@ -67,10 +67,28 @@ def test_a_space_that_lacks_a_plugin_says_which_to_install_or_enable(site: Site)
 
 def test_list_spaces(site: Site) -> None:
     counts = {row["name"]: row["objectives"] for row in site.json("list-spaces")}
-    assert counts == {"td": 24, "td+ed": 40}
+    assert counts == {"td": 24, "td+ed": 40, "x+y+z": 3, "full": 216}
     shown = site.aang("list-spaces").stdout
     assert "td+ed" in shown
     assert "40" in shown
+
+
+def test_x_y_z_is_the_three_of_the_paper(site: Site) -> None:
+    named = {row["name"]: row["objective"] for row in site.json("list-objectives", "--named")}
+    wanted = {named[f"{name}-style"] for name in ("gpt", "xlnet", "bert")}
+    assert set(site.json("show-space", "x+y+z")["objectives"]) == wanted
+
+
+def test_full_has_every_primitive_of_the_standard_plugins(site: Site) -> None:
+    """What it drops is told; data of the user's own is not among the standard primitives."""
+    shown = site.json("show-space", "full")
+    assert len(shown["objectives"]) + len(shown["dropped"]) == 4 * 4 * 4 * 6
+    for stage, place in (("data", 0), ("transform", 1), ("representation", 2), ("output", 3)):
+        standard = {row["name"] for row in site.json("list-primitives", "--stage", stage)}
+        combined = [*shown["objectives"], *(d["objective"] for d in shown["dropped"])]
+        assert {name.split("/")[place] for name in combined} == standard
+    reasons = {d["objective"]: d["reason"] for d in shown["dropped"]}
+    assert "labels:own" in reasons["task/mask/bidirectional/own-label"]
 
 
 def test_list_spaces_goes_on_past_one_that_cannot_be_used(site: Site) -> None:

@@ -11,6 +11,8 @@ from aang_core import Plugins, Registry, load_plugins
 from aang_core.cli.app import aang
 from aang_core.config import TrainConfig
 from aang_core.errors import AangError
+from aang_core.recipes import Recipe, find_recipe
+from aang_core.space import load_space
 from tests.docs.documents import PAGES, ROOT, aang_commands, anchors, relative_links, tables
 
 
@@ -58,13 +60,19 @@ def test_every_command_and_option_exists(page: Path, registry: Registry) -> None
 def _check_names(options: dict[str, object], registry: Registry) -> None:
     space = str(options.get("space") or "td")
     if not space.endswith(".yaml"):
-        registry.spaces.find(space)
+        load_space(space, registry)
     registry.weighter(str(options.get("weighter") or "factored"))
-    settings = options.get("set") or ()
-    assert isinstance(settings, list | tuple)
-    for setting in settings:
-        name = str(setting).partition(".")[0]
-        assert name in {p.name for p in registry.primitives()}, f"--set {setting}"
+    recipe = find_recipe(str(options["recipe"])) if options.get("recipe") else Recipe("")
+    known = {p.name for p in registry.primitives()} | set(recipe.pretraining)
+    known |= {str(task).partition("=")[0] for task in _several(options, "aux_task")}
+    for setting in _several(options, "set"):
+        assert setting.partition(".")[0] in known, f"--set {setting}"
+
+
+def _several(options: dict[str, object], name: str) -> list[str]:
+    values = options.get(name) or ()
+    assert isinstance(values, list | tuple)
+    return [str(value) for value in values]
 
 
 @each_page
@@ -73,7 +81,8 @@ def test_every_name_in_a_table_is_registered(page: Path, plugins: Plugins) -> No
     distributions = {record.origin.distribution for record in plugins.records}
     kinds: dict[str, Callable[[str], object]] = {
         "weighter": registry.weighter,
-        "space": registry.spaces.find,
+        "space": lambda name: load_space(name, registry),
+        "recipe": find_recipe,
         "plug-in": lambda name: name in distributions or pytest.fail(f"no plug-in {name}"),
     }
     for table in tables(page):
