@@ -106,9 +106,13 @@ class TrainConfig(BaseModel):
     warmup: float = Field(0.06, ge=0, lt=1, description="part of the steps that warm up")
     max_grad_norm: float = Field(1.0, gt=0, description="norm that the gradient is clipped to")
 
-    dev_head: Literal["fresh", "end-task"] = Field(
+    dev_head: Literal["fresh", "remembered", "end-task"] = Field(
         "fresh",
-        description="head of the dev gradient: fitted afresh each step, or the end task's own",
+        description="head of the dev gradient: fitted afresh each step to the step's rows, or to "
+        "those of the steps before, or the end task's own",
+    )
+    dev_head_memory: int = Field(
+        8, gt=0, description="how many steps a remembered dev head is fitted to"
     )
     dev_head_steps: int = Field(10, gt=0, description="AdamW steps that fit the fresh dev head")
     dev_head_lr: float = Field(

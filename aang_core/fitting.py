@@ -8,10 +8,12 @@ import torch
 from torch import nn
 
 from aang_core.gradients import (
+    DevHead,
     EndTaskHead,
     FreshDevHead,
     GradientEngine,
     PackedEngine,
+    RememberingDevHead,
     StreamEngine,
 )
 from aang_core.plugins import load_plugins
@@ -67,7 +69,7 @@ def fit(
     dev_batch_size: int = 32,
     aux_batch_size: int = 32,
     optimizer: OptimizerSettings | None = None,
-    dev_head: Literal["fresh", "end-task"] = "fresh",
+    dev_head: Literal["fresh", "remembered", "end-task"] = "fresh",
     gradients: Literal["stream", "packed"] = "stream",
     meta_every: int = 1,
     seed: int = 0,
@@ -88,7 +90,12 @@ def fit(
     """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    head = FreshDevHead(generator) if dev_head == "fresh" else EndTaskHead()
+    heads_of_dev: dict[str, DevHead] = {
+        "fresh": FreshDevHead(generator),
+        "remembered": RememberingDevHead(FreshDevHead(generator)),
+        "end-task": EndTaskHead(),
+    }
+    head = heads_of_dev[dev_head]
     engine: GradientEngine = (PackedEngine if gradients == "packed" else StreamEngine)(body, head)
     settings = optimizer or OptimizerSettings(lr=1e-3, head_lr=1e-3)
     heads = [end_task.head, *(task.head for task in auxiliaries)]

@@ -24,6 +24,7 @@ from aang_core.gradients import (
     FreshDevHead,
     GradientEngine,
     PackedEngine,
+    RememberingDevHead,
     StreamEngine,
 )
 from aang_core.plugins import Plugins
@@ -245,12 +246,16 @@ def _engine(
 def _dev_head(config: TrainConfig, generator: torch.Generator) -> DevHead:
     if config.dev_head == "end-task":
         return EndTaskHead()
-    return FreshDevHead(
+    fresh = FreshDevHead(
         generator,
         iterations=config.dev_head_steps,
         lr=config.dev_head_lr,
         weight_decay=config.dev_head_weight_decay,
     )
+    if config.dev_head == "fresh":
+        return fresh
+    # Classification reads the first token, so that is all there is to remember.
+    return RememberingDevHead(fresh, config.dev_head_memory, keep=lambda f: f[:, :1].clone())
 
 
 class _Log:

@@ -17,7 +17,16 @@ from aang_core.plugins import Plugins
 _UNUSED = frozenset(
     {
         *("recipe", "steps", "eval_every", "patience", "metric", "aux_batch_size", "lr", "head_lr"),
-        *("weight_decay", "warmup", "max_grad_norm", "dev_head", "gradients", "meta_every", "out"),
+        *(
+            "weight_decay",
+            "warmup",
+            "max_grad_norm",
+            "dev_head",
+            "dev_head_memory",
+            "gradients",
+            "meta_every",
+            "out",
+        ),
     }
 )
 

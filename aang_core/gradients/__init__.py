@@ -5,7 +5,12 @@ section 3.2; AANG, section 5). v goes through a dev head that is fitted afresh a
 features that are computed anyway.
 """
 
-from aang_core.gradients.dev_head import DevHead, EndTaskHead, FreshDevHead
+from aang_core.gradients.dev_head import (
+    DevHead,
+    EndTaskHead,
+    FreshDevHead,
+    RememberingDevHead,
+)
 from aang_core.gradients.engine import GradientEngine, Segment
 from aang_core.gradients.packed import PackedEngine
 from aang_core.gradients.packing import HasRowFreeMethods, PacksRows, RowFreeMethod
@@ -21,6 +26,7 @@ __all__ = [
     "HasRowFreeMethods",
     "PackedEngine",
     "PacksRows",
+    "RememberingDevHead",
     "RowFreeMethod",
     "Segment",
     "StreamEngine",

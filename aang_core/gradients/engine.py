@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.tasks import Batch, Task
 
@@ -22,9 +23,11 @@ class GradientEngine(Protocol):
 
     splits_rows: whether rows of a task should come in several batches where that saves padding. An
         engine that puts the rows of all tasks together gains nothing by it.
+    dev_head: the head that the dev gradient goes through.
     """
 
     splits_rows: bool
+    dev_head: DevHead
 
     def step(
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None

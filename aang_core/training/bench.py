@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from aang_core.errors import AangError
-from aang_core.gradients import GradientEngine, Segment
+from aang_core.gradients import DevHead, GradientEngine, Segment
 from aang_core.tasks import Batch, Task
 from aang_core.training.optimization import Optimization
 from aang_core.training.rows import RowOrder, group_by_length, share_rows
@@ -197,6 +197,11 @@ class TrainingBench:
     def begin_round(self) -> None:
         """Bring the learning rates to where the steps of the run are, trials included."""
         self.optimization.catch_up(self.steps)
+
+    @property
+    def dev_head(self) -> DevHead:
+        """The head that the dev gradient goes through, for checkpoints."""
+        return self._engine.dev_head
 
     def row_orders(self) -> Mapping[str, RowOrder]:
         """Where each task stands in its rows, for checkpoints."""

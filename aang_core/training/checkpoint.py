@@ -27,6 +27,7 @@ def save_checkpoint(folder: Path, trainer: Trainer, modules: Mapping[str, nn.Mod
     tensors = {f"module|{name}": t.detach() for name, t in _named_tensors(modules)}
     tensors |= {f"optimizer|{name}": t for name, t in _moments(trainer, modules)}
     tensors |= {f"rows|{name}": order.state() for name, order in bench.row_orders().items()}
+    tensors |= {f"dev-head|{name}": t for name, t in bench.dev_head.state_dict().items()}
     tensors |= {f"best|{name}": t for name, t in progress.best_state.items()}
     tensors |= {f"generator|{name}": g.get_state() for name, g in _generators(trainer).items()}
     tensors |= {
@@ -74,6 +75,14 @@ def load_checkpoint(folder: Path, trainer: Trainer, modules: Mapping[str, nn.Mod
     _load_moments(trainer, modules, tensors)
     for name, order in trainer.bench.row_orders().items():
         order.load_state(tensors[f"rows|{name}"])
+    device = next(iter(modules["body"].parameters())).device
+    trainer.bench.dev_head.load_state_dict(
+        {
+            name.removeprefix("dev-head|"): t.to(device)
+            for name, t in tensors.items()
+            if name.startswith("dev-head|")
+        }
+    )
     for name, generator in _generators(trainer).items():
         generator.set_state(tensors[f"generator|{name}"])
     device_states = [t for name, t in tensors.items() if name.startswith("generator|device-")]

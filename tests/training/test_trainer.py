@@ -63,11 +63,21 @@ def build(
     return config, assembly, trainer, modules, records
 
 
-@pytest.mark.parametrize("weighter", ["single-task", "static", "meta-tartan", "factored"])
+@pytest.mark.parametrize(
+    ("weighter", "dev_head"),
+    [
+        ("single-task", "fresh"),
+        ("static", "fresh"),
+        ("meta-tartan", "fresh"),
+        ("factored", "fresh"),
+        ("factored", "remembered"),
+    ],
+)
 def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(
-    options: dict[str, Any], tmp_path: Path, weighter: str
+    options: dict[str, Any], tmp_path: Path, weighter: str, dev_head: str
 ) -> None:
     """Rows, tasks, dropout, moments, schedule and weights: all bit-identical after a restart."""
+    options = {**options, "dev_head": dev_head}
     _, _, trainer, modules, _ = build(options, weighter=weighter)
     for step in range(8):
         if step == 5:
