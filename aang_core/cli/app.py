@@ -16,6 +16,7 @@ from aang_core.registry import CommandEntry, did_you_mean
 COMMANDS = {
     "train": ("aang_core.cli.train:train", "Train a classifier with auxiliary objectives."),
     "evaluate": ("aang_core.cli.evaluate:evaluate", "Evaluate a trained classifier."),
+    "report": ("aang_core.cli.report:report", "Write a page that shows what runs did."),
     "diagnose": (
         "aang_core.cli.diagnose:diagnose",
         "Measure how near each objective is to the end task, without training.",

@@ -66,10 +66,10 @@ def diagnose(
     Δ̂ to the end task's gradient (AANG, section 4), as means and standard deviations over batches.
     """
     from aang_core.build.sources import prepare_sources
+    from aang_core.build.training import choose_device
     from aang_core.cli.progress import counting
     from aang_core.diagnosis import diagnose as measure
     from aang_core.report.diagnosis import check_figure, draw
-    from aang_core.run import choose_device
 
     if plot is not None:
         check_figure(plot)

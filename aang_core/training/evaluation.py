@@ -23,6 +23,30 @@ def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[str, fl
     }
 
 
+def confusion(labels: Sequence[int], predictions: Sequence[int], classes: int) -> list[list[int]]:
+    """How often class i was taken for class j: ``classes`` rows of as many counts."""
+    from sklearn.metrics import confusion_matrix
+
+    counts: list[list[int]] = confusion_matrix(
+        labels, predictions, labels=list(range(classes))
+    ).tolist()
+    return counts
+
+
+def per_class(
+    labels: Sequence[int], predictions: Sequence[int], classes: int
+) -> list[dict[str, float]]:
+    """Precision, recall, F1 and number of examples of every class; what is undefined is zero."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    columns = precision_recall_fscore_support(
+        labels, predictions, labels=list(range(classes)), zero_division=0.0
+    )
+    names = ("precision", "recall", "f1", "examples")
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
 def majority_scores(train: Sequence[int], labels: Sequence[int]) -> Mapping[str, float]:
     """Scores of always answering the most frequent class of ``train``; ties go to the first."""
     counts = {label: train.count(label) for label in dict.fromkeys(sorted(train))}

@@ -1,0 +1,123 @@
+"""From an assembly to the trainer that trains it."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from aang_core.build.assembly import Assembly
+from aang_core.build.prediction import Classifier, predict
+from aang_core.config import TrainConfig
+from aang_core.corpora.tokens import TokenRows
+from aang_core.errors import ConfigError
+from aang_core.gradients import (
+    DevHead,
+    EndTaskHead,
+    FreshDevHead,
+    GradientEngine,
+    PackedEngine,
+    RememberingDevHead,
+    StreamEngine,
+)
+from aang_core.training.bench import RowBudget, TrainingBench
+from aang_core.training.evaluation import scores
+from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.trainer import Observer, Schedule, Trainer
+
+
+def choose_device(name: str) -> torch.device:
+    """The device called ``name``; ``auto`` takes the accelerator if there is one.
+
+    Raises:
+        ConfigError: torch knows no such device here.
+    """
+    if name == "auto":
+        return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"--device {name}: not available here: {error}") from error
+    return device
+
+
+def build_trainer(
+    config: TrainConfig,
+    assembly: Assembly,
+    device: torch.device,
+    observers: Sequence[Observer] = (),
+) -> tuple[Trainer, dict[str, torch.nn.Module]]:
+    """The trainer of a run on ``device``, and its body and heads by name, for checkpoints."""
+    body, head = assembly.model.body.to(device), assembly.model.classifier.to(device)
+    heads = {task.name: task.head.to(device) for task in assembly.auxiliaries}
+    generator = torch.Generator().manual_seed(config.seed)
+    bench = TrainingBench(
+        body,
+        assembly.end_task,
+        assembly.meta,
+        assembly.auxiliaries,
+        engine=_engine(config, body, _dev_head(config, generator), device),
+        optimization=Optimization(
+            body,
+            [head, *heads.values()],
+            OptimizerSettings(
+                lr=config.lr,
+                head_lr=config.head_lr,
+                weight_decay=config.weight_decay,
+                warmup=config.warmup,
+                max_grad_norm=config.max_grad_norm,
+            ),
+            config.steps,
+        ),
+        budget=RowBudget(
+            config.batch_size,
+            config.dev_batch_size,
+            config.aux_batch_size,
+            config.micro_batch_size,
+        ),
+        generator=generator,
+        meta_every=config.meta_every,
+        score=lambda: score_rows(assembly, assembly.dev)[config.metric],
+    )
+    modules = {"body": body, assembly.end_task.name: head, **heads}
+    trainer = Trainer(
+        bench,
+        assembly.weighter,
+        schedule=Schedule(config.steps, config.eval_every, config.patience, config.metric),
+        selected={"body": body, "head": head},
+        evaluate=lambda: score_rows(assembly, assembly.dev),
+        observers=tuple(observers),
+    )
+    return trainer, modules
+
+
+def _engine(
+    config: TrainConfig, body: torch.nn.Module, dev_head: DevHead, device: torch.device
+) -> GradientEngine:
+    """On a CPU small passes cost no more than large ones; an accelerator idles in them."""
+    limit = config.micro_batch_size
+    packed = config.gradients == "packed" or (config.gradients == "auto" and device.type != "cpu")
+    if packed:
+        return PackedEngine(body, dev_head, config.precision, max_rows=limit)
+    return StreamEngine(body, dev_head, config.precision, hold_end_task=limit is None)
+
+
+def _dev_head(config: TrainConfig, generator: torch.Generator) -> DevHead:
+    if config.dev_head == "end-task":
+        return EndTaskHead()
+    fresh = FreshDevHead(
+        generator,
+        iterations=config.dev_head_steps,
+        lr=config.dev_head_lr,
+        weight_decay=config.dev_head_weight_decay,
+    )
+    if config.dev_head == "fresh":
+        return fresh
+    # Classification reads the first token, so that is all there is to remember.
+    return RememberingDevHead(fresh, config.dev_head_memory, keep=lambda f: f[:, :1].clone())
+
+
+def score_rows(assembly: Assembly, rows: TokenRows) -> Mapping[str, float]:
+    """Scores of the classifier as it stands."""
+    assert rows.labels is not None
+    logits = predict(Classifier(assembly.model.body, assembly.model.classifier), rows)
+    return scores(rows.labels.tolist(), logits.argmax(dim=-1).tolist())

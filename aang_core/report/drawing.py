@@ -1,0 +1,113 @@
+"""Charts drawn: for plotly.js in a page, and as pictures for papers."""
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from aang_core.report.charts import Bars, Chart, Heat, Lines
+
+ROW = 26
+"""Height in pixels of a row of a chart that has names along its left side."""
+
+
+def plotly_json(chart: Chart) -> dict[str, Any]:
+    """``data`` and ``layout`` for plotly.js; the page sets the colours of its theme."""
+    from plotly import graph_objects
+
+    figure = graph_objects.Figure()
+    match chart:
+        case Lines():
+            for series in chart.series:
+                figure.add_scatter(
+                    x=list(series.x),
+                    y=list(series.y),
+                    name=series.name,
+                    mode="markers" if series.points else "lines",
+                    marker={"size": 11, "symbol": "star"} if series.points else None,
+                )
+            if chart.mark is not None:
+                place, word = chart.mark
+                figure.add_vline(x=place, line_dash="dot", line_width=1, annotation_text=word)
+            figure.update_layout(height=340)
+        case Bars():
+            for name, values in chart.groups:
+                figure.add_bar(y=list(chart.labels), x=list(values), name=name, orientation="h")
+            figure.update_layout(height=120 + ROW * len(chart.labels), barmode="group")
+            figure.update_yaxes(autorange="reversed")
+        case Heat():
+            figure.add_heatmap(
+                x=list(chart.x),
+                y=list(chart.y),
+                z=[list(row) for row in chart.z],
+                colorscale="RdBu" if chart.diverging else "Blues",
+                zmid=0 if chart.diverging else None,
+                hoverongaps=False,
+            )
+            figure.update_layout(height=150 + ROW * len(chart.y))
+            figure.update_yaxes(autorange="reversed", type="category")
+            figure.update_xaxes(type="category")
+    y_label = "" if isinstance(chart, Bars) else chart.y_label
+    figure.update_layout(
+        template=None,
+        xaxis_title=chart.x_label,
+        yaxis_title=y_label,
+        margin={"l": 60, "r": 20, "t": 40, "b": 50},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+    )
+    figure.update_xaxes(automargin=True)
+    figure.update_yaxes(automargin=True)
+    drawn: dict[str, Any] = json.loads(figure.to_json())
+    return drawn
+
+
+def draw_picture(chart: Chart, path: Path) -> None:
+    """The chart in the format that the extension of ``path`` names, .png, .svg or .pdf."""
+    from matplotlib.figure import Figure
+
+    rows = len(chart.labels) if isinstance(chart, Bars) else 0
+    rows = len(chart.y) if isinstance(chart, Heat) else rows
+    figure = Figure(figsize=(8, max(4.0, 1.5 + 0.25 * rows)), layout="constrained")
+    axes = figure.add_subplot()
+    match chart:
+        case Lines():
+            for series in chart.series:
+                axes.plot(series.x, series.y, "*" if series.points else "-", label=series.name)
+            if chart.mark is not None:
+                place, word = chart.mark
+                axes.axvline(place, linestyle=":", color="grey", label=word)
+            axes.set_ylabel(chart.y_label)
+            axes.legend(fontsize="small")
+        case Bars():
+            height = 0.8 / len(chart.groups)
+            for i, (name, values) in enumerate(chart.groups):
+                places = [place + i * height for place in range(len(chart.labels))]
+                axes.barh(places, list(values), height=height, label=name)
+            middle = height * (len(chart.groups) - 1) / 2
+            axes.set_yticks([p + middle for p in range(len(chart.labels))], _short(chart.labels))
+            axes.invert_yaxis()
+            axes.legend(fontsize="small")
+        case Heat():
+            cells = [[float("nan") if v is None else v for v in row] for row in chart.z]
+            largest = max((abs(v) for row in chart.z for v in row if v is not None), default=1.0)
+            image = axes.imshow(
+                cells,
+                aspect="auto",
+                cmap="RdBu" if chart.diverging else "Blues",
+                vmin=-largest if chart.diverging else 0,
+                vmax=largest,
+            )
+            figure.colorbar(image)
+            axes.set_yticks(range(len(chart.y)), _short(chart.y))
+            every = max(1, len(chart.x) // 12)
+            ticks = range(0, len(chart.x), every)
+            axes.set_xticks(ticks, [_short([chart.x[i]])[0] for i in ticks], rotation=45)
+            axes.set_ylabel(chart.y_label)
+    axes.set_xlabel(chart.x_label)
+    axes.set_title(chart.title)
+    figure.savefig(path, dpi=150)
+
+
+def _short(labels: Any) -> list[str]:
+    # matplotlib takes a pair of dollar signs for mathematics.
+    return [textwrap.shorten(str(label), 60).replace("$", r"\$") for label in labels]

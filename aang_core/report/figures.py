@@ -1,0 +1,288 @@
+"""The charts of a run, and those of several runs together."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aang_core.report.charts import Bars, Chart, Heat, Lines, Series
+from aang_core.report.records import RunRecord
+
+POINTS = 240
+"""Most points of a curve; a page of thousands of steps would not load."""
+
+BINS = 48
+TOP = 5
+LISTED = 16
+
+
+def charts_of(run: RunRecord) -> list[Chart]:
+    """Every chart that the run has data for."""
+    made = [
+        _scores(run),
+        _end_task_weight(run),
+        *_factors(run),
+        _alpha(run),
+        _ranking(run),
+        _cosines(run),
+        *_confusions(run),
+    ]
+    return [chart for chart in made if chart is not None]
+
+
+def charts_of_several(runs: Sequence[RunRecord]) -> list[Chart]:
+    """The charts that compare runs."""
+    made = [_scores_of(runs), _end_task_weights_of(runs), _tops(runs)]
+    return [chart for chart in made if chart is not None]
+
+
+def _scores(run: RunRecord) -> Lines:
+    metric, best = run.metric, run.result["best_step"]
+    steps = [line["step"] for line in run.metrics]
+    series = [Series(f"dev {metric}", steps, [line["dev"][metric] for line in run.metrics])]
+    test = run.result["metric"]["test"]
+    if test is not None:
+        series.append(Series(f"test {metric}, once at the end", [best], [test], points=True))
+    ended = "" if test is None else f" Its test score is {test:.4f}."
+    return Lines(
+        key="scores",
+        title=f"{metric} over steps",
+        x_label="step",
+        y_label=metric,
+        series=series,
+        mark=(best, "best on dev"),
+        alt=f"Dev {metric} goes from {series[0].y[0]:.4f} at step 0 to its best, "
+        f"{max(series[0].y):.4f}, at step {best} of {run.result['steps']}.{ended}",
+    )
+
+
+def _end_task_weight(run: RunRecord) -> Lines | None:
+    if not run.objectives:
+        return None
+    rows = _thinned(run.weights)
+    series = Series("λ_e", [r["step"] for r in rows], [r["end_task_weight"] for r in rows])
+    return Lines(
+        key="end-task-weight",
+        title="Weight of the end task",
+        x_label="step",
+        y_label="λ_e",
+        series=[series],
+        alt=f"λ_e goes from {series.y[0]:.3f} to {series.y[-1]:.3f}.",
+    )
+
+
+def _factors(run: RunRecord) -> list[Lines]:
+    """Each stage's factors as a softmax over its primitives (AANG, Figure 4)."""
+    if not run.weights or "factors" not in run.weights[-1]:
+        return []
+    rows = _thinned(run.weights)
+    steps = [row["step"] for row in rows]
+    charts = []
+    for stage in run.weights[-1]["factors"]:
+        shares = [_softmax(row["factors"][stage]) for row in rows]
+        if stage == "all" or len(shares[-1]) < 2:
+            continue
+        names = list(shares[-1])
+        top = max(names, key=lambda name: shares[-1][name])
+        charts.append(
+            Lines(
+                key=f"factors-{stage}",
+                title=f"Factors of the stage {stage}",
+                x_label="step",
+                y_label="softmax of factors",
+                series=[Series(name, steps, [share[name] for share in shares]) for name in names],
+                mark=(run.result["best_step"], "best on dev"),
+                alt=f"At the end {top} has the largest share, {shares[-1][top]:.3f}; all begin "
+                f"at {1 / len(names):.3f}.",
+            )
+        )
+    return charts
+
+
+def _alpha(run: RunRecord) -> Lines | None:
+    """α of every task by round (αVIL, Figure 3)."""
+    rows = [row for row in run.weights if row.get("alpha")]
+    if not rows:
+        return None
+    names = dict.fromkeys(name for row in rows for name in row["alpha"])
+    series = [
+        Series(
+            name,
+            [i for i, row in enumerate(rows, start=1) if name in row["alpha"]],
+            [row["alpha"][name] for row in rows if name in row["alpha"]],
+        )
+        for name in names
+    ]
+    return Lines(
+        key="alpha",
+        title="α by round",
+        x_label="round",
+        y_label="α",
+        series=series,
+        alt="Last α: " + ", ".join(f"{s.name} {s.y[-1]:.4f}" for s in series[:LISTED]) + ".",
+    )
+
+
+def _ranking(run: RunRecord) -> Bars | None:
+    """Objectives by mean weight, early and late (AANG, Figure 5)."""
+    if len(run.objectives) < 2:
+        return None
+    early, late = run.mean_weights(0, 0.1), run.mean_weights(0.5, 1)
+    ranked = sorted(late, key=lambda name: -late[name])
+    listed = ranked[:LISTED]
+    return Bars(
+        key="ranking",
+        title="Objectives by mean weight"
+        + (f", the first {LISTED} of {len(ranked)}" if len(ranked) > LISTED else ""),
+        x_label="mean weight",
+        labels=listed,
+        groups=[
+            ("last half", [late[name] for name in listed]),
+            ("first tenth", [early[name] for name in listed]),
+        ],
+        alt=f"In the last half {ranked[0]} weighs most, {late[ranked[0]]:.4f}, and {ranked[-1]} "
+        f"least, {late[ranked[-1]]:.4f}.",
+    )
+
+
+def _cosines(run: RunRecord) -> Heat | None:
+    """Mean cosine of each task with the dev gradient, in bins of steps."""
+    rows = [row for row in run.weights if row.get("cosines")]
+    if not rows:
+        return None
+    names = ["end-task", *run.objectives]
+    size = math.ceil(len(rows) / BINS)
+    bins = [rows[i : i + size] for i in range(0, len(rows), size)]
+    grid = [[_mean([r["cosines"][n] for r in b if n in r["cosines"]]) for b in bins] for n in names]
+    means = {
+        n: _mean([v for v in line if v is not None]) for n, line in zip(names, grid, strict=True)
+    }
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    top = max(known, key=lambda name: known[name])
+    return Heat(
+        key="cosines",
+        title="Cosine with the dev gradient",
+        x_label="step",
+        y_label="task",
+        x=[str(b[-1]["step"]) for b in bins],
+        y=names,
+        z=grid,
+        diverging=True,
+        alt=f"On average {top} agrees most with the dev gradient, {known[top]:.4f}; the end task "
+        f"has {known.get('end-task', 0.0):.4f}.",
+    )
+
+
+def _confusions(run: RunRecord) -> list[Heat]:
+    charts = []
+    labels = run.evaluation["labels"]
+    for part in ("dev", "test"):
+        if part not in run.evaluation:
+            continue
+        counts = run.evaluation[part]["confusion"]
+        right = sum(counts[i][i] for i in range(len(labels)))
+        total = sum(map(sum, counts))
+        charts.append(
+            Heat(
+                key=f"confusion-{part}",
+                title=f"Confusion on {part}",
+                x_label="predicted",
+                y_label="true",
+                x=labels,
+                y=labels,
+                z=counts,
+                alt=f"{right} of {total} {part} examples are classified correctly.",
+            )
+        )
+    return charts
+
+
+def _scores_of(runs: Sequence[RunRecord]) -> Lines:
+    metric = runs[0].metric
+    series = [
+        Series(
+            run.name,
+            [line["step"] for line in run.metrics],
+            [line["dev"][metric] for line in run.metrics],
+        )
+        for run in runs
+    ]
+    best = max(series, key=lambda s: max(s.y))
+    return Lines(
+        key="scores",
+        title=f"Dev {metric} over steps",
+        x_label="step",
+        y_label=f"dev {metric}",
+        series=series,
+        alt=f"{best.name} reaches most, {max(best.y):.4f}.",
+    )
+
+
+def _end_task_weights_of(runs: Sequence[RunRecord]) -> Lines | None:
+    weighted = [run for run in runs if run.objectives]
+    if not weighted:
+        return None
+    series = []
+    for run in weighted:
+        rows = _thinned(run.weights)
+        steps = [row["step"] for row in rows]
+        series.append(Series(run.name, steps, [row["end_task_weight"] for row in rows]))
+    return Lines(
+        key="end-task-weight",
+        title="Weight of the end task",
+        x_label="step",
+        y_label="λ_e",
+        series=series,
+        alt="Last λ_e: " + ", ".join(f"{s.name} {s.y[-1]:.3f}" for s in series) + ".",
+    )
+
+
+def _tops(runs: Sequence[RunRecord]) -> Bars | None:
+    """In which part of the runs an objective is among the heaviest (AANG, Figure 5)."""
+    several = [run for run in runs if len(run.objectives) > TOP]
+    if not several:
+        return None
+    early, late = (
+        _fractions([run.mean_weights(*part) for run in several]) for part in ((0, 0.1), (0.5, 1))
+    )
+    ranked = sorted(late, key=lambda name: (-late[name], -early.get(name, 0.0), name))[:LISTED]
+    return Bars(
+        key="tops",
+        title=f"Part of {len(several)} runs in which an objective is among the top {TOP}",
+        x_label="part of the runs",
+        labels=ranked,
+        groups=[
+            ("last half", [late[name] for name in ranked]),
+            ("first tenth", [early.get(name, 0.0) for name in ranked]),
+        ],
+        alt=f"In the last half {ranked[0]} is among the top {TOP} in {late[ranked[0]]:.0%} of the "
+        "runs.",
+    )
+
+
+def _fractions(weights: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    counted: dict[str, float] = {}
+    for of_run in weights:
+        top = set(sorted(of_run, key=lambda name: -of_run[name])[:TOP])
+        for name in of_run:
+            counted[name] = counted.get(name, 0.0) + (name in top) / len(weights)
+    return counted
+
+
+def _softmax(values: Mapping[str, float]) -> dict[str, float]:
+    highest = max(values.values())
+    powers = {name: math.exp(value - highest) for name, value in values.items()}
+    total = sum(powers.values())
+    return {name: power / total for name, power in powers.items()}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _thinned(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """At most ``POINTS`` rows, evenly spaced, the last one among them."""
+    step = max(1, math.ceil(len(rows) / POINTS))
+    kept = list(rows[::step])
+    if (len(rows) - 1) % step:
+        kept.append(rows[-1])
+    return kept

@@ -1,0 +1,77 @@
+"use strict";
+const root = document.documentElement;
+const figures = JSON.parse(document.getElementById("figures").textContent);
+
+function colours() {
+  const style = getComputedStyle(root);
+  const read = (name) => style.getPropertyValue(name).trim();
+  return { ink: read("--ink"), line: read("--line") };
+}
+
+function layoutOf(layout) {
+  const { ink, line } = colours();
+  const axis = { gridcolor: line, linecolor: line, zerolinecolor: line };
+  return {
+    ...layout,
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: ink, size: 12 },
+    xaxis: { ...layout.xaxis, ...axis },
+    yaxis: { ...layout.yaxis, ...axis },
+  };
+}
+
+function draw() {
+  // On a phone the bar of buttons would lie on the legend.
+  const bar = window.innerWidth > 700 ? "hover" : false;
+  for (const place of document.querySelectorAll("[data-chart]")) {
+    const { data, layout } = figures[place.dataset.chart];
+    place.style.height = `${layout.height}px`;
+    Plotly.react(place, data, layoutOf(layout), { responsive: true, displaylogo: false, displayModeBar: bar });
+  }
+}
+
+function setTheme(dark) {
+  root.dataset.theme = dark ? "dark" : "light";
+  const button = document.getElementById("theme");
+  button.setAttribute("aria-pressed", String(dark));
+  button.textContent = dark ? "Light theme" : "Dark theme";
+  if (window.Plotly) draw();
+}
+
+function valueOf(row, column) {
+  const cell = row.cells[column];
+  return cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value);
+}
+
+function sortBy(header) {
+  const table = header.closest("table");
+  const column = header.cellIndex;
+  const falling = header.getAttribute("aria-sort") === "ascending";
+  const rows = [...table.tBodies[0].rows];
+  rows.sort((a, b) => {
+    const [left, right] = [valueOf(a, column), valueOf(b, column)];
+    const numbers = typeof left === "number" && typeof right === "number";
+    const order = numbers ? left - right : String(left).localeCompare(String(right));
+    return falling ? -order : order;
+  });
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  header.setAttribute("aria-sort", falling ? "descending" : "ascending");
+  table.tBodies[0].append(...rows);
+}
+
+async function loadPlotly() {
+  const packed = atob(document.getElementById("plotly").textContent);
+  const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(stream).text();
+  document.head.append(script);
+}
+
+for (const header of document.querySelectorAll("th")) {
+  header.querySelector("button").addEventListener("click", () => sortBy(header));
+}
+document.getElementById("theme").addEventListener("click", () => setTheme(root.dataset.theme !== "dark"));
+setTheme(window.matchMedia("(prefers-color-scheme: dark)").matches);
+loadPlotly().then(draw).then(() => { root.dataset.drawn = "yes"; });

@@ -1,0 +1,1 @@
+"""Reports of runs: the page in a real browser, and pictures."""

@@ -1,0 +1,104 @@
+"""The page, in a real browser."""
+
+from pathlib import Path
+from typing import Any
+
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.report.conftest import EVIL, QUOTED
+
+
+def opened(browser: Any, page: Path) -> None:
+    browser.get(page.as_uri())
+    drawn = "return document.documentElement.dataset.drawn === 'yes'"
+    WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(drawn))
+
+
+def test_it_loads_alone_and_draws_everything(browser: Any, run: Path) -> None:
+    """No network, no message on the console, every plot drawn and within the page."""
+    page = run / "report.html"
+    assert page.stat().st_size < 5_000_000
+    opened(browser, page)
+    assert browser.get_log("browser") == []
+    charts = browser.find_elements(By.CSS_SELECTOR, "[data-chart]")
+    keys = {chart.get_attribute("data-chart") for chart in charts}
+    assert keys == {
+        "scores",
+        "end-task-weight",
+        *(f"factors-{stage}" for stage in ("transform", "representation", "output")),
+        "ranking",
+        "cosines",
+        "confusion-dev",
+        "confusion-test",
+    }
+    for chart in charts:
+        assert chart.find_elements(By.CSS_SELECTOR, "svg.main-svg"), chart.get_attribute("id")
+        assert chart.get_attribute("role") == "img"
+        assert len(chart.get_attribute("aria-label")) > 40
+    lines = browser.find_elements(By.CSS_SELECTOR, "#chart-factors-transform .scatterlayer path.js-line")
+    assert len(lines) == 4
+    inside = "return document.documentElement.scrollWidth <= window.innerWidth"
+    assert browser.execute_script(inside)
+
+
+def test_labels_stay_text(browser: Any, run: Path) -> None:
+    """A label that is a script, and one that breaks out of an attribute, are shown as they are."""
+    opened(browser, run / "report.html")
+    assert browser.execute_script("return window.caught") is None
+    cells = {cell.text for cell in browser.find_elements(By.CSS_SELECTOR, "td")}
+    assert {EVIL, QUOTED, "plain"} <= cells
+    assert not browser.find_elements(By.CSS_SELECTOR, "img")
+    scripts = browser.execute_script(
+        "return [...document.scripts].filter(s => s.textContent.startsWith('alert')).length"
+    )
+    assert scripts == 0
+
+
+def test_tables_sort(browser: Any, run: Path) -> None:
+    """A click sorts, another turns it round; numbers by value and names by letters."""
+    opened(browser, run / "report.html")
+    table = next(
+        table
+        for table in browser.find_elements(By.CSS_SELECTOR, "table")
+        if "last half" in table.find_element(By.CSS_SELECTOR, "thead").text
+    )
+    buttons = table.find_elements(By.CSS_SELECTOR, "th button")
+
+    def column(index: int) -> list[str]:
+        cells = table.find_elements(By.CSS_SELECTOR, f"tbody td:nth-child({index + 1})")
+        return [cell.get_attribute("data-value") or cell.text for cell in cells]
+
+    names = column(0)
+    assert len(names) == 24
+    browser.execute_script("arguments[0].click()", buttons[2])
+    values = [float(value) for value in column(2)]
+    assert values == sorted(values)
+    browser.execute_script("arguments[0].click()", buttons[2])
+    assert [float(value) for value in column(2)] == sorted(values, reverse=True)
+    assert sorted(column(0)) == sorted(names)
+    browser.execute_script("arguments[0].click()", buttons[0])
+    assert column(0) == sorted(names)
+    header = table.find_elements(By.CSS_SELECTOR, "th")[0]
+    assert header.get_attribute("aria-sort") == "ascending"
+
+
+def test_both_themes(browser: Any, run: Path) -> None:
+    """It begins in the scheme of the system, and the button changes it, plots included."""
+    opened(browser, run / "report.html")
+
+    def paper() -> str:
+        body = browser.find_element(By.TAG_NAME, "body")
+        return str(body.value_of_css_property("background-color"))
+
+    def ink() -> str:
+        text = browser.find_element(By.CSS_SELECTOR, "#chart-scores .xtick text")
+        return str(text.value_of_css_property("fill"))
+
+    first = paper(), ink()
+    browser.find_element(By.ID, "theme").click()
+    second = paper(), ink()
+    assert first[0] != second[0]
+    assert first[1] != second[1]
+    browser.find_element(By.ID, "theme").click()
+    assert (paper(), ink()) == first

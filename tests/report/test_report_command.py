@@ -1,0 +1,94 @@
+"""``aang report``: several runs, pictures, and folders that are no runs."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from aang_core.cli import main
+from aang_core.report.figures import charts_of, charts_of_several
+from aang_core.report.records import RunRecord
+
+
+def aang(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return int(end.value.code or 0), captured.out, captured.err
+
+
+def test_figures_and_a_page_of_several_runs(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = shutil.copytree(run, tmp_path / "other")
+    page, figures = tmp_path / "both.html", tmp_path / "figures"
+    status, out, err = aang(capsys, "report", run, other, "--out", page, "--figures", figures)
+    assert status == 0, err
+    assert "both.html" in out
+    text = page.read_text(encoding="utf-8")
+    assert "2 runs" in text
+    assert "among the top 5" in text
+    assert {path.name for path in figures.iterdir()} == {
+        f"{key}.{kind}" for key in ("scores", "end-task-weight", "tops") for kind in ("png", "svg")
+    }
+    status, _, _ = aang(capsys, "report", run, "--figures", tmp_path / "one")
+    assert status == 0
+    assert (tmp_path / "one" / "cosines.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_what_the_charts_show_is_what_the_run_wrote(run: Path) -> None:
+    record = RunRecord.load(run)
+    charts = {chart.key: chart for chart in charts_of(record)}
+    weights = [json.loads(line) for line in (run / "weights.jsonl").read_text().splitlines()]
+    late = weights[6:]
+    ranking = charts["ranking"]
+    name = ranking.labels[0]
+    mean = sum(line["weights"][name] for line in late) / len(late)
+    assert ranking.groups[0][1][0] == pytest.approx(mean)
+    assert mean == pytest.approx(max(record.mean_weights(0.5, 1).values()))
+    for stage in ("transform", "representation", "output"):
+        curves = charts[f"factors-{stage}"].series
+        for values in zip(*(curve.y for curve in curves), strict=True):
+            assert sum(values) == pytest.approx(1)
+    rows = charts["cosines"].z
+    column = [row[0] for row in rows if row[0] is not None]
+    assert sorted(column) == pytest.approx(sorted(weights[0]["cosines"].values()))
+    confusion = charts["confusion-test"].z
+    assert sum(map(sum, confusion)) == 48
+    tops = {chart.key: chart for chart in charts_of_several([record, record])}["tops"]
+    assert sum(v == 1.0 for v in tops.groups[0][1]) == 5
+
+
+def damage(folder: Path, name: str) -> None:
+    if name == "not a run":
+        (folder / "config.yaml").unlink()
+    elif name == "incomplete":
+        (folder / "result.json").unlink()
+    elif name == "another version":
+        (folder / "evaluation.json").unlink()
+    else:
+        (folder / "data.json").write_text("{oops", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("not a run", "is no run folder"),
+        ("incomplete", "did not finish"),
+        ("another version", "another version"),
+        ("damaged", "damaged"),
+    ],
+)
+def test_folders_that_cannot_be_reported(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str, said: str
+) -> None:
+    folder = shutil.copytree(run, tmp_path / "run")
+    damage(folder, case)
+    (folder / "report.html").unlink()
+    status, _, err = aang(capsys, "report", folder)
+    assert status == 2
+    assert said in err
+    assert str(folder) in err
+    assert not (folder / "report.html").exists()
