@@ -140,6 +140,9 @@ class TrainConfig(BaseModel):
     device: str = Field(
         "auto", description="torch device; auto takes an accelerator if there is one"
     )
+    checkpoint_every: float = Field(
+        120.0, ge=0, description="seconds between checkpoints; 0 takes one after every round"
+    )
     out: Path | None = Field(None, description="the run's folder; default: a new one under runs/")
 
     @property

@@ -1,5 +1,6 @@
 """Continued pre-training on one objective alone (Gururangan et al., 2020), as a stage of a run."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,11 +46,20 @@ def pretrain(
     A tenth of the texts, at most 512, is held out: training stops when their log-likelihood stops
     rising, and the best state is saved, as an ordinary masked-LM folder ``model``.
 
+    A stage that has finished, as ``stage.json`` there says, is not trained again; one that was
+    interrupted begins anew and comes to the same end.
+
     Returns the stage's part of ``result.json``.
 
     Raises:
         DataError: the objective's data has fewer than two texts.
     """
+    place = Path("pretraining") / stage.name
+    finished = folder.path / place / "stage.json"
+    if finished.is_file():
+        done: Mapping[str, Any] = json.loads(finished.read_text(encoding="utf-8"))
+        return done
+    folder.cut(f"{place}/metrics.jsonl", -1)
     model, task = assemble_stage(config, sources, stage)
     body, head = model.body.to(device), task.head.to(device)
     train, held_out = hold_out(task, config.seed)
@@ -89,9 +99,8 @@ def pretrain(
     started = time.perf_counter()
     before = log_likelihood(passes, held_out, seed=config.seed)[METRIC]
     progress = trainer.train()
-    place = Path("pretraining") / stage.name
     model.save_language_model(folder.path / place / "model", head)
-    return {
+    outcome = {
         "objective": stage.objective.name,
         "texts": {"train": len(train), "held_out": len(held_out)},
         "steps": bench.steps,
@@ -100,6 +109,8 @@ def pretrain(
         "train_seconds": round(time.perf_counter() - started, 3),
         "model": str(place / "model"),
     }
+    folder.write_json(f"{place}/stage.json", outcome)
+    return outcome
 
 
 def check_stage(config: TrainConfig, sources: Sources, stage: PretrainingStage) -> None:

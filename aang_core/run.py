@@ -14,15 +14,16 @@ from aang_core import outcome
 from aang_core.build.assembly import assemble
 from aang_core.build.sources import Sources
 from aang_core.build.training import build_trainer, choose_device
-from aang_core.config import TrainConfig
+from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.pretraining import METRIC, check_stage, pretrain
 from aang_core.report.page import write_page
 from aang_core.report.records import RunRecord
 from aang_core.stages import ReadReport
-from aang_core.training.checkpoint import save_checkpoint
+from aang_core.training.checkpoint import find_checkpoint, load_checkpoint, save_checkpoint
 from aang_core.training.run_folder import RunFolder
-from aang_core.training.trainer import Observer
+from aang_core.training.trainer import Observer, Trainer
 
 Observe = Callable[[str, int, str], Sequence[Observer]]
 
@@ -63,10 +64,13 @@ def train_run(
     out: Path,
     plugins: Plugins,
     observe: Observe | None = None,
+    resume: bool = False,
 ) -> Run:
     """Train, evaluate and write the run folder ``out``.
 
     The folder is made only after model, data and primitives have proved usable.
+
+    resume: go on in the folder of a run that was interrupted, as if it had not been.
 
     observe: the observers of one training, given its name, its steps and its metric; the name is
         that of a stage of pre-training, or empty for the training itself.
@@ -84,7 +88,7 @@ def train_run(
     torch.manual_seed(config.seed)
     assembly = assemble(config, sources)
     report.include(sources.report)
-    folder = RunFolder.create(out)
+    folder = RunFolder(out) if resume else RunFolder.create(out)
     folder.write_text("config.yaml", _reusable(config))
     folder.write_json("plugins.json", _plugins_used(plugins, sources))
     folder.write_json(
@@ -101,10 +105,15 @@ def train_run(
         assembly = assemble(config, sources)
     started = time.perf_counter()
     seen = observe("", config.steps, config.metric) if observe else ()
-    trainer, modules = build_trainer(config, assembly, device, (_Log(folder), *seen))
+    checkpoint = folder.path / "checkpoint"
+    trainer, modules = build_trainer(
+        config, assembly, device, (_Log(folder), *seen), checkpoints=checkpoint
+    )
+    if resume:
+        _take_up(folder, checkpoint, trainer, modules)
     progress = trainer.train()
     seconds = time.perf_counter() - started
-    save_checkpoint(folder.path / "checkpoint", trainer, modules)
+    save_checkpoint(checkpoint, trainer, modules)
     evaluated = outcome.evaluation(sources, assembly)
     folder.write_json("evaluation.json", evaluated)
     assembly.model.save(folder.path / "model")
@@ -125,6 +134,30 @@ def train_run(
     folder.write_json("result.json", result)
     write_page([RunRecord.load(folder.path)], folder.path / "report.html")
     return Run(folder.path, result, report.lines())
+
+
+def unfinished(out: Path) -> TrainConfig:
+    """The configuration of the run in ``out``, which was interrupted.
+
+    Raises:
+        ConfigError: it is no run folder, or the run has finished.
+    """
+    if not (out / "config.yaml").is_file():
+        raise ConfigError(f"--resume {out}: is no run folder, it holds no config.yaml")
+    if (out / "result.json").is_file():
+        raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")
+    return resolve_config(read_config_file(out / "config.yaml"), {"out": out})
+
+
+def _take_up(
+    folder: RunFolder, checkpoint: Path, trainer: Trainer, modules: Mapping[str, torch.nn.Module]
+) -> None:
+    """Bring trainer and logs to where the last checkpoint is; without one, to the beginning."""
+    found = find_checkpoint(checkpoint)
+    if found is not None:
+        load_checkpoint(found, trainer, modules)
+    for name in ("weights.jsonl", "metrics.jsonl"):
+        folder.cut(name, trainer.bench.steps if found is not None else -1)
 
 
 def _reusable(config: TrainConfig) -> str:

@@ -1,6 +1,7 @@
 """From an assembly to the trainer that trains it."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import torch
 
@@ -19,6 +20,7 @@ from aang_core.gradients import (
     StreamEngine,
 )
 from aang_core.training.bench import RowBudget, TrainingBench
+from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.evaluation import scores
 from aang_core.training.optimization import Optimization, OptimizerSettings
 from aang_core.training.trainer import Observer, Schedule, Trainer
@@ -45,8 +47,12 @@ def build_trainer(
     assembly: Assembly,
     device: torch.device,
     observers: Sequence[Observer] = (),
+    checkpoints: Path | None = None,
 ) -> tuple[Trainer, dict[str, torch.nn.Module]]:
-    """The trainer of a run on ``device``, and its body and heads by name, for checkpoints."""
+    """The trainer of a run on ``device``, and its body and heads by name, for checkpoints.
+
+    checkpoints: the folder that they are written to; None for none while training.
+    """
     body, head = assembly.model.body.to(device), assembly.model.classifier.to(device)
     heads = {task.name: task.head.to(device) for task in assembly.auxiliaries}
     generator = torch.Generator().manual_seed(config.seed)
@@ -86,6 +92,9 @@ def build_trainer(
         selected={"body": body, "head": head},
         evaluate=lambda: score_rows(assembly, assembly.dev),
         observers=tuple(observers),
+        boundary=Checkpointer(checkpoints, modules, config.checkpoint_every)
+        if checkpoints
+        else None,
     )
     return trainer, modules
 

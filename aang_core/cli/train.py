@@ -20,6 +20,11 @@ from aang_core.plugins import Plugins
     "config_file", metavar="[CONFIG.yaml]", required=False, type=click.Path(path_type=Path)
 )
 @options_of(TrainConfig)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    help="run folder of an interrupted run, to go on with; takes no other option",
+)
 @click.option("--quiet", is_flag=True, help="no progress; print the result alone")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
 @click.pass_obj
@@ -27,6 +32,7 @@ def train(
     plugins: Plugins,
     /,
     config_file: Path | None,
+    resume: Path | None,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -39,15 +45,23 @@ def train(
     """
     from aang_core.build.sources import prepare_sources
     from aang_core.cli.progress import training_progress
-    from aang_core.run import free_run_folder, train_run
+    from aang_core.run import free_run_folder, train_run, unfinished
 
-    config = resolve_config(
-        read_config_file(config_file) if config_file else {}, given_options(options)
-    )
-    out = free_run_folder(config)
+    given = given_options(options)
+    if resume is not None:
+        if given or config_file:
+            raise ConfigError(
+                "--resume: an interrupted run goes on with its own options; leave the others out"
+            )
+        config, out = unfinished(resume), resume
+    else:
+        config = resolve_config(read_config_file(config_file) if config_file else {}, given)
+        out = free_run_folder(config)
     with training_progress(quiet=quiet) as observe:
         sources = prepare_sources(config, plugins.registry)
-        run = train_run(config, sources, out=out, plugins=plugins, observe=observe)
+        run = train_run(
+            config, sources, out=out, plugins=plugins, observe=observe, resume=resume is not None
+        )
     for line in run.notes:
         click.echo(f"note: {line}", err=True)
     if as_json:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,41 @@ def save_checkpoint(folder: Path, trainer: Trainer, modules: Mapping[str, nn.Mod
     temporary.mkdir(parents=True)
     save_file({name: t.contiguous().cpu() for name, t in tensors.items()}, temporary / TENSORS)
     (temporary / REST).write_text(json.dumps(rest, default=_plain), encoding="utf-8")
-    # A folder cannot replace one that has files in it; the old one makes way at the last moment.
-    shutil.rmtree(folder, ignore_errors=True)
+    # A folder cannot replace one that has files in it; the old one makes way, and is there until
+    # the new one is.
+    before = _before(folder)
+    if folder.exists():
+        shutil.rmtree(before, ignore_errors=True)
+        folder.rename(before)
     temporary.rename(folder)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def find_checkpoint(folder: Path) -> Path | None:
+    """The checkpoint ``folder``, or the one that was making way when writing it was interrupted."""
+    return next((f for f in (folder, _before(folder)) if (f / REST).is_file()), None)
+
+
+def _before(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.before")
+
+
+class Checkpointer:
+    """Saves a trainer between rounds, at most once in so many seconds.
+
+    When it saves depends on the clock; what training comes to does not depend on it.
+    """
+
+    def __init__(self, folder: Path, modules: Mapping[str, nn.Module], seconds: float) -> None:
+        self._folder = folder
+        self._modules = modules
+        self._seconds = seconds
+        self._last = time.monotonic()
+
+    def __call__(self, trainer: Trainer) -> None:
+        if time.monotonic() - self._last >= self._seconds:
+            save_checkpoint(self._folder, trainer, self._modules)
+            self._last = time.monotonic()
 
 
 @torch.no_grad()

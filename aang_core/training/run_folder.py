@@ -53,15 +53,28 @@ class RunFolder:
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record, allow_nan=False) + "\n")
 
+    def cut(self, name: str, step: int) -> None:
+        """Keep of a file of lines those up to ``step``; a last line that is torn goes too."""
+        path = self.path / name
+        if not path.exists():
+            return
+        kept = []
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+            if not line.endswith("\n") or json.loads(line)["step"] > step:
+                break
+            kept.append(line)
+        self.write_text(name, "".join(kept))
+
     def write_json(self, name: str, value: Any) -> None:
         """Write ``name`` whole, as indented JSON."""
         self.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
         """Write ``name`` whole, in UTF-8."""
-        temporary = self.path / f".{name}.tmp"
+        path = self.path / name
+        temporary = path.with_name(f".{path.name}.tmp")
         temporary.write_text(text, encoding="utf-8")
-        temporary.replace(self.path / name)
+        temporary.replace(path)
 
     def share_mode(self, *folders: str) -> None:
         """Give the files in ``folders`` the permissions that files of this run have.

@@ -52,6 +52,7 @@ class Trainer:
 
     selected: the modules whose best state is kept and restored at the end, by name.
     evaluate: the dev scores of the model as it stands.
+    boundary: called between two rounds, where a checkpoint can be taken.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Trainer:
         selected: Mapping[str, nn.Module],
         evaluate: Callable[[], Mapping[str, float]],
         observers: tuple[Observer, ...] = (),
+        boundary: Callable[["Trainer"], None] | None = None,
     ) -> None:
         self.bench = bench
         self.weighter = weighter
@@ -71,6 +73,7 @@ class Trainer:
         self._selected = selected
         self._evaluate = evaluate
         self._observers = observers
+        self._boundary = boundary
 
     def train(self) -> Progress:
         """Train, then put the best state back into the selected modules."""
@@ -85,6 +88,8 @@ class Trainer:
             due = before // self.schedule.eval_every < self.bench.steps // self.schedule.eval_every
             if due or self.bench.steps >= self.schedule.steps:
                 self._evaluation()
+            if self._boundary is not None:
+                self._boundary(self)
         for name, module in self._selected.items():
             prefix = f"{name}."
             module.load_state_dict(

@@ -36,8 +36,8 @@ def test_it_loads_alone_and_draws_everything(browser: Any, run: Path) -> None:
         assert chart.find_elements(By.CSS_SELECTOR, "svg.main-svg"), chart.get_attribute("id")
         assert chart.get_attribute("role") == "img"
         assert len(chart.get_attribute("aria-label")) > 40
-    lines = browser.find_elements(By.CSS_SELECTOR, "#chart-factors-transform .scatterlayer path.js-line")
-    assert len(lines) == 4
+    curves = "#chart-factors-transform .scatterlayer path.js-line"
+    assert len(browser.find_elements(By.CSS_SELECTOR, curves)) == 4
     inside = "return document.documentElement.scrollWidth <= window.innerWidth"
     assert browser.execute_script(inside)
 
