@@ -19,6 +19,7 @@ from aang_core.corpora.names import task_name
 from aang_core.errors import ConfigError
 from aang_core.recipes import RECIPES, find_recipe
 from aang_core.training.evaluation import Metric
+from aang_core.yaml_source import load_yaml
 
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
 
@@ -223,7 +224,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
         ConfigError: no such file, or not a mapping in YAML; the message names the line.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = load_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot read the configuration: {error}") from error
     except yaml.YAMLError as error:

@@ -12,7 +12,8 @@ from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
 from aang_core.objective import Objective
 from aang_core.primitive import STAGES, Primitive, Stage
 from aang_core.registry import SpaceEntry, did_you_mean
-from aang_core.space_file import Source, SpaceFile, read_space_file, validate_space
+from aang_core.space_file import SpaceFile, read_space_file, validate_space
+from aang_core.yaml_source import Source
 
 if TYPE_CHECKING:
     from aang_core.registry import Registry

@@ -16,6 +16,10 @@ from aang_core.registry import CommandEntry, did_you_mean
 COMMANDS = {
     "train": ("aang_core.cli.train:train", "Train a classifier with auxiliary objectives."),
     "evaluate": ("aang_core.cli.evaluate:evaluate", "Evaluate a trained classifier."),
+    "compare": (
+        "aang_core.cli.compare:compare",
+        "Compare methods over tasks and seeds; resumable.",
+    ),
     "report": ("aang_core.cli.report:report", "Write a page that shows what runs did."),
     "diagnose": (
         "aang_core.cli.diagnose:diagnose",

@@ -1,0 +1,129 @@
+"""``aang compare``: methods × tasks × seeds, and a table that says what came of it."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aang_core.errors import ConfigError
+from aang_core.plugins import Plugins
+from aang_core.registry import Registry
+
+
+@click.command(short_help="Compare methods over tasks and seeds; resumable.")
+@click.option("--method", "methods", multiple=True, help="a recipe or weighter; may be given again")
+@click.option("--seeds", type=click.IntRange(min=1), help="number of seeds, from 0 on")
+@click.option("--baseline", help="method that the others are tested against")
+@click.option("--grid", help="grid of hyper-parameters to choose from on dev: paper-td")
+@click.option("--out", type=click.Path(path_type=Path), help="folder of the comparison")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="runs at once"
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["text", "markdown", "latex", "json"]),
+    default="text",
+    show_default=True,
+    help="of the table that is printed; all four are written",
+)
+@click.option("--table-only", is_flag=True, help="run nothing; the table of what is there")
+@click.option("--quiet", is_flag=True, help="no line for each run")
+@click.argument(
+    "arguments", metavar="SPEC.yaml | -- [TRAIN OPTIONS]", nargs=-1, type=click.UNPROCESSED
+)
+@click.pass_obj
+def compare(
+    plugins: Plugins,
+    /,
+    methods: tuple[str, ...],
+    seeds: int | None,
+    baseline: str | None,
+    grid: str | None,
+    out: Path | None,
+    jobs: int,
+    kind: str,
+    table_only: bool,
+    quiet: bool,
+    arguments: tuple[str, ...],
+) -> None:
+    """Run every method on every task with every seed, and compare their scores.
+
+    SPEC.yaml names tasks, methods and seeds. Runs that have finished are kept, interrupted ones are
+    resumed, failed ones are told and do not stop the others. Without a file, --method names what to
+    compare and what follows after -- are options of aang train that name the task.
+    """
+    from aang_core.compare.runner import Ended, Runner, make_root
+    from aang_core.compare.spec import read_comparison
+    from aang_core.compare.tables import FORMATS, outcome, table
+
+    spec = Path(arguments[0]) if arguments and arguments[0].endswith((".yaml", ".yml")) else None
+    registry = plugins.registry
+    if spec is not None:
+        if methods or len(arguments) > 1:
+            raise ConfigError(f"{spec}: a file names its methods and options; leave others out")
+        comparison = read_comparison(spec, registry, seeds=seeds, baseline=baseline, grid=grid)
+    else:
+        comparison = _short_form(registry, methods, seeds, baseline, grid, arguments)
+    root = out or (spec.with_suffix("") if spec is not None else Path("comparison"))
+    make_root(root)
+
+    def tell(ended: Ended) -> None:
+        if not quiet or ended.error:
+            done = "kept" if ended.state == "finished" else ended.error or "done"
+            click.echo(f"{ended.cell.folder.relative_to('runs')}: {done}", err=True)
+
+    failed = []
+    if not table_only:
+        failed = [e for e in Runner(root, jobs, tell).run(comparison.cells) if e.error]
+    entries = outcome(comparison, root)
+    if comparison.baseline and not any(e.method == comparison.baseline for e in entries):
+        click.echo(
+            f"note: the baseline {comparison.baseline} has no finished run, so nothing is tested "
+            "against it",
+            err=True,
+        )
+    for form, ending in zip(FORMATS, ("txt", "md", "tex", "json"), strict=True):
+        text = table(entries, form, comparison.baseline)
+        (root / f"table.{ending}").write_text(text, encoding="utf-8")
+    click.echo(table(entries, kind, comparison.baseline), nl=False)
+    if failed:
+        raise ConfigError(f"{len(failed)} of {len(comparison.cells)} runs failed; see above")
+
+
+def _short_form(
+    registry: Registry,
+    methods: tuple[str, ...],
+    seeds: int | None,
+    baseline: str | None,
+    grid: str | None,
+    options: tuple[str, ...],
+) -> Any:
+    """The comparison that the command line alone describes."""
+    from aang_core.cli.train import given_options, train
+    from aang_core.compare.spec import plan
+    from aang_core.recipes import RECIPES
+    from aang_core.yaml_source import Source
+
+    if not methods:
+        raise ConfigError("give a comparison file, or methods such as --method single-task")
+    repeated = {name for name in methods if methods.count(name) > 1}
+    if repeated:
+        raise ConfigError(f"--method {repeated.pop()}: is given twice; two methods need two names")
+    with train.make_context("train", list(options)) as context:
+        task = given_options(
+            {name: v for name, v in context.params.items() if name not in _NOT_OPTIONS}
+        )
+    value = {
+        "tasks": {str(task.get("target") or "task"): task},
+        "methods": {
+            name: {"recipe": name} if name in RECIPES else {"weighter": name} for name in methods
+        },
+        "seeds": list(range(seeds or 3)),
+        "baseline": baseline,
+        "grid": grid or {},
+    }
+    return plan(value, Source("the command line"), registry)
+
+
+_NOT_OPTIONS = {"config_file", "resume", "quiet", "as_json", "seed", "out"}

@@ -1,0 +1,1 @@
+"""Methods × tasks × seeds: planned, run in processes of their own, and compared honestly."""

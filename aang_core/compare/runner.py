@@ -1,0 +1,153 @@
+"""Runs of a comparison, each in a process of its own; what is there is not run again."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock
+from typing import Literal
+
+import yaml
+
+from aang_core.compare.spec import Cell
+from aang_core.config import read_config_file, resolve_config
+from aang_core.errors import ConfigError
+from aang_core.training.run_folder import RunFolder
+
+State = Literal["finished", "interrupted", "new"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one run ended: ``error`` is None if it finished, else its last words."""
+
+    cell: Cell
+    state: State
+    error: str | None
+
+
+def state_of(cell: Cell, root: Path) -> State:
+    """Whether the run is there, in part, or not at all.
+
+    Raises:
+        ConfigError: the run that is there had other options.
+    """
+    folder = root / cell.folder
+    if not (folder / "config.yaml").is_file():
+        return "new"
+    there = resolve_config(read_config_file(folder / "config.yaml"), {})
+    if there.model_dump(exclude={"out"}) != cell.config.model_dump(exclude={"out"}):
+        differing = [
+            name
+            for name in type(there).model_fields
+            if name != "out" and getattr(there, name) != getattr(cell.config, name)
+        ]
+        raise ConfigError(
+            f"{folder}: holds a run with another {' and '.join(differing)}. Remove it, or give the "
+            "comparison another folder with --out"
+        )
+    return "finished" if (folder / "result.json").is_file() else "interrupted"
+
+
+class Runner:
+    """Runs cells, several at once.
+
+    root: the folder of the comparison. jobs: processes at once, which share the cores.
+    ended: called after each run, from whichever thread ran it, one at a time.
+    """
+
+    def __init__(self, root: Path, jobs: int, ended: Callable[[Ended], None]) -> None:
+        self._root = root
+        self._ended = ended
+        self._jobs = jobs
+        self._stop = Event()
+        self._lock = Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+
+    def run(self, cells: Sequence[Cell]) -> list[Ended]:
+        """Run those that have not finished; a failure does not stop the others.
+
+        An interrupt stops all processes and is raised again; they can be resumed.
+        """
+        with ThreadPoolExecutor(self._jobs) as pool:
+            futures = [pool.submit(self._cell, cell) for cell in cells]
+            try:
+                return [ended for future in futures if (ended := future.result()) is not None]
+            except BaseException:
+                self._stop.set()
+                for future in futures:
+                    future.cancel()
+                with self._lock:
+                    for process in self._running:
+                        process.send_signal(signal.SIGTERM)
+                raise
+
+    def _cell(self, cell: Cell) -> Ended | None:
+        if self._stop.is_set():
+            return None
+        state = state_of(cell, self._root)
+        error = None if state == "finished" else self._train(cell, state)
+        if self._stop.is_set():
+            return None
+        ended = Ended(cell, state, error)
+        with self._lock:
+            self._ended(ended)
+        return ended
+
+    def _train(self, cell: Cell, state: State) -> str | None:
+        """Train in a process of its own; None, or why it failed."""
+        folder = self._root / cell.folder
+        logs = self._root / "logs" / cell.folder.relative_to("runs").with_suffix(".txt")
+        logs.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "aang_core", "train", "--json"]
+        if state == "interrupted":
+            command += ["--resume", str(folder)]
+        else:
+            asked = logs.with_suffix(".yaml")
+            asked.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
+            command += [str(asked), "--out", str(folder)]
+        with logs.open("w", encoding="utf-8") as log:
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, text=True, env=self._environment()
+            )
+            with self._lock:
+                self._running.add(process)
+            status = process.wait()
+            with self._lock:
+                self._running.discard(process)
+        if status == 0:
+            return None
+        return f"{_last_line(logs)} (exit status {status}; {logs})"
+
+    def _environment(self) -> Mapping[str, str]:
+        # Processes that each take every core get in each other's way.
+        threads = max(1, (os.cpu_count() or 1) // self._jobs)
+        return {"OMP_NUM_THREADS": str(threads), **os.environ}
+
+
+def _options(cell: Cell) -> dict[str, object]:
+    """What the run is started with: everything, so that no default can change under it."""
+    return cell.config.model_dump(mode="json", exclude={"out"}, exclude_none=True)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
+
+
+def make_root(root: Path) -> None:
+    """Make the folder of a comparison, where it is not there.
+
+    Raises:
+        ConfigError: it cannot be made, or holds something that is no comparison.
+    """
+    if root.is_dir() and any(root.iterdir()) and not (root / "runs").is_dir():
+        RunFolder.check_free(root)
+    try:
+        (root / "runs").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {root}: cannot make the folder: {error}") from error

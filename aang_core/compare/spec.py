@@ -1,0 +1,278 @@
+"""What is to be compared: the content of a comparison file.
+
+```yaml
+tasks:
+  acl-arc: {train: acl-arc/train.jsonl, dev: acl-arc/dev.jsonl, test: acl-arc/test.jsonl}
+methods:
+  fine-tuning: {weighter: single-task}
+  tapt: {recipe: tapt}
+  aang: {space: td, weighter: factored}
+seeds: [0, 1, 2]
+baseline: fine-tuning        # optional
+options: {model: roberta-base, steps: 300}   # optional, for all runs
+grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0]}   # optional
+```
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from aang_core.config import TrainConfig, resolve_config
+from aang_core.errors import AangError, ConfigError
+from aang_core.registry import Registry, did_you_mean
+from aang_core.space import load_space
+from aang_core.yaml_source import Location, Source, parse_yaml
+
+GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    "paper-td": {
+        "factored.lr": (1.0, 0.1),
+        "factored.end_task_lr": (0.1, 0.01),
+        "factored.n": (3, 6),
+        "lr": (1e-3, 1e-4),
+    },
+}
+"""Grids by name: AANG-TD's of appendix D. What belongs to a weighter that a method does not use
+is left out for that method."""
+
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
+_Options = dict[str, Any]
+
+
+class ComparisonFile(BaseModel):
+    """The validated content of a comparison file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tasks: Annotated[dict[_Name, _Options], Field(min_length=1)]
+    methods: Annotated[dict[_Name, _Options], Field(min_length=1)]
+    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = (0, 1, 2)
+    baseline: str | None = None
+    options: _Options = {}
+    grid: str | dict[str, tuple[Any, ...]] = {}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a comparison.
+
+    choice: the place in the grid, from 0, or None without a grid; setting: what it sets.
+    """
+
+    task: str
+    method: str
+    seed: int
+    config: TrainConfig
+    choice: int | None = None
+    setting: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Where the run goes, below the folder of the comparison."""
+        chosen = () if self.choice is None else (f"grid-{self.choice}",)
+        return Path("runs", self.task, self.method, *chosen, f"seed-{self.seed}")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that is to be run, and what it is measured against."""
+
+    tasks: Sequence[str]
+    methods: Sequence[str]
+    baseline: str | None
+    cells: Sequence[Cell]
+
+
+def read_comparison(
+    path: Path,
+    registry: Registry,
+    *,
+    seeds: int | None = None,
+    baseline: str | None = None,
+    grid: str | None = None,
+) -> Comparison:
+    """Read and plan a comparison file; ``seeds``, ``baseline`` and ``grid`` go before its own.
+
+    Raises:
+        ConfigError: it cannot be read or holds something that is no comparison; with its line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"the comparison {path} cannot be read: {error.strerror}") from error
+    value, source = parse_yaml(content, str(path))
+    over = {"seeds": list(range(seeds)) if seeds else None, "baseline": baseline, "grid": grid}
+    if isinstance(value, Mapping):
+        value = {**value, **{name: given for name, given in over.items() if given is not None}}
+    return plan(value, source, registry)
+
+
+def plan(value: object, source: Source, registry: Registry) -> Comparison:
+    """Every run that a comparison asks for, each with its options and names checked.
+
+    Raises:
+        ConfigError: as :func:`read_comparison`.
+    """
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"{source.at(())}: a comparison is a mapping with the keys "
+            f"{', '.join(ComparisonFile.model_fields)}"
+        )
+    try:
+        given = ComparisonFile.model_validate(dict(value))
+    except ValidationError as error:
+        first = min(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
+        raise ConfigError(f"{source.at(first['loc'])}: {_explain(first)}") from error
+    if given.baseline is not None and given.baseline not in given.methods:
+        hint = did_you_mean(given.baseline, given.methods, "the methods are")
+        raise ConfigError(
+            f"{source.at(('baseline',))}: baseline {given.baseline!r} is no method here; {hint}"
+        )
+    grid = _grid(given.grid, source)
+    cells = [
+        cell
+        for task in given.tasks
+        for method in given.methods
+        for cell in _cells(given, task, method, grid, source)
+    ]
+    _check_names(cells, given, source, registry)
+    return Comparison(list(given.tasks), list(given.methods), given.baseline, cells)
+
+
+def _check_names(
+    cells: Sequence[Cell], given: ComparisonFile, source: Source, registry: Registry
+) -> None:
+    """Look up what the methods name, so that a slip is told before anything has run."""
+    for cell in {(cell.task, cell.method): cell for cell in cells}.values():
+        for option, look_up in (("weighter", registry.weighter), ("space", _space_in(registry))):
+            # Auxiliary tasks make a space of their own, and may be listed in others.
+            if option == "space" and cell.config.aux_task:
+                continue
+            try:
+                look_up(getattr(cell.config, option))
+            except AangError as error:
+                where = _place(given, source, option, cell.task, cell.method)
+                raise ConfigError(f"{where}: method {cell.method}: {error}") from error
+
+
+def _space_in(registry: Registry) -> Callable[[str], object]:
+    return lambda name: load_space(name, registry)
+
+
+def _grid(grid: str | Mapping[str, Sequence[Any]], source: Source) -> Mapping[str, Sequence[Any]]:
+    if isinstance(grid, str):
+        if grid not in GRIDS:
+            hint = did_you_mean(grid, GRIDS, "the grids are")
+            raise ConfigError(f"{source.at(('grid',))}: there is no grid {grid!r}; {hint}")
+        return GRIDS[grid]
+    for option, values in grid.items():
+        if not values:
+            raise ConfigError(f"{source.at(('grid', option))}: {option} has no value to try")
+    return grid
+
+
+def _cells(
+    given: ComparisonFile,
+    task: str,
+    method: str,
+    grid: Mapping[str, Sequence[Any]],
+    source: Source,
+) -> Iterator[Cell]:
+    options = {**given.options, **given.tasks[task], **given.methods[method]}
+    options["set"] = _merged(
+        part.get("set") or {} for part in (given.options, given.tasks[task], given.methods[method])
+    )
+    weighter = _resolved(options, given, source, task, method).weighter
+    used = {
+        option: values
+        for option, values in grid.items()
+        if "." not in option or option.partition(".")[0] == weighter
+    }
+    for choice, values in enumerate(itertools.product(*used.values())):
+        setting = dict(zip(used, values, strict=True))
+        for seed in given.seeds:
+            config = _resolved(
+                {**_with(options, setting), "seed": seed}, given, source, task, method
+            )
+            yield Cell(
+                task,
+                method,
+                seed,
+                config,
+                choice if used else None,
+                ", ".join(f"{name}={value}" for name, value in setting.items()),
+            )
+
+
+def _merged(settings: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Options of primitives and weighters, later ones over earlier ones."""
+    merged: dict[str, dict[str, Any]] = {}
+    for part in settings:
+        for name, options in part.items():
+            merged[name] = {**merged.get(name, {}), **options}
+    return merged
+
+
+def _with(options: Mapping[str, Any], setting: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with those of the grid; ``factored.lr`` is one of ``set``."""
+    changed = {**options, "set": {name: dict(of) for name, of in options.get("set", {}).items()}}
+    for name, value in setting.items():
+        primitive, dot, option = name.rpartition(".")
+        if dot:
+            changed["set"].setdefault(primitive, {})[option] = value
+        else:
+            changed[name] = value
+    return changed
+
+
+def _resolved(
+    options: Mapping[str, Any], given: ComparisonFile, source: Source, task: str, method: str
+) -> TrainConfig:
+    plain = {name.replace("-", "_"): value for name, value in options.items()}
+    if "out" in plain:
+        where = _place(given, source, "out", task, method)
+        raise ConfigError(f"{where}: out: every run has a folder of its own")
+    try:
+        return resolve_config(plain, {})
+    except AangError as error:
+        wrong = next((n for n in options if _concerns(str(error), n)), "")
+        where = _place(given, source, wrong, task, method)
+        raise ConfigError(f"{where}: method {method} on task {task}: {error}") from error
+
+
+def _concerns(message: str, option: str) -> bool:
+    return message.startswith((f"--{option.replace('_', '-')} ", f"{option.replace('-', '_')}:"))
+
+
+def _place(given: ComparisonFile, source: Source, option: str, task: str, method: str) -> str:
+    """The line of an option, wherever it was given; that of the method if it was not."""
+    places: list[tuple[Location, Mapping[str, Any]]] = [
+        (("methods", method), given.methods[method]),
+        (("tasks", task), given.tasks[task]),
+        (("options",), given.options),
+    ]
+    for place, part in places:
+        for name in part:
+            if name.replace("-", "_") == option.replace("-", "_"):
+                return source.at((*place, name))
+    return source.at(("methods", method))
+
+
+def _explain(error: Mapping[str, Any]) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    match error["type"]:
+        case "missing":
+            return f"the key {key} is missing"
+        case "extra_forbidden":
+            hint = did_you_mean(key, ComparisonFile.model_fields, "the keys are")
+            return f"unknown key {key}; {hint}"
+        case "too_short":
+            return f"{key} is empty"
+        case "string_pattern_mismatch":
+            return f"{error['input']!r} is no name: letters, digits and . _ + - make one"
+        case _:
+            return f"{key}: {error['msg']}"

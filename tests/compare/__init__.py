@@ -1,0 +1,1 @@
+"""Comparisons: plans, runs, statistics and tables."""

@@ -1,0 +1,129 @@
+"""``aang compare``: real trainings in processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+SIZE = {"model": None, "max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
+
+
+def aang(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "aang_core", *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> dict[str, object]:
+    lines = [
+        json.dumps({"text": f"{word} text number {i}", "label": word})
+        for i in range(16)
+        for word in ("alpha", "beta")
+    ]
+    path = tmp_path / "train.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return {"train": str(path), "test": str(path)}
+
+
+@pytest.fixture
+def spec(tmp_path: Path, task: dict[str, object]) -> Path:
+    path = tmp_path / "spec.yaml"
+    content = {
+        "tasks": {"words": task},
+        "methods": {
+            "plain": {"weighter": "single-task"},
+            "aang": {"weighter": "factored"},
+            "broken": {"weighter": "static", "set": {"static": {"n": 0}}},
+        },
+        "seeds": [0],
+        "baseline": "plain",
+        "options": {k: v for k, v in SIZE.items() if v is not None},
+    }
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return path
+
+
+def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None:
+    root = tmp_path / "out"
+    first = aang("compare", spec, "--out", root, "--jobs", 2)
+    assert first.returncode == 2
+    assert "words/broken/seed-0: Error: weighter option n is 0" in first.stderr
+    assert "1 of 3 runs failed" in first.stderr
+    assert "plain" in first.stdout
+    assert "aang" in first.stdout
+    for ending in ("txt", "md", "tex", "json"):
+        assert (root / f"table.{ending}").stat().st_size > 50
+    result = root / "runs" / "words" / "aang" / "seed-0" / "result.json"
+    written = result.stat().st_mtime_ns
+    again = aang("compare", spec, "--out", root)
+    assert "words/aang/seed-0: kept" in again.stderr
+    assert result.stat().st_mtime_ns == written
+    shown = aang("compare", spec, "--out", root, "--table-only", "--format", "json")
+    assert shown.returncode == 0
+    assert {entry["method"] for entry in json.loads(shown.stdout)} == {"plain", "aang"}
+
+
+def test_an_interrupted_comparison_goes_on(spec: Path, tmp_path: Path) -> None:
+    """Stopped in the middle of a run: that run is resumed, with the same folder."""
+    content = yaml.safe_load(spec.read_text())
+    del content["methods"]["broken"]
+    content["options"] |= {"steps": 60, "checkpoint-every": 0, "patience": 100}
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    root = tmp_path / "out"
+    command = [sys.executable, "-m", "aang_core", "compare", spec, "--out", root]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+    )
+    run = root / "runs" / "words" / "plain" / "seed-0"
+    deadline = time.monotonic() + 120
+    while not (run / "checkpoint" / "state.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) != 0
+    assert not (run / "result.json").exists()
+    assert (run / "weights.jsonl").read_text()
+    done = aang("compare", spec, "--out", root)
+    assert done.returncode == 0, done.stderr
+    assert len((run / "weights.jsonl").read_text().splitlines()) == 60
+
+
+def test_a_run_with_other_options_is_not_taken_for_this_one(spec: Path, tmp_path: Path) -> None:
+    root = tmp_path / "out"
+    aang("compare", spec, "--out", root)
+    spec.write_text(spec.read_text().replace("steps: 4", "steps: 5"), encoding="utf-8")
+    done = aang("compare", spec, "--out", root)
+    assert done.returncode == 2
+    assert "holds a run with another steps" in done.stderr
+
+
+def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
+    """Methods by the names of recipes and weighters; after -- the task, as aang train takes it."""
+    options = [f"--{name}={value}" for name, value in {**task, **SIZE}.items() if value is not None]
+    done = aang(
+        *("compare", "--method", "single-task", "--method", "bert-style", "--seeds", 1),
+        *("--baseline", "single-task", "--out", tmp_path / "out", "--format", "markdown"),
+        *("--", *options),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "| task | bert-style |" in done.stdout
+    done = aang("compare", "--method", "static", "--method", "static")
+    assert done.returncode == 2
+    assert "given twice" in done.stderr
+    done = aang("compare")
+    assert done.returncode == 2
+    assert "--method" in done.stderr
+
+
+def test_a_baseline_that_did_not_run(spec: Path, tmp_path: Path) -> None:
+    root = tmp_path / "out"
+    done = aang("compare", spec, "--baseline", "broken", "--out", root)
+    assert "the baseline broken has no finished run" in done.stderr
+    assert "aang" in done.stdout
