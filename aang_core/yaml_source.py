@@ -12,11 +12,11 @@ Location = tuple[int | str, ...]
 """Keys and indices that lead to a value: ``("transform", 2)``."""
 
 
-class Loader(yaml.SafeLoader):
+class NumberLoader(yaml.SafeLoader):
     """Safe YAML in which ``1e-4`` is a number, as in YAML 1.2, and not the text that 1.1 sees."""
 
 
-Loader.add_implicit_resolver(
+NumberLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"),
     list("-+0123456789"),
@@ -26,7 +26,7 @@ Loader.add_implicit_resolver(
 def load_yaml(text: str) -> Any:
     """The value of a YAML document; raises ``yaml.YAMLError``."""
     # A subclass of the safe loader makes nothing but plain values either.
-    return yaml.load(text, Loader)
+    return yaml.load(text, NumberLoader)
 
 
 class Source:
@@ -47,14 +47,18 @@ class Source:
         return f"{self.label}:{_line(self._node, location)}"
 
 
-def parse_yaml(content: str | bytes, label: str) -> tuple[Any, Source]:
+def parse_yaml(
+    content: str | bytes, label: str, kind: type[yaml.SafeLoader] = yaml.SafeLoader
+) -> tuple[Any, Source]:
     """The value that a file holds, and where in it everything is.
+
+    kind: how plain values are read; a file of names is better read without ``1e-4`` as a number.
 
     Raises:
         ConfigError: it is not YAML, or a key is given twice; the message names the line.
     """
     try:
-        loader = Loader(content)
+        loader = kind(content)
         try:
             node = loader.get_single_node()
             _refuse_repeated_keys(node, label)

@@ -26,7 +26,7 @@ from aang_core.config import TrainConfig, resolve_config
 from aang_core.errors import AangError, ConfigError
 from aang_core.registry import Registry, did_you_mean
 from aang_core.space import load_space
-from aang_core.yaml_source import Location, Source, parse_yaml
+from aang_core.yaml_source import Location, NumberLoader, Source, parse_yaml
 
 GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "paper-td": {
@@ -104,7 +104,7 @@ def read_comparison(
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"the comparison {path} cannot be read: {error.strerror}") from error
-    value, source = parse_yaml(content, str(path))
+    value, source = parse_yaml(content, str(path), NumberLoader)
     over = {"seeds": list(range(seeds)) if seeds else None, "baseline": baseline, "grid": grid}
     if isinstance(value, Mapping):
         value = {**value, **{name: given for name, given in over.items() if given is not None}}
