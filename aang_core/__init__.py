@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from aang_core.plugins import Plugins, load_plugins
     from aang_core.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.registry import Registry
+    from aang_core.run import Run, train
     from aang_core.space import Space, load_space
     from aang_core.stages import (
         SELECTION_RATE,
@@ -98,6 +99,7 @@ __all__ = [
     "Registry",
     "Representation",
     "RowLosses",
+    "Run",
     "Signal",
     "Space",
     "Stage",
@@ -126,6 +128,7 @@ __all__ = [
     "sample_size_option",
     "scores",
     "select_tokens",
+    "train",
 ]
 
 _HOMES = {
@@ -141,6 +144,7 @@ _HOMES = {
     "plugins": "Plugins load_plugins",
     "primitive": "STAGES Origin Primitive Stage",
     "registry": "Registry",
+    "run": "Run train",
     "space": "Space load_space",
     "stages": (
         "SELECTION_RATE CorruptedRows Corruption Data DataContext DocumentStatistics Example "

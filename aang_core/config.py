@@ -141,6 +141,9 @@ class TrainConfig(BaseModel):
     device: str = Field(
         "auto", description="torch device; auto takes an accelerator if there is one"
     )
+    log: tuple[str, ...] = Field(
+        (), description="tracker for scalars, such as tensorboard or wandb, through accelerate"
+    )
     checkpoint_every: float = Field(
         120.0, ge=0, description="seconds between checkpoints; 0 takes one after every round"
     )

@@ -94,7 +94,7 @@ def diagnose(
     *,
     device: torch.device,
     batches: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
 ) -> Diagnosis:
     """Measure every objective against the end task, without training anything but heads.
 

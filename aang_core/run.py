@@ -4,26 +4,36 @@ import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import yaml
 
 from aang_core import outcome
 from aang_core.build.assembly import assemble
-from aang_core.build.sources import Sources
+from aang_core.build.sources import Sources, prepare_sources
 from aang_core.build.training import build_trainer, choose_device
 from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.errors import ConfigError
-from aang_core.plugins import Plugins
+from aang_core.modeling import load_classifier
+from aang_core.plugins import Plugins, load_plugins
 from aang_core.pretraining import METRIC, check_stage, pretrain
+from aang_core.report.card import model_card
+from aang_core.report.drawing import plotly_figure
+from aang_core.report.figures import charts_of
 from aang_core.report.page import write_page
 from aang_core.report.records import RunRecord
 from aang_core.stages import ReadReport
+from aang_core.tracking import Tracker, check_trackers
 from aang_core.training.checkpoint import find_checkpoint, load_checkpoint, save_checkpoint
 from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Observer, Trainer
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Index
+    from transformers import PreTrainedModel
 
 Observe = Callable[[str, int, str], Sequence[Observer]]
 
@@ -38,6 +48,85 @@ class Run:
     folder: Path
     result: Mapping[str, Any]
     notes: Sequence[str]
+
+    @classmethod
+    def open(cls, folder: str | PathLike[str]) -> "Run":
+        """A run that finished earlier.
+
+        Raises:
+            DataError: it is no run folder, or the run did not finish.
+        """
+        record = RunRecord.load(Path(folder))
+        return cls(record.folder, record.result, record.data["notes"])
+
+    @property
+    def weights(self) -> "DataFrame":
+        """A row per round by its step: λ_e as ``end-task``, and the weight of every objective."""
+        from pandas import DataFrame
+
+        lines = self._record.weights
+        rows = [{"end-task": line["end_task_weight"], **line["weights"]} for line in lines]
+        return DataFrame(rows, index=_steps(lines))
+
+    @property
+    def metrics(self) -> "DataFrame":
+        """A row per evaluation by its step: every score on dev."""
+        from pandas import DataFrame
+
+        lines = self._record.metrics
+        return DataFrame([line["dev"] for line in lines], index=_steps(lines))
+
+    def plot(self, what: str = "scores") -> Any:
+        """A chart of the report as a plotly figure, which notebooks show.
+
+        what: ``scores``, ``end-task-weight``, ``factors-transform``, ``ranking``, ``cosines`` and
+            so on; which there are depends on the weighter.
+
+        Raises:
+            ConfigError: the run has no such chart; the message names those that it has.
+        """
+        charts = {chart.key: chart for chart in charts_of(self._record)}
+        if what not in charts:
+            raise ConfigError(f"{what!r} is no chart of this run; it has {', '.join(charts)}")
+        return plotly_figure(charts[what]).update_layout(title=charts[what].title)
+
+    @property
+    def model(self) -> "PreTrainedModel":
+        """The classifier, an ordinary transformers model, in evaluation mode."""
+        return load_classifier(str(self.folder / str(self.result["model"])))
+
+    @property
+    def _record(self) -> RunRecord:
+        return RunRecord.load(self.folder)
+
+
+def _steps(lines: Sequence[Mapping[str, Any]]) -> "Index[int]":
+    from pandas import Index
+
+    return Index([line["step"] for line in lines], name="step")
+
+
+def train(
+    config: str | PathLike[str] | None = None, /, *, quiet: bool = True, **options: Any
+) -> Run:
+    """Train as ``aang train`` does, from Python.
+
+    config: a configuration file. options: those of ``aang train``, underscores for dashes, and
+        ``set`` as a mapping: ``train(space="td", set={"factored": {"n": 6}})``.
+    quiet: show no progress on standard error.
+
+    Raises:
+        AangError: something that was named cannot be used.
+    """
+    from aang_core.cli.progress import training_progress
+
+    from_file = {} if config is None else read_config_file(Path(config))
+    resolved = resolve_config(from_file, options)
+    plugins = load_plugins()
+    out = free_run_folder(resolved)
+    with training_progress(quiet=quiet) as observe:
+        sources = prepare_sources(resolved, plugins.registry)
+        return train_run(resolved, sources, out=out, plugins=plugins, observe=observe)
 
 
 def free_run_folder(config: TrainConfig) -> Path:
@@ -79,6 +168,7 @@ def train_run(
         AangError: something that the user named cannot be used.
     """
     device = choose_device(config.device)
+    check_trackers(config.log)
     report = sources.report
     for stage in sources.pretraining:
         sources = replace(sources, report=ReadReport())
@@ -106,12 +196,19 @@ def train_run(
     started = time.perf_counter()
     seen = observe("", config.steps, config.metric) if observe else ()
     checkpoint = folder.path / "checkpoint"
+    trackers = [Tracker(config.log, folder.path, _reusable(config))] if config.log else []
     trainer, modules = build_trainer(
-        config, assembly, device, (_Log(folder), *seen), checkpoints=checkpoint
+        config,
+        assembly,
+        device,
+        (_Log(folder), *trackers, *seen),
+        checkpoints=checkpoint,
     )
     if resume:
         _take_up(folder, checkpoint, trainer, modules)
     progress = trainer.train()
+    for tracker in trackers:
+        tracker.close()
     seconds = time.perf_counter() - started
     save_checkpoint(checkpoint, trainer, modules)
     evaluated = outcome.evaluation(sources, assembly)
@@ -132,7 +229,9 @@ def train_run(
     if sources.fine_tuning is not None:
         result["fine_tuning"] = dict(sources.fine_tuning)
     folder.write_json("result.json", result)
-    write_page([RunRecord.load(folder.path)], folder.path / "report.html")
+    record = RunRecord.load(folder.path)
+    folder.write_text("model/README.md", model_card(record))
+    write_page([record], folder.path / "report.html")
     return Run(folder.path, result, report.lines())
 
 

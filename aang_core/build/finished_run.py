@@ -76,19 +76,21 @@ class FinishedRun:
             if now.get(name) != then.get(name)
         ]
 
+    @property
+    def columns(self) -> Columns:
+        """The columns of the end task."""
+        files = end_task_files(self.config)
+        if files is not None:
+            return files.columns
+        return Columns(self.config.text, self.config.text_pair, self.config.label)
+
     def evaluate(self, path: Path, report: ReadReport) -> Mapping[str, float]:
         """Scores of the saved model on a labelled file with the run's columns.
 
         Raises:
             DataError: the file cannot be used, or has a label that the model does not know.
         """
-        files = end_task_files(self.config)
-        columns = (
-            Columns(self.config.text, self.config.text_pair, self.config.label)
-            if files is None
-            else files.columns
-        )
-        labelled = read_rows(path, columns, report)
+        labelled = read_rows(path, self.columns, report)
         if not labelled.examples:
             raise DataError(f"{path}: there is no example in it.")
         source = str(self.folder / str(self.result["model"]))

@@ -16,6 +16,7 @@ from aang_core.registry import CommandEntry, did_you_mean
 COMMANDS = {
     "train": ("aang_core.cli.train:train", "Train a classifier with auxiliary objectives."),
     "evaluate": ("aang_core.cli.evaluate:evaluate", "Evaluate a trained classifier."),
+    "predict": ("aang_core.cli.predict:predict", "Predict the labels of texts."),
     "compare": (
         "aang_core.cli.compare:compare",
         "Compare methods over tasks and seeds; resumable.",

@@ -73,7 +73,7 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
 
 
 @contextmanager
-def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], None]]:
     """What shows on standard error how many of how many are done; nothing if ``quiet``."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:

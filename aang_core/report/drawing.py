@@ -13,6 +13,14 @@ ROW = 26
 
 def plotly_json(chart: Chart) -> dict[str, Any]:
     """``data`` and ``layout`` for plotly.js; the page sets the colours of its theme."""
+    figure = plotly_figure(chart)
+    figure.update_layout(template=None)
+    drawn: dict[str, Any] = json.loads(figure.to_json())
+    return drawn
+
+
+def plotly_figure(chart: Chart) -> Any:
+    """The chart as a ``plotly.graph_objects.Figure``."""
     from plotly import graph_objects
 
     figure = graph_objects.Figure()
@@ -49,7 +57,6 @@ def plotly_json(chart: Chart) -> dict[str, Any]:
             figure.update_xaxes(type="category")
     y_label = "" if isinstance(chart, Bars) else chart.y_label
     figure.update_layout(
-        template=None,
         xaxis_title=chart.x_label,
         yaxis_title=y_label,
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
@@ -57,8 +64,7 @@ def plotly_json(chart: Chart) -> dict[str, Any]:
     )
     figure.update_xaxes(automargin=True)
     figure.update_yaxes(automargin=True)
-    drawn: dict[str, Any] = json.loads(figure.to_json())
-    return drawn
+    return figure
 
 
 def draw_picture(chart: Chart, path: Path) -> None:

@@ -1,0 +1,88 @@
+"""``aang predict``: labels and probabilities of new texts."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from aang_core.errors import ConfigError
+
+
+@click.command(short_help="Predict the labels of texts.")
+@click.argument("model", metavar="RUN|MODEL", type=click.Path(path_type=Path))
+@click.argument("texts", metavar="[TEXT]...", nargs=-1)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="file of texts, in any format that training reads; - for one text a line from stdin",
+)
+@click.option("--text", help="column of the text; default: the run's")
+@click.option("--text-pair", help="column of the second text; default: the run's")
+@click.option(
+    "--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True
+)
+@click.option("--batch-size", type=click.IntRange(min=1), default=32, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="torch device")
+@click.option("--quiet", is_flag=True, help="no progress")
+def predict(
+    model: Path,
+    texts: tuple[str, ...],
+    data: Path | None,
+    text: str | None,
+    text_pair: str | None,
+    kind: str,
+    batch_size: int,
+    device: str,
+    quiet: bool,
+) -> None:
+    """Write label and probabilities of each text to standard output, as they are computed.
+
+    RUN is a run folder, MODEL any folder with a transformers classifier.
+    """
+    from aang_core.build.predictor import Predictor, read_texts
+    from aang_core.build.training import choose_device
+    from aang_core.cli.progress import counting
+    from aang_core.corpora.labelled import Columns
+
+    if bool(texts) == (data is not None):
+        raise ConfigError("give texts, or a file of them with --data; one of the two")
+    predictor = Predictor.load(model, choose_device(device))
+    columns = Columns(
+        text or predictor.columns.text, text_pair or predictor.columns.text_pair, label=""
+    )
+    if data is None:
+        given: Iterator[Any] = iter((t, None) for t in texts)
+    elif str(data) == "-":
+        given = ((line.rstrip("\r\n"), None) for line in sys.stdin if line.strip())
+    else:
+        given = read_texts(data, columns)
+    write = _csv if kind == "csv" else _json_lines
+    with counting("texts", quiet=quiet) as progress:
+        found = predictor.predict(given, batch_size=batch_size)
+        write(_counted(found, progress), sys.stdout, predictor.labels)
+
+
+def _counted(found: Iterator[Any], progress: Any) -> Iterator[Any]:
+    for count, prediction in enumerate(found, start=1):
+        yield prediction
+        progress(count, None)
+
+
+def _json_lines(found: Iterator[Any], out: TextIO, labels: list[str]) -> None:
+    for p in found:
+        pair = {} if p.text_pair is None else {"text_pair": p.text_pair}
+        record = {"text": p.text, **pair, "label": p.label, "probabilities": p.probabilities}
+        out.write(json.dumps(record, ensure_ascii=False) + "\n")
+        out.flush()
+
+
+def _csv(found: Iterator[Any], out: TextIO, labels: list[str]) -> None:
+    writer = csv.writer(out)
+    writer.writerow(["text", "text_pair", "label", *labels])
+    for p in found:
+        writer.writerow([p.text, p.text_pair or "", p.label, *p.probabilities.values()])
+        out.flush()

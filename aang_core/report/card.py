@@ -1,0 +1,127 @@
+"""The model card: what somebody who finds the model folder has to know."""
+
+from importlib.metadata import version
+from typing import Any
+
+import yaml
+
+from aang_core.report.records import RunRecord
+
+LISTED = 10
+
+
+def model_card(run: RunRecord) -> str:
+    """``README.md`` of a model folder, with the metadata header that the Hugging Face hub reads."""
+    sections = [_header(run), _what(run), _use(run), _data(run), _scores(run), _weights(run)]
+    return "\n".join([*filter(None, sections), _made(run)])
+
+
+def _header(run: RunRecord) -> str:
+    metric = run.result["metric"]
+    part = "test" if metric["test"] is not None else "validation"
+    value = metric["dev"] if metric["test"] is None else metric["test"]
+    result = {
+        "task": {"type": "text-classification"},
+        "dataset": {"name": run.data["task"], "type": run.data["task"], "split": part},
+        "metrics": [{"type": run.metric, "value": round(value, 4)}],
+    }
+    encoder = run.config.get("model")
+    base = {"base_model": encoder} if encoder and "/" not in str(encoder).strip("./") else {}
+    metadata = {
+        "library_name": "transformers",
+        "pipeline_tag": "text-classification",
+        **base,
+        "tags": ["auxiliary-learning", "aang"],
+        "model-index": [{"name": run.name, "results": [result]}],
+    }
+    return f"---\n{yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)}---\n"
+
+
+def _what(run: RunRecord) -> str:
+    labels = ", ".join(_code(label) for label in run.evaluation["labels"])
+    result = run.result
+    how = f"with the weighter `{result['weighter']}`"
+    if result["objectives"]:
+        how += f" over {result['objectives']} objectives of the space `{result['space']}`"
+    if result.get("recipe"):
+        how += f", recipe `{result['recipe']}`"
+    encoder = run.config.get("model") or "The small encoder of AANG's demo"
+    return (
+        f"# {_plain(run.data['task'])}\n\n"
+        f"A text classifier with the classes {labels}. {_plain(encoder)} was fine-tuned by "
+        f"AANG {how}; seed {result['seed']}, best on dev at step "
+        f"{result['best_step']} of {result['steps']}.\n"
+    )
+
+
+def _use(run: RunRecord) -> str:
+    pair = run.config.get("text_pair")
+    argument = '{"text": "…", "text_pair": "…"}' if pair else '"…"'
+    return (
+        "## How to load it\n\n```python\nfrom transformers import pipeline\n\n"
+        f'classify = pipeline("text-classification", model=".")\nclassify({argument})\n```\n\n'
+        f"Texts were cut to {run.config['max_length']} tokens in training.\n"
+    )
+
+
+def _data(run: RunRecord) -> str:
+    parts = run.data["parts"]
+    header = ["class", *parts]
+    rows = [
+        [_plain(label), *(str(p["labels"][label]) for p in parts.values())]
+        for label in run.evaluation["labels"]
+    ]
+    rows.append(["all", *(str(p["examples"]) for p in parts.values())])
+    return "## Data\n\n" + _table(header, rows)
+
+
+def _scores(run: RunRecord) -> str:
+    parts = [part for part in ("dev", "test") if part in run.evaluation]
+    names = list(run.evaluation["dev"]["scores"])
+    rows = [[n, *(f"{run.evaluation[p]['scores'][n]:.4f}" for p in parts)] for n in names]
+    majority = [f"{run.result['majority'][part]:.4f}" for part in parts]
+    rows.append([f"{run.metric} of the majority class", *majority])
+    return (
+        "## Scores\n\n"
+        + _table(["score", *parts], rows)
+        + "\nDev stopped the training and chose the model; test was read once, at the end.\n"
+    )
+
+
+def _weights(run: RunRecord) -> str:
+    if not run.objectives:
+        return ""
+    late = run.mean_weights(0.5, 1)
+    ranked = sorted(late, key=lambda name: -late[name])[:LISTED]
+    return (
+        "## What was learned\n\nMean weight in the last half of training, the heaviest "
+        f"{len(ranked)} of {len(late)} objectives; λ_e was "
+        f"{run.weights[-1]['end_task_weight']:.3f} at the end.\n\n"
+        + _table(["objective", "weight"], [[f"`{n}`", f"{late[n]:.4f}"] for n in ranked])
+    )
+
+
+def _made(run: RunRecord) -> str:
+    used = set(run.plugins["primitives"].values())
+    rows = [
+        [p["distribution"], p["version"]]
+        for p in run.plugins["plugins"]
+        if p["distribution"] in used or p["distribution"] == "aang-core"
+    ]
+    rows += [[name, version(name)] for name in ("torch", "transformers")]
+    return "## Made with\n\n" + _table(["distribution", "version"], rows)
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
+
+
+def _plain(text: Any) -> str:
+    """Text in which nothing is Markdown or HTML: labels come from files of strangers."""
+    escaped = "".join(f"\\{c}" if c in "\\`*_[]#|" else c for c in " ".join(str(text).split()))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _code(label: str) -> str:
+    return f"“{_plain(label)}”"

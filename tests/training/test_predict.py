@@ -1,0 +1,134 @@
+"""``aang predict``: what a saved classifier makes of new texts."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import pipeline
+
+from tests.training.conftest import Aang
+
+
+@pytest.fixture
+def run(aang: Aang, train_options: list[object], tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    done = aang("train", *train_options, "--weighter", "single-task", "--out", folder)
+    assert done.status == 0, done.err
+    return folder
+
+
+TEXTS = ["Return the parsed message.", "x", "A window that is drawn on the screen " * 20]
+
+
+def test_it_says_what_the_pipeline_says(aang: Aang, run: Path) -> None:
+    """The same labels and probabilities as transformers' own pipeline, for any batch."""
+    done = aang("predict", run, "--batch-size", 2, *TEXTS)
+    assert done.status == 0, done.err
+    records = [json.loads(line) for line in done.out.splitlines()]
+    assert [record["text"] for record in records] == TEXTS
+    classify = pipeline("text-classification", model=str(run / "model"), top_k=None)
+    for record in records:
+        expected = {
+            c["label"]: c["score"]
+            for c in classify(record["text"], truncation=True, max_length=48)[0]
+        }
+        assert record["probabilities"] == pytest.approx(expected, abs=1e-5)
+        assert sum(record["probabilities"].values()) == pytest.approx(1)
+        assert record["label"] == max(expected, key=lambda label: expected[label])
+
+
+def test_a_file_and_a_model_folder(aang: Aang, run: Path, task_files: Path) -> None:
+    """In file order, as CSV; labels in the file are not asked for."""
+    done = aang("predict", run / "model", "--data", task_files / "test.jsonl", "--format", "csv")
+    assert done.status == 0, done.err
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    lines = (task_files / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [row["text"] for row in rows] == [json.loads(line)["text"] for line in lines]
+    labels = set(rows[0]) - {"text", "text_pair", "label"}
+    for row in rows:
+        shares = {label: float(row[label]) for label in labels}
+        assert row["label"] == max(shares, key=lambda label: shares[label])
+
+
+def test_lines_from_standard_input_are_answered_as_they_come(run: Path) -> None:
+    """The first answer is there before the second line has been written."""
+    command = [sys.executable, "-m", "aang_core", "predict", str(run), "--data", "-"]
+    process = subprocess.Popen(
+        [*command, "--batch-size", "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for text in ("first line", "second line"):
+        process.stdin.write(text + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["text"] == text
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+
+
+def test_bad_input(aang: Aang, run: Path, tmp_path: Path) -> None:
+    assert "one of the two" in aang("predict", run).err
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"body": "text"}\n')
+    done = aang("predict", run, "--data", bad)
+    assert done.status == 2
+    assert "bad.jsonl:1" in done.err
+    assert "--text" in done.err
+    assert aang("predict", tmp_path, "text").status == 2
+    bad.write_text('{"text": 3}\n')
+    assert "no text" in aang("predict", run, "--data", bad).err
+
+
+def test_the_model_card(run: Path) -> None:
+    """A metadata header, classes, scores, and the versions it was made with."""
+    import yaml
+
+    text = (run / "model" / "README.md").read_text(encoding="utf-8")
+    _, header, body = text.split("---\n", 2)
+    metadata = yaml.safe_load(header)
+    result = json.loads((run / "result.json").read_text())
+    (entry,) = metadata["model-index"][0]["results"]
+    assert entry["metrics"] == [
+        {"type": "macro-f1", "value": pytest.approx(result["metric"]["test"], abs=1e-4)}
+    ]
+    assert metadata["pipeline_tag"] == "text-classification"
+    for words in (
+        "“email”",
+        "aang-plugin-tartan",
+        torch.__version__,
+        "majority class",
+        "pipeline(",
+    ):
+        assert words in body
+    assert "What was learned" not in body
+
+
+def test_tensorboard(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
+    """What TensorBoard reads back is what the run's own files say."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = tmp_path / "tracked"
+    done = aang("train", *train_options, "--log", "tensorboard", "--out", run)
+    assert done.status == 0, done.err
+    (folder,) = (run / "trackers").iterdir()
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    weights = [json.loads(line) for line in (run / "weights.jsonl").read_text().splitlines()]
+    read = {e.step: e.value for e in events.Scalars("weight/end-task")}
+    assert read == {
+        line["step"]: pytest.approx(line["end_task_weight"], rel=1e-6) for line in weights
+    }
+    assert {e.step for e in events.Scalars("dev/macro-f1")} == {0, 3, 6}
+    done = aang("train", *train_options, "--log", "tensorbord", "--out", tmp_path / "none")
+    assert done.status == 2
+    assert "tensorboard" in done.err
+    assert not (tmp_path / "none").exists()
