@@ -27,6 +27,11 @@ from aang_core.registry import Registry
     show_default=True,
     help="of the table that is printed; all four are written",
 )
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    help="stop after that time; the next call goes on from there",
+)
 @click.option("--table-only", is_flag=True, help="run nothing; the table of what is there")
 @click.option("--quiet", is_flag=True, help="no line for each run")
 @click.argument(
@@ -43,6 +48,7 @@ def compare(
     out: Path | None,
     jobs: int,
     kind: str,
+    minutes: float | None,
     table_only: bool,
     quiet: bool,
     arguments: tuple[str, ...],
@@ -75,7 +81,12 @@ def compare(
 
     failed = []
     if not table_only:
-        failed = [e for e in Runner(root, jobs, tell).run(comparison.cells) if e.error]
+        seconds = None if minutes is None else 60 * minutes
+        ended = Runner(root, jobs, tell).run(comparison.cells, seconds=seconds)
+        failed = [e for e in ended if e.error]
+        if len(ended) < len(comparison.cells):
+            left = len(comparison.cells) - len(ended)
+            click.echo(f"note: {left} runs are left; the same command goes on", err=True)
     entries = outcome(comparison, root)
     if comparison.baseline and not any(e.method == comparison.baseline for e in entries):
         click.echo(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event, Lock, Timer
 from typing import Literal
 
 import yaml
@@ -68,23 +68,35 @@ class Runner:
         self._lock = Lock()
         self._running: set[subprocess.Popen[str]] = set()
 
-    def run(self, cells: Sequence[Cell]) -> list[Ended]:
+    def run(self, cells: Sequence[Cell], *, seconds: float | None = None) -> list[Ended]:
         """Run those that have not finished; a failure does not stop the others.
 
-        An interrupt stops all processes and is raised again; they can be resumed.
+        seconds: stop all processes after that time; they can be resumed. So does an interrupt,
+            which is raised again.
+
+        Returns how the runs ended that did end.
         """
+        timer = None if seconds is None else Timer(seconds, self._halt)
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
         with ThreadPoolExecutor(self._jobs) as pool:
             futures = [pool.submit(self._cell, cell) for cell in cells]
             try:
                 return [ended for future in futures if (ended := future.result()) is not None]
             except BaseException:
-                self._stop.set()
-                for future in futures:
-                    future.cancel()
-                with self._lock:
-                    for process in self._running:
-                        process.send_signal(signal.SIGTERM)
+                self._halt()
                 raise
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    def _halt(self) -> None:
+        """Begin no other run, and stop those that are under way."""
+        self._stop.set()
+        with self._lock:
+            for process in self._running:
+                process.send_signal(signal.SIGTERM)
 
     def _cell(self, cell: Cell) -> Ended | None:
         if self._stop.is_set():
