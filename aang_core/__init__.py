@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from aang_core.objective import Objective
     from aang_core.options import number_option, sample_size_option
+    from aang_core.plugin_api import PLUGIN_API
     from aang_core.plugins import Plugins, load_plugins
     from aang_core.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.registry import Registry
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "PLUGIN_API",
     "SELECTION_RATE",
     "STAGES",
     "AangError",
@@ -141,6 +143,7 @@ _HOMES = {
     "hookspecs": ("RegisterCommand RegisterObjective RegisterPrimitive RegisterSpace hookimpl"),
     "objective": "Objective",
     "options": "number_option sample_size_option",
+    "plugin_api": "PLUGIN_API",
     "plugins": "Plugins load_plugins",
     "primitive": "STAGES Origin Primitive Stage",
     "registry": "Registry",

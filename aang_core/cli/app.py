@@ -39,6 +39,14 @@ COMMANDS = {
         "aang_core.cli.spaces:show_space",
         "Show a space's objectives, and what was dropped and why.",
     ),
+    "new-plugin": (
+        "aang_core.cli.new_plugin:new_plugin",
+        "Write a new plug-in, complete with its tests.",
+    ),
+    "check-plugin": (
+        "aang_core.cli.check_plugin:check_plugin",
+        "Check that a plug-in keeps its contracts.",
+    ),
     "plugins": ("aang_core.cli.plugins:plugins", "List the plug-ins and whether they loaded."),
 }
 """The core's commands: where each is, imported when it is run, and its line in the help."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from aang_core.errors import PluginError, UnknownNameError
+from aang_core.plugin_api import check_plugin_api
 from aang_core.plugins.discovery import Candidate, find_candidates
 from aang_core.plugins.hooks import implemented_hooks
 from aang_core.plugins.staging import Staging
@@ -143,7 +144,9 @@ def _load(candidate: Candidate) -> tuple[PluginRecord, list[Entry]]:
 
 
 def _run_hooks(candidate: Candidate, staging: Staging) -> None:
-    for hook in implemented_hooks(candidate.load()):
+    module = candidate.load()
+    check_plugin_api(module)
+    for hook in implemented_hooks(module):
         result: Any = hook.function(staging.register_for(hook.name))
         if inspect.isgenerator(result) or inspect.iscoroutine(result):
             result.close()

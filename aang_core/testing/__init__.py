@@ -10,9 +10,12 @@ ones among them, and raises an ``AssertionError`` that says what, expected and g
         check_transform(Shuffle())
 
 Give the traits that the primitive is registered to provide as ``provides``: those that have a
-meaning here are checked too. The checks need hypothesis, which ``aang-core[dev]`` brings along.
+meaning here are checked too. ``aang check-plugin`` runs all of them over a whole plug-in, and so
+does ``pytest -p aang_core.testing.pytest_plugin --aang-plugin NAME``. The checks need hypothesis,
+which ``aang-core[testing]`` brings along.
 
 ======================  ==========================================================================
+check_data              texts and labels as declared, the same every time
 check_transform         corrupts ordinary tokens only, and draws from the generator only
 check_representation    nobody sees padding, everybody sees something, the traits are true
 check_output            losses per row, finite, with gradients; nothing from rows without targets
@@ -25,6 +28,7 @@ task_cards              a hypothesis strategy for the tasks that a weighter gets
 ======================  ==========================================================================
 """
 
+from aang_core.testing.data import check_data
 from aang_core.testing.heads import SmallHeads
 from aang_core.testing.outputs import check_output
 from aang_core.testing.representations import check_representation
@@ -37,6 +41,7 @@ __all__ = [
     "RecordingWorkbench",
     "SmallHeads",
     "TokenRows",
+    "check_data",
     "check_output",
     "check_representation",
     "check_transform",

@@ -1,0 +1,1 @@
+"""New plug-ins, complete from the start."""

@@ -1,0 +1,43 @@
+"""``aang check-plugin``: does a plug-in keep to what the core and its users rely on?"""
+
+import click
+
+from aang_core.errors import ConfigError
+
+
+@click.command(short_help="Check that a plug-in keeps its contracts.")
+@click.argument("plugin", metavar="DIST|PATH")
+def check_plugin(plugin: str) -> None:
+    """Run every check of a plug-in: an installed distribution, its folder, or a file FILE.py.
+
+    Prints a line for each check, and for those that fail what was expected and what to do.
+    """
+    try:
+        from aang_core.testing.conformance import checks_of, require_path
+    except ImportError as error:
+        raise ConfigError(
+            f"the checks need {error.name}; pip install 'aang-core[testing]'"
+        ) from error
+
+    checks = checks_of(require_path(plugin))
+    failed = 0
+    for check in checks:
+        try:
+            check.run()
+        # A plug-in is somebody else's code and may raise anything while it is checked.
+        except Exception as error:
+            failed += 1
+            click.secho(f"FAILED  {check.name}", fg="red")
+            click.echo(f"        {_told(error)}\n        To do: {check.advice}.")
+        else:
+            click.echo(f"passed  {check.name}")
+    click.echo(f"{len(checks) - failed} of {len(checks)} checks passed.")
+    if failed:
+        raise SystemExit(1)
+
+
+def _told(error: Exception) -> str:
+    kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+    # Hypothesis adds how to reproduce a failure below what it is.
+    first = str(error).strip().splitlines()
+    return kind + (first[0] if first else "it says nothing")

@@ -1,0 +1,38 @@
+"""``aang new-plugin``: a plug-in to begin with."""
+
+from pathlib import Path
+from typing import cast, get_args
+
+import click
+
+from aang_core.primitive import Stage
+
+
+@click.command(short_help="Write a new plug-in, complete with its tests.")
+@click.argument("name")
+@click.option(
+    "--stage",
+    type=click.Choice(get_args(Stage)),
+    default="transform",
+    show_default=True,
+    help="what its first primitive is",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=".",
+    show_default=True,
+    help="where to put it",
+)
+def new_plugin(name: str, stage: str, folder: Path) -> None:
+    """Write the plug-in aang-plugin-NAME: a project, a module with one primitive, and a test."""
+    from aang_core.authoring.new_plugin import write_plugin
+
+    written = write_plugin(name, cast(Stage, stage), folder)
+    place = written[0].parent
+    for file in written:
+        click.echo(f"wrote {file}")
+    click.echo(
+        f"\nInstall and test it, then make it your own:\n\n"
+        f"    pip install -e '{place}[test]'\n    pytest {place}\n    aang check-plugin {place}"
+    )

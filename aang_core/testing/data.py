@@ -1,0 +1,78 @@
+"""What every data primitive keeps to."""
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from aang_core.errors import DataError
+from aang_core.stages import Data, DataContext, Example
+from aang_core.testing.expectation import expect, only_generator_draws
+
+_WORDS = ("alpha", "beta", "gamma", "delta")
+
+
+def check_data(data: Data, provides: Iterable[str] = ()) -> None:
+    """Check ``data`` on a small task with in-domain and generic text beside it.
+
+    ``text``: every example has a text. ``labels:end-task``, ``labels:own``: every example has a
+    label; the former are the task's.
+
+    Raises:
+        AssertionError: with what, expected and got.
+    """
+    traits = frozenset(provides)
+    with tempfile.TemporaryDirectory() as folder:
+        context = _context(Path(folder))
+        with only_generator_draws("examples"):
+            first = _examples(data, context)
+        again = _examples(data, context)
+    expect(bool(first), "examples of a small task", "some", "none")
+    for i, example in enumerate(first):
+        where = f"example {i}"
+        expect(isinstance(example, Example), where, "an Example", type(example).__name__)
+        expect(isinstance(example.text, str), f"text of {where}", "a string", example.text)
+        if "text" in traits:
+            expect(bool(example.text.strip()), f"text of {where}", "not blank", example.text)
+        if traits & {"labels:end-task", "labels:own"}:
+            expect(example.label is not None, f"label of {where}", "one", "none")
+        if "labels:end-task" in traits:
+            known = {e.label for e in context.train}
+            expect(
+                example.label in known, f"label of {where}", sorted(map(str, known)), example.label
+            )
+    expect(first == again, "examples read a second time", "the same, in the same order", "others")
+    expect(
+        tuple(context.train) == _train(),
+        "the task's training examples",
+        "left as they are",
+        "changed",
+    )
+
+
+def _examples(data: Data, context: DataContext) -> list[Example]:
+    try:
+        return list(data.examples(context))
+    except DataError as error:
+        raise AssertionError(
+            f"examples of a small task with --domain and --out-of-domain: expected some, got "
+            f"the error: {error}"
+        ) from error
+
+
+def _train() -> tuple[Example, ...]:
+    return tuple(
+        Example(f"{word} is the word of text number {i} of the task", label=word)
+        for i in range(6)
+        for word in _WORDS[:2]
+    )
+
+
+def _context(folder: Path) -> DataContext:
+    lines = [
+        f"{word} is in line number {i} of a file of texts" for i in range(5) for word in _WORDS
+    ]
+    for name in ("domain.txt", "generic.txt"):
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return DataContext(
+        train=_train(), domain=[folder / "domain.txt"], out_of_domain=[folder / "generic.txt"]
+    )

@@ -1,0 +1,50 @@
+"""The checks of a plug-in as tests.
+
+``pytest -p aang_core.testing.pytest_plugin --aang-plugin NAME`` runs them behind the others.
+
+In a plug-in's own repository, in ``pyproject.toml``::
+
+    [tool.pytest.ini_options]
+    addopts = "-p aang_core.testing.pytest_plugin --aang-plugin aang-plugin-mine"
+"""
+
+from typing import Any
+
+import pytest
+
+from aang_core.testing.conformance import Check, checks_of, require_path
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--aang-plugin``."""
+    parser.addoption(
+        "--aang-plugin",
+        action="append",
+        default=[],
+        metavar="DIST|FILE.py",
+        help="check an AANG plug-in: a distribution, a folder with one, or a file",
+    )
+
+
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Put the checks behind the tests that were collected."""
+    for plugin in config.getoption("--aang-plugin"):
+        for check in checks_of(require_path(plugin)):
+            items.append(_Item.from_parent(session, name=f"{plugin}: {check.name}", check=check))
+
+
+class _Item(pytest.Item):
+    def __init__(self, *, check: Check, **given: Any) -> None:
+        super().__init__(**given)
+        self._check = check
+
+    def runtest(self) -> None:
+        self._check.run()
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
+        return f"{excinfo.value}\n{self._check.advice}"
+
+    def reportinfo(self) -> tuple[str, None, str]:
+        return "aang", None, self.name

@@ -1,0 +1,1 @@
+"""Writing plug-ins: templates, checks, the smallest one."""

@@ -1,0 +1,91 @@
+"""Plug-ins as their authors make them: written out, installed, tested."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+from click.testing import CliRunner
+
+from aang_core.cli.app import aang
+from aang_core.primitive import Stage
+from tests.docs.documents import ROOT
+
+STAGES: tuple[Stage, ...] = get_args(Stage)
+
+
+def installed(site: Path, *folders: Path) -> dict[str, str]:
+    """Install distributions into ``site``; the environment that finds them."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    command += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(site)]
+    done = subprocess.run(
+        [*command, *map(str, folders)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+
+
+def run(environment: dict[str, str], *command: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", *map(str, command)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+
+
+def test_a_new_plugin_of_every_stage_passes_its_own_tests(tmp_path: Path) -> None:
+    """Written, installed as pip installs it, tested by the test that came with it."""
+    for stage in STAGES:
+        written = CliRunner().invoke(
+            aang, ["new-plugin", f"my-{stage}", "--stage", stage, "--folder", str(tmp_path)]
+        )
+        assert written.exit_code == 0, written.output
+    folders = sorted(tmp_path.glob("aang-plugin-*"))
+    assert len(folders) == len(STAGES)
+    assert all(len(list(folder.iterdir())) == 3 for folder in folders)
+    environment = installed(tmp_path / "site", *folders)
+    tests = [str(next(folder.glob("test_*.py"))) for folder in folders]
+    done = run(environment, "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, *tests)
+    assert done.returncode == 0, done.stdout
+    listed = run(environment, "aang_core", "list-primitives", "--json")
+    for stage in STAGES:
+        assert f'"my-{stage}"' in listed.stdout
+
+
+def test_the_smallest_plugin_is_sixteen_lines_and_trains(tmp_path: Path) -> None:
+    """The package in the documentation: a name, an entry point, a transform."""
+    folder = ROOT / "docs" / "smallest-plugin"
+    files = [folder / "pyproject.toml", folder / "aang_plugin_echo.py"]
+    lines = [line for file in files for line in file.read_text().splitlines() if line.strip()]
+    assert len(lines) <= 16
+    copy = tmp_path / "echo"
+    copy.mkdir()
+    for file in files:
+        (copy / file.name).write_text(file.read_text(), encoding="utf-8")
+    environment = installed(tmp_path / "site", copy)
+    checked = run(environment, "aang_core", "check-plugin", "aang-plugin-echo")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "5 of 5 checks passed" in checked.stdout
+    done = run(
+        environment,
+        *("aang_core", "train", "--space", "task/echo/bidirectional/denoise", "--quiet"),
+        *("--weighter", "static", "--steps", 1, "--eval-every", 1, "--batch-size", 2),
+        *("--aux-batch-size", 2, "--max-length", 16, "--out", tmp_path / "run"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "task/echo/bidirectional/denoise" in (tmp_path / "run" / "weights.jsonl").read_text()
+
+
+def test_bad_names(tmp_path: Path) -> None:
+    for name in ("Mine", "a b", "../up", "-x", ""):
+        done = CliRunner().invoke(aang, ["new-plugin", "--folder", str(tmp_path), "--", name])
+        assert done.exit_code == 2, name
+    assert not list(tmp_path.iterdir())
+    for _ in range(2):
+        done = CliRunner().invoke(aang, ["new-plugin", "twice", "--folder", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "is there already" in done.output
