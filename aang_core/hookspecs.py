@@ -55,7 +55,11 @@ class RegisterSpace(Protocol):
     def __call__(
         self, name: str, summary: str, source: str | PathLike[str] | Mapping[str, Any]
     ) -> None:
-        """Register one space: the path of its YAML file, or the same content as a mapping."""
+        """Register one space.
+
+        name: lower-case letters, digits, hyphens and plus signs. summary: one line for people.
+        source: the path of its YAML file, or the same content as a mapping.
+        """
         ...
 
 
@@ -65,6 +69,7 @@ class RegisterObjective(Protocol):
     def __call__(self, name: str, summary: str, *objectives: str) -> None:
         """Register a name for one or several objectives.
 
+        name: lower-case letters, digits and hyphens. summary: one line for people.
         objectives: each as ``data/transform/representation/output``.
         """
         ...

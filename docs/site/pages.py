@@ -1,0 +1,113 @@
+"""Pages of the site that lie elsewhere in the tree, and those made from the code.
+
+Run by mkdocs; links are rewritten from where a file lies to where its page is.
+"""
+
+import re
+from pathlib import Path
+
+import mkdocs_gen_files
+
+ROOT = Path(__file__).parents[2]
+
+ELSEWHERE = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "LICENSE": "LICENSE",
+    "aang_core/assets/demo-encoder/README.md": "model-card.md",
+    **{
+        str(path.relative_to(ROOT)): f"plugins/{path.parent.name}.md"
+        for path in sorted((ROOT / "plugins").glob("*/README.md"))
+    },
+    **{
+        str(path.relative_to(ROOT)): str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "examples").glob("*.*"))
+    },
+}
+"""File in the tree → page of the site."""
+
+IN_REFERENCE = {
+    "aang_core/hookspecs.py": "reference/hooks.md",
+    "aang_core/stages/__init__.py": "reference/stages.md",
+    "aang_core/weighting.py": "reference/weighters.md",
+}
+"""Source file → the page of the reference that says what is in it."""
+
+REFERENCE = {
+    "hooks": ("Hooks", ["aang_core.hookspecs"]),
+    "stages": (
+        "Stages",
+        [
+            "aang_core.stages.data",
+            "aang_core.stages.transform",
+            "aang_core.stages.representation",
+            "aang_core.stages.output",
+        ],
+    ),
+    "weighters": ("Weighters", ["aang_core.weighting", "aang_core.options"]),
+    "training": (
+        "Training",
+        [
+            "aang_core.run.train",
+            "aang_core.run.Run",
+            "aang_core.fitting",
+            "aang_core.tensor_task",
+            "aang_core.tasks",
+            "aang_core.errors",
+        ],
+    ),
+    "checks": (
+        "Checks",
+        [
+            "aang_core.testing",
+            "aang_core.testing.data.check_data",
+            "aang_core.testing.transforms.check_transform",
+            "aang_core.testing.representations.check_representation",
+            "aang_core.testing.outputs.check_output",
+            "aang_core.testing.weighters.check_weighter",
+            "aang_core.testing.workbench",
+        ],
+    ),
+}
+
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def rewritten(text: str, source: Path, page: str) -> str:
+    """The text of ``source`` with its relative links as the page ``page`` needs them."""
+
+    def replaced(match: re.Match[str]) -> str:
+        target, hash_, anchor = match[1].partition("#")
+        if not target or re.match(r"[a-z]+:", target):
+            return match[0]
+        file = (source.parent / target).resolve().relative_to(ROOT)
+        known = ELSEWHERE | IN_REFERENCE
+        to = known.get(str(file)) or str(file).removeprefix("docs/")
+        up = "../" * page.count("/")
+        return f"]({up}{to}{hash_}{anchor})"
+
+    return _LINK.sub(replaced, text)
+
+
+for file, page in ELSEWHERE.items():
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if file.endswith(".md"):
+        # The card begins with metadata for the hub, which mkdocs would take for its own.
+        text = rewritten(re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL), ROOT / file, page)
+    with mkdocs_gen_files.open(page, "w") as out:
+        out.write(text)
+
+for source in sorted((ROOT / "docs").glob("*.md")):
+    with mkdocs_gen_files.open(source.name, "w") as out:
+        out.write(rewritten(source.read_text(encoding="utf-8"), source, source.name))
+
+for name, (title, modules) in REFERENCE.items():
+    with mkdocs_gen_files.open(f"reference/{name}.md", "w") as out:
+        out.write(f"# {title}\n\n" + "\n\n".join(f"::: {module}" for module in modules) + "\n")
+
+with mkdocs_gen_files.open("reference/commands.md", "w") as out:
+    out.write(
+        "# Commands\n\n::: mkdocs-click\n    :module: aang_core.cli.app\n    :command: aang\n"
+        "    :prog_name: aang\n    :depth: 1\n    :style: table\n"
+    )
