@@ -19,6 +19,7 @@ from aang_core.gradients import EndTaskHead, StreamEngine
 from aang_core.gradients.passes import Passes
 from aang_core.tasks import RowLosses, RowSubset, Task
 from aang_core.training.bench import RowBudget, TrainingBench
+from aang_core.training.interruption import Interrupted, Interruption
 from aang_core.training.optimization import Optimization, OptimizerSettings
 from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Observer, Schedule, Trainer
@@ -40,6 +41,7 @@ def pretrain(
     *,
     device: torch.device,
     observers: Sequence[Observer] = (),
+    interruption: Interruption | None = None,
 ) -> Mapping[str, Any]:
     """Train the encoder of ``sources`` on the stage's objective and save it under ``folder``.
 
@@ -53,6 +55,7 @@ def pretrain(
 
     Raises:
         DataError: the objective's data has fewer than two texts.
+        Interrupted: ``interruption`` asked to stop; the stage begins anew when the run is resumed.
     """
     place = Path("pretraining") / stage.name
     finished = folder.path / place / "stage.json"
@@ -95,6 +98,7 @@ def pretrain(
         selected={"body": body, "head": head},
         evaluate=lambda: log_likelihood(passes, held_out, seed=config.seed),
         observers=(_Log(folder, stage.name), *observers),
+        boundary=lambda trainer: _stop_if_asked(trainer, interruption),
     )
     started = time.perf_counter()
     before = log_likelihood(passes, held_out, seed=config.seed)[METRIC]
@@ -111,6 +115,11 @@ def pretrain(
     }
     folder.write_json(f"{place}/stage.json", outcome)
     return outcome
+
+
+def _stop_if_asked(trainer: Trainer, interruption: Interruption | None) -> None:
+    if interruption is not None and interruption.number is not None:
+        raise Interrupted(interruption.number, trainer.bench.steps)
 
 
 def check_stage(config: TrainConfig, sources: Sources, stage: PretrainingStage) -> None:

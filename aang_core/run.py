@@ -28,6 +28,7 @@ from aang_core.report.records import RunRecord
 from aang_core.stages import ReadReport
 from aang_core.tracking import Tracker, check_trackers
 from aang_core.training.checkpoint import find_checkpoint, load_checkpoint, save_checkpoint
+from aang_core.training.interruption import Interruption
 from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Observer, Trainer
 
@@ -154,18 +155,21 @@ def train_run(
     plugins: Plugins,
     observe: Observe | None = None,
     resume: bool = False,
+    interruption: Interruption | None = None,
 ) -> Run:
     """Train, evaluate and write the run folder ``out``.
 
     The folder is made only after model, data and primitives have proved usable.
 
     resume: go on in the folder of a run that was interrupted, as if it had not been.
+    interruption: who asks to stop, which is done between two rounds.
 
     observe: the observers of one training, given its name, its steps and its metric; the name is
         that of a stage of pre-training, or empty for the training itself.
 
     Raises:
         AangError: something that the user named cannot be used.
+        Interrupted: ``interruption`` asked to stop; what was trained is kept.
     """
     device = choose_device(config.device)
     check_trackers(config.log)
@@ -188,7 +192,15 @@ def train_run(
     for stage in sources.pretraining:
         torch.manual_seed(config.seed)
         seen = observe(stage.name, stage.settings.steps, METRIC) if observe else ()
-        stages[stage.name] = pretrain(config, sources, stage, folder, device=device, observers=seen)
+        stages[stage.name] = pretrain(
+            config,
+            sources,
+            stage,
+            folder,
+            device=device,
+            observers=seen,
+            interruption=interruption,
+        )
         sources = sources.after(str(folder.path / stages[stage.name]["model"]))
     if stages:
         torch.manual_seed(config.seed)
@@ -203,6 +215,7 @@ def train_run(
         device,
         (_Log(folder), *trackers, *seen),
         checkpoints=checkpoint,
+        interruption=interruption,
     )
     if resume:
         _take_up(folder, checkpoint, trainer, modules)

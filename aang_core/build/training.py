@@ -22,6 +22,7 @@ from aang_core.gradients import (
 from aang_core.training.bench import RowBudget, TrainingBench
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.evaluation import scores
+from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import Optimization, OptimizerSettings
 from aang_core.training.trainer import Observer, Schedule, Trainer
 
@@ -48,10 +49,12 @@ def build_trainer(
     device: torch.device,
     observers: Sequence[Observer] = (),
     checkpoints: Path | None = None,
+    interruption: Interruption | None = None,
 ) -> tuple[Trainer, dict[str, torch.nn.Module]]:
     """The trainer of a run on ``device``, and its body and heads by name, for checkpoints.
 
     checkpoints: the folder that they are written to; None for none while training.
+    interruption: who asks training to stop; with ``checkpoints`` alone.
     """
     body, head = assembly.model.body.to(device), assembly.model.classifier.to(device)
     heads = {task.name: task.head.to(device) for task in assembly.auxiliaries}
@@ -92,7 +95,9 @@ def build_trainer(
         selected={"body": body, "head": head},
         evaluate=lambda: score_rows(assembly, assembly.dev),
         observers=tuple(observers),
-        boundary=Checkpointer(checkpoints, modules, config.checkpoint_every)
+        boundary=Checkpointer(
+            checkpoints, modules, config.checkpoint_every, interruption or Interruption()
+        )
         if checkpoints
         else None,
     )

@@ -47,6 +47,7 @@ def train(
     from aang_core.build.sources import prepare_sources
     from aang_core.cli.progress import training_progress
     from aang_core.run import free_run_folder, train_run, unfinished
+    from aang_core.training.interruption import Interrupted, interruptible
 
     given = given_options(options)
     if resume is not None:
@@ -60,9 +61,20 @@ def train(
         out = free_run_folder(config)
     with training_progress(quiet=quiet) as observe:
         sources = prepare_sources(config, plugins.registry)
-        run = train_run(
-            config, sources, out=out, plugins=plugins, observe=observe, resume=resume is not None
-        )
+        try:
+            with interruptible() as interruption:
+                run = train_run(
+                    config,
+                    sources,
+                    out=out,
+                    plugins=plugins,
+                    observe=observe,
+                    resume=resume is not None,
+                    interruption=interruption,
+                )
+        except Interrupted as stopped:
+            click.echo(f"{stopped}; to go on:\n    aang train --resume {out}", err=True)
+            raise SystemExit(128 + stopped.number) from None
     for line in run.notes:
         click.echo(f"note: {line}", err=True)
     if as_json:

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from aang_core.errors import DataError
+from aang_core.training.interruption import Interrupted, Interruption
 from aang_core.training.trainer import Trainer
 
 TENSORS = "state.safetensors"
@@ -69,18 +70,34 @@ def _before(folder: Path) -> Path:
 
 
 class Checkpointer:
-    """Saves a trainer between rounds, at most once in so many seconds.
+    """Saves a trainer between rounds, at most once in so many seconds, and when asked to stop.
 
     When it saves depends on the clock; what training comes to does not depend on it.
     """
 
-    def __init__(self, folder: Path, modules: Mapping[str, nn.Module], seconds: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        modules: Mapping[str, nn.Module],
+        seconds: float,
+        interruption: Interruption,
+    ) -> None:
         self._folder = folder
         self._modules = modules
         self._seconds = seconds
+        self._interruption = interruption
         self._last = time.monotonic()
 
     def __call__(self, trainer: Trainer) -> None:
+        """Save if it is time.
+
+        Raises:
+            Interrupted: a signal has asked to stop; the checkpoint is written.
+        """
+        number = self._interruption.number
+        if number is not None:
+            save_checkpoint(self._folder, trainer, self._modules)
+            raise Interrupted(number, trainer.bench.steps)
         if time.monotonic() - self._last >= self._seconds:
             save_checkpoint(self._folder, trainer, self._modules)
             self._last = time.monotonic()

@@ -93,3 +93,58 @@ def test_bad_input(aang: Aang, train_options: list[object], tmp_path: Path) -> N
     done = aang("train", "--resume", run, "--steps", 3)
     assert done.status == 2
     assert "leave the others out" in done.err
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_at_the_next_boundary(
+    aang: Aang, train_options: list[object], tmp_path: Path, number: int, status: int
+) -> None:
+    """With a checkpoint, the command to go on, and an exit status that says which signal."""
+    options = ["train", *train_options, "--steps", 60, "--eval-every", 5, "--quiet"]
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "aang_core", *map(str, options), "--out", str(run)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    log = run / "weights.jsonl"
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if log.exists() and log.read_bytes().count(b"\n") >= 3:
+            break
+        time.sleep(0.002)
+    process.send_signal(number)
+    _, errors = process.communicate()
+    assert process.returncode == status, errors
+    assert f"aang train --resume {run}" in errors
+    assert not (run / "result.json").exists()
+    state = json.loads((run / "checkpoint" / "state.json").read_text(encoding="utf-8"))
+    assert state["steps"] == log.read_bytes().count(b"\n") < 60
+    whole = aang(*options, "--out", tmp_path / "whole")
+    assert whole.status == 0, whole.err
+    done = aang("train", "--resume", run, "--quiet")
+    assert done.status == 0, done.err
+    assert everything(run) == everything(tmp_path / "whole")
+
+
+def test_asked_twice_it_stops_at_once(train_options: list[object], tmp_path: Path) -> None:
+    """In the middle of a round of αVIL that would take long; the folder can still be resumed."""
+    options = [
+        *("train", *train_options, "--weighter", "alpha-vil", "--steps", 10**6),
+        *("--patience", 10**6, "--quiet"),
+    ]
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "aang_core", *map(str, options), "--out", str(run)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    log = run / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline and not log.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode not in (0, None)
+    assert not (run / "result.json").exists()
+    assert (run / "config.yaml").exists()

@@ -68,6 +68,7 @@ def test_a_run_leaves_everything_in_its_folder(
     assert {p.name for p in run.iterdir()} == {
         *("config.yaml", "plugins.json", "metrics.jsonl", "weights.jsonl"),
         *("checkpoint", "model", "result.json"),
+        *("data.json", "evaluation.json", "report.html"),
     }
 
 
