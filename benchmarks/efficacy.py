@@ -5,9 +5,11 @@
 DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl``, ``dev.jsonl`` and
 ``test.jsonl``, and for the in-domain text ``s2orc-domain``. MODEL is an encoder's folder. It is one
 ``aang compare``: stopped after the minutes given, it goes on with the next call, wherever OUT is
-then, on a GPU or without one.
+then, on a GPU or without one. ``--rows`` takes that many training examples of each task, always
+the same ones: auxiliary objectives are for tasks with few labels.
 """
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +35,8 @@ METHODS: dict[str, dict[str, Any]] = {
     },
 }
 SIZE = {
-    "steps": 400,
-    "eval_every": 40,
+    "steps": 200,
+    "eval_every": 20,
     "patience": 100,
     "batch_size": 16,
     "dev_batch_size": 16,
@@ -45,11 +47,27 @@ SIZE = {
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
-def comparison(data: Path, model: Path, seeds: int, over: dict[str, Any]) -> dict[str, Any]:
-    """The comparison file as a mapping."""
+def training_file(data: Path, task: str, rows: int | None, out: Path) -> Path:
+    """The training file of ``task``, or a file under ``out`` of ``rows`` lines drawn from it."""
+    whole = data / task / "train.jsonl"
+    if rows is None:
+        return whole
+    lines = whole.read_text(encoding="utf-8").splitlines()
+    drawn = sorted(random.Random(0).sample(range(len(lines)), min(rows, len(lines))))
+    part = out / "data" / f"{task}-{rows}.jsonl"
+    part.parent.mkdir(parents=True, exist_ok=True)
+    part.write_text("".join(lines[i] + "\n" for i in drawn), encoding="utf-8")
+    return part
+
+
+def comparison(
+    data: Path, model: Path, seeds: int, over: dict[str, Any], train: dict[str, Path]
+) -> dict[str, Any]:
+    """The comparison file as a mapping; ``train`` holds the training file of each task."""
     tasks = {
         name: {
-            **{part: str(data / name / f"{part}.jsonl") for part in ("train", "dev", "test")},
+            **{part: str(data / name / f"{part}.jsonl") for part in ("dev", "test")},
+            "train": str(train[name]),
             "domain": [str(data / "s2orc-domain" / f"{name}.1x.txt")],
         }
         for name in TASKS
@@ -68,6 +86,7 @@ def comparison(data: Path, model: Path, seeds: int, over: dict[str, Any]) -> dic
 @click.argument("model", type=FOLDER)
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--seeds", default=3, show_default=True)
+@click.option("--rows", type=click.IntRange(1), help="training examples a task; default all")
 @click.option("--jobs", default=1, show_default=True, help="runs at once")
 @click.option("--minutes", default=9.0, show_default=True, help="stop after that time")
 @click.option("--option", "options", multiple=True, help="NAME=VALUE of aang train, for all runs")
@@ -76,15 +95,17 @@ def main(
     model: Path,
     out: Path,
     seeds: int,
+    rows: int | None,
     jobs: int,
     minutes: float,
     options: tuple[str, ...],
 ) -> None:
     """Run what is left, and print the table of what there is."""
     over = dict(option.split("=", 1) for option in options)
-    content = comparison(data, model, seeds, over)
-    planned = plan(content, Source("efficacy"), load_plugins().registry)
     make_root(out)
+    train = {task: training_file(data, task, rows, out) for task in TASKS}
+    content = comparison(data, model, seeds, over, train)
+    planned = plan(content, Source("efficacy"), load_plugins().registry)
 
     def tell(ended: Ended) -> None:
         click.echo(f"{ended.cell.folder}: {ended.error or ended.state}", err=True)

@@ -113,20 +113,21 @@ def curves(results: Path, figure: Path) -> None:
         histories = [cell["history"] for cell in cells if cell["target"] == target]
         epochs = range(1, 1 + min(len(history) for history in histories))
         (helper,) = (name for name in TASKS if name != target)
-        for name, style in ((target, "-"), (helper, "--")):
+        for name, style, label in ((target, "-", "target"), (helper, "--", "other digit")):
             for row, reading in enumerate((_alpha, _weight)):
                 rounds = [[history[epoch - 1] for history in histories] for epoch in epochs]
                 means = [
                     statistics.mean(reading(record, name, target) for record in records)
                     for records in rounds
                 ]
-                axes[row, column].plot(epochs, means, style, label=name)
+                axes[row, column].plot(epochs, means, style, label=label)
         axes[0, column].set_title(f"target {target}")
         axes[1, column].set_xlabel("epoch")
     axes[0, 0].set_ylabel("α")
     axes[1, 0].set_ylabel("weight")
     axes[0, 0].legend()
     drawing.tight_layout()
+    figure.parent.mkdir(parents=True, exist_ok=True)
     drawing.savefig(figure, dpi=110)
 
 
