@@ -9,6 +9,7 @@ from torch import nn
 
 from aang_core.gradients import (
     DevHead,
+    DistributedEngine,
     EndTaskHead,
     FreshDevHead,
     GradientEngine,
@@ -17,6 +18,7 @@ from aang_core.gradients import (
     StreamEngine,
 )
 from aang_core.plugins import load_plugins
+from aang_core.processes import processes_of_environment
 from aang_core.tasks import Task
 from aang_core.training.bench import RowBudget, TrainingBench
 from aang_core.training.evaluation import Metric
@@ -77,7 +79,8 @@ def fit(
 ) -> FitResult:
     """Train ``body`` on ``end_task`` beside ``auxiliaries``, in place, and keep the best state.
 
-    Every task has a head of its own, ``task.head``; the body is what they share.
+    Every task has a head of its own, ``task.head``; the body is what they share. Started by
+    ``torchrun`` or ``accelerate launch``, all processes train one model, the same in each of them.
 
     dev: the end task over its dev rows, with the same head; dev gradient and dev loss are over it.
     evaluate: dev scores of the model as it stands; ``metric`` chooses the best and stops early.
@@ -96,7 +99,12 @@ def fit(
         "end-task": EndTaskHead(),
     }
     head = heads_of_dev[dev_head]
-    engine: GradientEngine = (PackedEngine if gradients == "packed" else StreamEngine)(body, head)
+    processes = processes_of_environment(next(body.parameters()).device)
+    engine: GradientEngine
+    if processes.size > 1:
+        engine = DistributedEngine(body, head, "fp32", processes)
+    else:
+        engine = (PackedEngine if gradients == "packed" else StreamEngine)(body, head)
     settings = optimizer or OptimizerSettings(lr=1e-3, head_lr=1e-3)
     heads = [end_task.head, *(task.head for task in auxiliaries)]
     bench = TrainingBench(

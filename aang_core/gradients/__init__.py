@@ -11,6 +11,7 @@ from aang_core.gradients.dev_head import (
     FreshDevHead,
     RememberingDevHead,
 )
+from aang_core.gradients.distributed import DistributedEngine
 from aang_core.gradients.engine import GradientEngine, Segment
 from aang_core.gradients.packed import PackedEngine
 from aang_core.gradients.packing import HasRowFreeMethods, PacksRows, RowFreeMethod
@@ -19,6 +20,7 @@ from aang_core.gradients.stream import StreamEngine
 
 __all__ = [
     "DevHead",
+    "DistributedEngine",
     "EndTaskHead",
     "FreshDevHead",
     "GradientEngine",

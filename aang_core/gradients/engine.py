@@ -6,6 +6,7 @@ from typing import Protocol
 
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.signals import GradientStatistics
+from aang_core.processes import Processes
 from aang_core.tasks import Batch, Task
 
 
@@ -23,10 +24,13 @@ class GradientEngine(Protocol):
 
     splits_rows: whether rows of a task should come in several batches where that saves padding. An
         engine that puts the rows of all tasks together gains nothing by it.
+    processes: those that share a step. Rows of the end task and of dev should come in at least as
+        many batches, so that they can.
     dev_head: the head that the dev gradient goes through.
     """
 
     splits_rows: bool
+    processes: Processes
     dev_head: DevHead
 
     def step(

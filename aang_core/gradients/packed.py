@@ -15,6 +15,7 @@ from aang_core.gradients.passes import Passes, Precision
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.gradients.stream import StreamEngine, body_gradient
 from aang_core.gradients.taps import Taps
+from aang_core.processes import Processes
 from aang_core.tasks import Batch
 
 
@@ -41,6 +42,7 @@ class PackedEngine:
     """
 
     splits_rows = False
+    processes = Processes()
 
     def __init__(
         self,

@@ -105,6 +105,11 @@ class GradientSink:
         for parameter, total in self.totals.items():
             parameter.grad = total
 
+    def measured(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Dots and squares of the tasks in the order in which they began, scalars."""
+        dots = [sum_scalars(part, self._device) for part in self._dots]
+        return dots, [sum_scalars(part, self._device) for part in self._squares]
+
     def statistics(
         self, tasks: Sequence[str], coefficients: Sequence[float], auxiliary_square: Tensor
     ) -> GradientStatistics:
@@ -113,11 +118,12 @@ class GradientSink:
         coefficients: of the auxiliary tasks, which are all but the last.
         auxiliary_square: squared norm of their weighted sum.
         """
+        dots, squares = self.measured()
         return assemble_statistics(
             tasks,
             coefficients,
-            dots=torch.stack([sum_scalars(part, self._device) for part in self._dots]),
-            squares=torch.stack([sum_scalars(part, self._device) for part in self._squares]),
+            dots=torch.stack(dots),
+            squares=torch.stack(squares),
             auxiliary_square=auxiliary_square,
             dev_square=sum_scalars([_square(g) for g in self.v.values()], self._device),
         )

@@ -124,7 +124,9 @@ class TrainingBench:
         self._train_mode()
         end = Segment(
             self._end_task,
-            self._draw(self._end_task, "end-task", self._budget.end_task),
+            self._draw(
+                self._end_task, "end-task", self._budget.end_task, self._engine.processes.size
+            ),
             coefficients[self.end_task],
         )
         rows = share_rows(self._budget.auxiliary, auxiliary) if auxiliary else {}
@@ -133,7 +135,11 @@ class TrainingBench:
             for name, task in ((name, self._auxiliaries[name]) for name in auxiliary)
         ]
         measures = signals and self.steps % self._meta_every == 0
-        dev = self._draw(self._dev, "dev", self._budget.dev) if measures else None
+        dev = (
+            self._draw(self._dev, "dev", self._budget.dev, self._engine.processes.size)
+            if measures
+            else None
+        )
         statistics = self._engine.step(end, segments, dev)
         self.optimization.step()
         self.steps += 1
@@ -159,9 +165,13 @@ class TrainingBench:
         rows = max(len(task) for task in tasks)
         for _ in range(math.ceil(fraction * rows / self._budget.end_task)):
             first, *others = [
-                Segment(task, self._draw(task, order, self._budget.end_task), coefficient)
-                for task, order, coefficient in zip(
-                    tasks, map(self._order_of, coefficients), coefficients.values(), strict=True
+                Segment(task, self._draw(task, order, self._budget.end_task, parts), coefficient)
+                for task, order, coefficient, parts in zip(
+                    tasks,
+                    map(self._order_of, coefficients),
+                    coefficients.values(),
+                    [self._parts_of(tasks[0]), *(1 for _ in tasks[1:])],
+                    strict=True,
                 )
             ]
             self._engine.step(first, others, None)
@@ -178,7 +188,9 @@ class TrainingBench:
     def dev_loss(self, updates: Sequence[Update], coefficients: Sequence[float]) -> DevLossAlong:
         """See :meth:`aang_core.weighting.Workbench.dev_loss`."""
         batches = self._draw(self._dev, "dev", self._budget.dev)
-        return DevLossAlong(*self._dev_loss.along(_own(updates), coefficients, batches))
+        loss, gradient = self._dev_loss.along(_own(updates), coefficients, batches)
+        loss, *gradient = self._engine.processes.agree([loss, *gradient])
+        return DevLossAlong(loss, gradient)
 
     def dev_score(self) -> float:
         """See :meth:`aang_core.weighting.Workbench.dev_score`.
@@ -188,7 +200,8 @@ class TrainingBench:
         """
         if self._score is None:
             raise AangError("this weighter asks for dev scores; give the bench a score")
-        return self._score()
+        (score,) = self._engine.processes.agree([self._score()])
+        return score
 
     def snapshot(self) -> Callable[[], None]:
         """See :meth:`aang_core.weighting.Workbench.snapshot`."""
@@ -207,16 +220,18 @@ class TrainingBench:
         """Where each task stands in its rows, for checkpoints."""
         return self._orders
 
-    def _draw(self, task: Task, order: str, rows: int) -> list[Batch]:
+    def _draw(self, task: Task, order: str, rows: int, parts: int = 1) -> list[Batch]:
+        """The next rows of a task, each of the batches they come in made of ``parts`` or more."""
         indices = self._orders[order].take(rows, self.generator)
         groups = [list(range(rows))]
         if self._engine.splits_rows and task.lengths is not None:
             groups = group_by_length(task.lengths[indices].tolist(), PASS_OVERHEAD)
         at_once = self._budget.at_once or rows
         return [
-            task.batch(indices[group[start : start + at_once]], self.generator).to(self._device)
+            task.batch(indices[group[start : start + size]], self.generator).to(self._device)
             for group in groups
-            for start in range(0, len(group), at_once)
+            for size in [min(at_once, math.ceil(len(group) / parts))]
+            for start in range(0, len(group), size)
         ]
 
     def _named(self, name: str) -> Task:
@@ -225,6 +240,11 @@ class TrainingBench:
         if name not in self._auxiliaries:
             raise AangError(f"a trial of {name!r}, which is no task of this run")
         return self._auxiliaries[name]
+
+    def _parts_of(self, task: Task) -> int:
+        """The end task's rows can be shared; what an objective does with a batch's rows is drawn
+        for the batch, so that its batches must be those that one process would have."""
+        return self._engine.processes.size if task is self._end_task else 1
 
     def _order_of(self, name: str) -> str:
         return "end-task" if name == self.end_task else f"auxiliary:{name}"
