@@ -15,8 +15,9 @@ from aang_core.build.sources import Sources
 from aang_core.build.stage import PretrainingStage
 from aang_core.config import TrainConfig
 from aang_core.errors import DataError
-from aang_core.gradients import EndTaskHead, StreamEngine
+from aang_core.gradients import DistributedEngine, EndTaskHead, StreamEngine
 from aang_core.gradients.passes import Passes
+from aang_core.processes import ALONE, Processes
 from aang_core.tasks import RowLosses, RowSubset, Task
 from aang_core.training.bench import RowBudget, TrainingBench
 from aang_core.training.interruption import Interrupted, Interruption
@@ -42,6 +43,7 @@ def pretrain(
     device: torch.device,
     observers: Sequence[Observer] = (),
     interruption: Interruption | None = None,
+    processes: Processes = ALONE,
 ) -> Mapping[str, Any]:
     """Train the encoder of ``sources`` on the stage's objective and save it under ``folder``.
 
@@ -50,6 +52,9 @@ def pretrain(
 
     A stage that has finished, as ``stage.json`` there says, is not trained again; one that was
     interrupted begins anew and comes to the same end.
+
+    Several processes share the stage's rows, and each draws for its share what the objective draws:
+    another number of them is another draw.
 
     Returns the stage's part of ``result.json``.
 
@@ -74,7 +79,9 @@ def pretrain(
         train,
         held_out,
         [],
-        engine=StreamEngine(body, EndTaskHead(), config.precision),
+        engine=DistributedEngine(body, EndTaskHead(), config.precision, processes)
+        if processes.size > 1
+        else StreamEngine(body, EndTaskHead(), config.precision),
         optimization=Optimization(
             body,
             [head],
@@ -91,19 +98,25 @@ def pretrain(
         generator=generator,
     )
     assert sources.alone is not None
+
+    def evaluate() -> dict[str, float]:
+        found = log_likelihood(passes, held_out, seed=config.seed)
+        return dict(zip(found, processes.agree(list(found.values())), strict=True))
+
     trainer = Trainer(
         bench,
         sources.alone.make(TaskCard(task.name, task.factors), []),
         schedule=Schedule(settings.steps, settings.eval_every, settings.patience, METRIC),
         selected={"body": body, "head": head},
-        evaluate=lambda: log_likelihood(passes, held_out, seed=config.seed),
+        evaluate=evaluate,
         observers=(_Log(folder, stage.name), *observers),
-        boundary=lambda trainer: _stop_if_asked(trainer, interruption),
+        boundary=lambda trainer: _stop_if_asked(trainer, interruption, processes),
     )
     started = time.perf_counter()
-    before = log_likelihood(passes, held_out, seed=config.seed)[METRIC]
+    before = evaluate()[METRIC]
     progress = trainer.train()
-    model.save_language_model(folder.path / place / "model", head)
+    if folder.writes:
+        model.save_language_model(folder.path / place / "model", head)
     outcome = {
         "objective": stage.objective.name,
         "texts": {"train": len(train), "held_out": len(held_out)},
@@ -114,12 +127,16 @@ def pretrain(
         "model": str(place / "model"),
     }
     folder.write_json(f"{place}/stage.json", outcome)
+    processes.wait()
     return outcome
 
 
-def _stop_if_asked(trainer: Trainer, interruption: Interruption | None) -> None:
-    if interruption is not None and interruption.number is not None:
-        raise Interrupted(interruption.number, trainer.bench.steps)
+def _stop_if_asked(
+    trainer: Trainer, interruption: Interruption | None, processes: Processes
+) -> None:
+    number = processes.largest((interruption and interruption.number) or 0)
+    if number:
+        raise Interrupted(number, trainer.bench.steps)
 
 
 def check_stage(config: TrainConfig, sources: Sources, stage: PretrainingStage) -> None:

@@ -98,6 +98,10 @@ class Processes:
         return [sorted(share) for share in shares]
 
 
+ALONE = Processes()
+"""The one process of a training that nobody shares."""
+
+
 def processes_of_environment(device: torch.device) -> Processes:
     """The processes that ``accelerate launch`` or ``torchrun`` has started; one without them.
 
@@ -105,7 +109,7 @@ def processes_of_environment(device: torch.device) -> Processes:
         AangError: they cannot find each other.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        return Processes()
+        return ALONE
     try:
         from accelerate import PartialState
     except ImportError as error:

@@ -20,6 +20,7 @@ from aang_core.errors import ConfigError
 from aang_core.modeling import load_classifier
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.pretraining import METRIC, check_stage, pretrain
+from aang_core.processes import Processes, processes_of_environment
 from aang_core.report.card import model_card
 from aang_core.report.drawing import plotly_figure
 from aang_core.report.figures import charts_of
@@ -35,6 +36,9 @@ from aang_core.training.trainer import Observer, Trainer
 if TYPE_CHECKING:
     from pandas import DataFrame, Index
     from transformers import PreTrainedModel
+
+OTHER_DROPOUT = 1_000_003
+"""Far enough from one process's seed to the next that no step of a run bridges it."""
 
 Observe = Callable[[str, int, str], Sequence[Observer]]
 
@@ -172,6 +176,7 @@ def train_run(
         Interrupted: ``interruption`` asked to stop; what was trained is kept.
     """
     device = choose_device(config.device)
+    processes = processes_of_environment(device)
     check_trackers(config.log)
     report = sources.report
     for stage in sources.pretraining:
@@ -182,7 +187,7 @@ def train_run(
     torch.manual_seed(config.seed)
     assembly = assemble(config, sources)
     report.include(sources.report)
-    folder = RunFolder(out) if resume else RunFolder.create(out)
+    folder = _folder(out, resume, processes)
     folder.write_text("config.yaml", _reusable(config))
     folder.write_json("plugins.json", _plugins_used(plugins, sources))
     folder.write_json(
@@ -200,6 +205,7 @@ def train_run(
             device=device,
             observers=seen,
             interruption=interruption,
+            processes=processes,
         )
         sources = sources.after(str(folder.path / stages[stage.name]["model"]))
     if stages:
@@ -208,7 +214,8 @@ def train_run(
     started = time.perf_counter()
     seen = observe("", config.steps, config.metric) if observe else ()
     checkpoint = folder.path / "checkpoint"
-    trackers = [Tracker(config.log, folder.path, _reusable(config))] if config.log else []
+    tracked = config.log and processes.first
+    trackers = [Tracker(config.log, folder.path, _reusable(config))] if tracked else []
     trainer, modules = build_trainer(
         config,
         assembly,
@@ -216,13 +223,21 @@ def train_run(
         (_Log(folder), *trackers, *seen),
         checkpoints=checkpoint,
         interruption=interruption,
+        processes=processes,
     )
     if resume:
         _take_up(folder, checkpoint, trainer, modules)
+    if not processes.first:
+        # Dropout draws from torch's own generator, and should drop other units for other rows.
+        torch.manual_seed(config.seed + OTHER_DROPOUT * processes.rank + trainer.bench.steps)
+    processes.wait()
     progress = trainer.train()
     for tracker in trackers:
         tracker.close()
     seconds = time.perf_counter() - started
+    if not processes.first:
+        processes.wait()
+        return Run.open(folder.path)
     save_checkpoint(checkpoint, trainer, modules)
     evaluated = outcome.evaluation(sources, assembly)
     folder.write_json("evaluation.json", evaluated)
@@ -241,11 +256,24 @@ def train_run(
         result["pretraining"] = stages
     if sources.fine_tuning is not None:
         result["fine_tuning"] = dict(sources.fine_tuning)
+    if processes.size > 1:
+        result["processes"] = processes.size
     folder.write_json("result.json", result)
     record = RunRecord.load(folder.path)
     folder.write_text("model/README.md", model_card(record))
     write_page([record], folder.path / "report.html")
+    processes.wait()
     return Run(folder.path, result, report.lines())
+
+
+def _folder(out: Path, resume: bool, processes: Processes) -> RunFolder:
+    """The run's folder, made by the first process; others look for it only when it is there."""
+    if processes.first:
+        folder = RunFolder(out) if resume else RunFolder.create(out)
+    else:
+        folder = RunFolder(out, writes=False)
+    processes.wait()
+    return folder
 
 
 def unfinished(out: Path) -> TrainConfig:

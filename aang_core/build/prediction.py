@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from aang_core.build.end_task import encoder_inputs
 from aang_core.corpora.tokens import TokenRows
+from aang_core.processes import ALONE, Processes
 
 
 class Classifier(nn.Module):
@@ -21,17 +22,24 @@ class Classifier(nn.Module):
 
 
 @torch.inference_mode()
-def predict(classifier: nn.Module, rows: TokenRows, *, batch_size: int = 64) -> Tensor:
+def predict(
+    classifier: nn.Module, rows: TokenRows, *, batch_size: int = 64, processes: Processes = ALONE
+) -> Tensor:
     """Logits ``[N, C]`` on the CPU, in the rows' own order; leaves ``classifier`` in eval mode.
 
-    Rows are taken by length, so that a batch is padded little.
+    Rows are taken by length, so that a batch is padded little. ``processes`` share the batches, and
+    each has all logits.
     """
     classifier.eval()
-    device = next(classifier.parameters()).device
-    by_length = torch.argsort(rows.lengths, stable=True)
-    logits = []
-    for indices in by_length.split(batch_size):
+    like = next(classifier.parameters())
+    batches = torch.argsort(rows.lengths, stable=True).split(batch_size)
+    own: list[tuple[Tensor, Tensor]] = []
+    for indices in batches[processes.rank :: processes.size]:
         padded = rows.rows(indices)
         inputs = encoder_inputs(padded, padded.ids, padded.real)
-        logits.append(classifier(**{name: t.to(device) for name, t in inputs.items()}).cpu())
-    return torch.cat(logits)[torch.argsort(by_length)]
+        own.append((indices, classifier(**{n: t.to(like.device) for n, t in inputs.items()})))
+    classes = processes.largest(own[0][1].shape[1] if own else 0)
+    logits = torch.zeros(len(rows), classes, dtype=like.dtype, device=like.device)
+    for indices, part in own:
+        logits[indices.to(like.device)] = part
+    return processes.sum([logits])[0].cpu()

@@ -12,6 +12,7 @@ from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
 from aang_core.gradients import (
     DevHead,
+    DistributedEngine,
     EndTaskHead,
     FreshDevHead,
     GradientEngine,
@@ -19,6 +20,7 @@ from aang_core.gradients import (
     RememberingDevHead,
     StreamEngine,
 )
+from aang_core.processes import ALONE, Processes, local_rank
 from aang_core.training.bench import RowBudget, TrainingBench
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.evaluation import scores
@@ -30,11 +32,16 @@ from aang_core.training.trainer import Observer, Schedule, Trainer
 def choose_device(name: str) -> torch.device:
     """The device called ``name``; ``auto`` takes the accelerator if there is one.
 
+    Of several accelerators, each process on a machine takes its own.
+
     Raises:
         ConfigError: torch knows no such device here.
     """
     if name == "auto":
-        return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+        found = torch.accelerator.current_accelerator(check_available=True)
+        if found is None:
+            return torch.device("cpu")
+        return torch.device(found.type, local_rank() % torch.accelerator.device_count())
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)
@@ -50,11 +57,13 @@ def build_trainer(
     observers: Sequence[Observer] = (),
     checkpoints: Path | None = None,
     interruption: Interruption | None = None,
+    processes: Processes = ALONE,
 ) -> tuple[Trainer, dict[str, torch.nn.Module]]:
     """The trainer of a run on ``device``, and its body and heads by name, for checkpoints.
 
     checkpoints: the folder that they are written to; None for none while training.
     interruption: who asks training to stop; with ``checkpoints`` alone.
+    processes: those that share the training.
     """
     body, head = assembly.model.body.to(device), assembly.model.classifier.to(device)
     heads = {task.name: task.head.to(device) for task in assembly.auxiliaries}
@@ -64,7 +73,7 @@ def build_trainer(
         assembly.end_task,
         assembly.meta,
         assembly.auxiliaries,
-        engine=_engine(config, body, _dev_head(config, generator), device),
+        engine=_engine(config, body, _dev_head(config, generator), device, processes),
         optimization=Optimization(
             body,
             [head, *heads.values()],
@@ -85,7 +94,7 @@ def build_trainer(
         ),
         generator=generator,
         meta_every=config.meta_every,
-        score=lambda: score_rows(assembly, assembly.dev)[config.metric],
+        score=lambda: score_rows(assembly, assembly.dev, processes)[config.metric],
     )
     modules = {"body": body, assembly.end_task.name: head, **heads}
     trainer = Trainer(
@@ -93,10 +102,14 @@ def build_trainer(
         assembly.weighter,
         schedule=Schedule(config.steps, config.eval_every, config.patience, config.metric),
         selected={"body": body, "head": head},
-        evaluate=lambda: score_rows(assembly, assembly.dev),
+        evaluate=lambda: score_rows(assembly, assembly.dev, processes),
         observers=tuple(observers),
         boundary=Checkpointer(
-            checkpoints, modules, config.checkpoint_every, interruption or Interruption()
+            checkpoints,
+            modules,
+            config.checkpoint_every,
+            interruption or Interruption(),
+            processes,
         )
         if checkpoints
         else None,
@@ -105,10 +118,21 @@ def build_trainer(
 
 
 def _engine(
-    config: TrainConfig, body: torch.nn.Module, dev_head: DevHead, device: torch.device
+    config: TrainConfig,
+    body: torch.nn.Module,
+    dev_head: DevHead,
+    device: torch.device,
+    processes: Processes,
 ) -> GradientEngine:
     """On a CPU small passes cost no more than large ones; an accelerator idles in them."""
     limit = config.micro_batch_size
+    if processes.size > 1:
+        if config.gradients == "packed":
+            raise ConfigError(
+                "--gradients packed: runs all tasks together, which several processes cannot "
+                "share; leave it out or give stream"
+            )
+        return DistributedEngine(body, dev_head, config.precision, processes)
     packed = config.gradients == "packed" or (config.gradients == "auto" and device.type != "cpu")
     if packed:
         return PackedEngine(body, dev_head, config.precision, max_rows=limit)
@@ -130,8 +154,11 @@ def _dev_head(config: TrainConfig, generator: torch.Generator) -> DevHead:
     return RememberingDevHead(fresh, config.dev_head_memory, keep=lambda f: f[:, :1].clone())
 
 
-def score_rows(assembly: Assembly, rows: TokenRows) -> Mapping[str, float]:
-    """Scores of the classifier as it stands."""
+def score_rows(
+    assembly: Assembly, rows: TokenRows, processes: Processes = ALONE
+) -> Mapping[str, float]:
+    """Scores of the classifier as it stands, the rows shared among ``processes``."""
     assert rows.labels is not None
-    logits = predict(Classifier(assembly.model.body, assembly.model.classifier), rows)
+    classifier = Classifier(assembly.model.body, assembly.model.classifier)
+    logits = predict(classifier, rows, processes=processes)
     return scores(rows.labels.tolist(), logits.argmax(dim=-1).tolist())

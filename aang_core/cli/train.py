@@ -45,7 +45,9 @@ def train(
     command line win.
     """
     from aang_core.build.sources import prepare_sources
+    from aang_core.build.training import choose_device
     from aang_core.cli.progress import training_progress
+    from aang_core.processes import processes_of_environment
     from aang_core.run import free_run_folder, train_run, unfinished
     from aang_core.training.interruption import Interrupted, interruptible
 
@@ -59,7 +61,9 @@ def train(
     else:
         config = resolve_config(read_config_file(config_file) if config_file else {}, given)
         out = free_run_folder(config)
-    with training_progress(quiet=quiet) as observe:
+    processes = processes_of_environment(choose_device(config.device))
+    processes.wait()  # until all of them have found the same free folder
+    with training_progress(quiet=quiet or not processes.first) as observe:
         sources = prepare_sources(config, plugins.registry)
         try:
             with interruptible() as interruption:
@@ -73,8 +77,11 @@ def train(
                     interruption=interruption,
                 )
         except Interrupted as stopped:
-            click.echo(f"{stopped}; to go on:\n    aang train --resume {out}", err=True)
+            if processes.first:
+                click.echo(f"{stopped}; to go on:\n    aang train --resume {out}", err=True)
             raise SystemExit(128 + stopped.number) from None
+    if not processes.first:
+        return
     for line in run.notes:
         click.echo(f"note: {line}", err=True)
     if as_json:

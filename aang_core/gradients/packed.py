@@ -15,7 +15,7 @@ from aang_core.gradients.passes import Passes, Precision
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.gradients.stream import StreamEngine, body_gradient
 from aang_core.gradients.taps import Taps
-from aang_core.processes import Processes
+from aang_core.processes import ALONE
 from aang_core.tasks import Batch
 
 
@@ -42,7 +42,7 @@ class PackedEngine:
     """
 
     splits_rows = False
-    processes = Processes()
+    processes = ALONE
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from aang_core.gradients.engine import Segment
 from aang_core.gradients.passes import Passes, Precision
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.gradients.sink import GradientSink
-from aang_core.processes import Processes
+from aang_core.processes import ALONE
 from aang_core.tasks import Batch, Task
 
 
@@ -34,7 +34,7 @@ class StreamEngine:
     """
 
     splits_rows = True
-    processes = Processes()
+    processes = ALONE
 
     def __init__(
         self,

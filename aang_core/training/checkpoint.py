@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from aang_core.errors import DataError
+from aang_core.processes import Processes
 from aang_core.training.interruption import Interrupted, Interruption
 from aang_core.training.trainer import Trainer
 
@@ -72,7 +73,8 @@ def _before(folder: Path) -> Path:
 class Checkpointer:
     """Saves a trainer between rounds, at most once in so many seconds, and when asked to stop.
 
-    When it saves depends on the clock; what training comes to does not depend on it.
+    When it saves depends on the clock; what training comes to does not depend on it. Of several
+    processes, which all hold the same, the first one saves.
     """
 
     def __init__(
@@ -81,11 +83,13 @@ class Checkpointer:
         modules: Mapping[str, nn.Module],
         seconds: float,
         interruption: Interruption,
+        processes: Processes,
     ) -> None:
         self._folder = folder
         self._modules = modules
         self._seconds = seconds
         self._interruption = interruption
+        self._processes = processes
         self._last = time.monotonic()
 
     def __call__(self, trainer: Trainer) -> None:
@@ -94,13 +98,17 @@ class Checkpointer:
         Raises:
             Interrupted: a signal has asked to stop; the checkpoint is written.
         """
-        number = self._interruption.number
-        if number is not None:
-            save_checkpoint(self._folder, trainer, self._modules)
+        number = self._processes.largest(self._interruption.number or 0)
+        if number:
+            self._save(trainer)
             raise Interrupted(number, trainer.bench.steps)
         if time.monotonic() - self._last >= self._seconds:
-            save_checkpoint(self._folder, trainer, self._modules)
+            self._save(trainer)
             self._last = time.monotonic()
+
+    def _save(self, trainer: Trainer) -> None:
+        if self._processes.first:
+            save_checkpoint(self._folder, trainer, self._modules)
 
 
 @torch.no_grad()

@@ -14,10 +14,13 @@ class RunFolder:
 
     ``metrics.jsonl`` and ``weights.jsonl`` grow by whole lines; every other file is written under
     a temporary name and renamed.
+
+    writes: False for a process that leaves the writing to another one.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, writes: bool = True) -> None:
         self.path = path
+        self.writes = writes
 
     @classmethod
     def create(cls, path: Path) -> "RunFolder":
@@ -48,6 +51,8 @@ class RunFolder:
 
     def append(self, name: str, record: Mapping[str, Any]) -> None:
         """Add one line of JSON to ``name``."""
+        if not self.writes:
+            return
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
@@ -71,6 +76,8 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Write ``name`` whole, in UTF-8."""
+        if not self.writes:
+            return
         path = self.path / name
         temporary = path.with_name(f".{path.name}.tmp")
         temporary.write_text(text, encoding="utf-8")

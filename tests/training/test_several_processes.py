@@ -1,13 +1,20 @@
 """Several processes train the model that one would have trained."""
 
+import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
+from tests.training.conftest import Aang
 from tests.training.several_processes import WEIGHTERS
 
 WITHOUT_SIGNALS = ("single-task", "static", "alpha-vil", "diw")
@@ -53,3 +60,126 @@ def test_model_and_weights_are_those_of_one_process(
                     if value.numel()
                 }
                 assert max(far.values()) < tolerance, (weighter, dtype, rank, far)
+
+
+def launch(processes: int, *arguments: object) -> list[str]:
+    """``aang`` in so many processes, as ``torchrun`` and ``accelerate launch`` start it."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    return [sys.executable, *launcher, "-m", "aang_core", *map(str, arguments)]
+
+
+@pytest.fixture
+def calm_options(train_options: list[object], encoder: Path, tmp_path: Path) -> list[object]:
+    """The small training without dropout, which draws by process."""
+    calm = tmp_path / "encoder"
+    shutil.copytree(encoder, calm)
+    settings = json.loads((calm / "config.json").read_text(encoding="utf-8"))
+    settings |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (calm / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    return [calm if option == encoder else option for option in train_options]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def finished(command: list[str]) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        command, check=False, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_one_command_line_one_run_folder(
+    aang: Aang, calm_options: list[object], tmp_path: Path
+) -> None:
+    """The logs are those of one process; the model is too; only the first process speaks."""
+    options = ["train", *calm_options, "--space", "td", "--quiet", "--json"]
+    assert aang(*options, "--out", tmp_path / "one").status == 0
+    done = finished(launch(2, *options, "--out", tmp_path / "two"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["processes"] == 2
+    for name in ("weights.jsonl", "metrics.jsonl"):
+        pairs = zip(lines(tmp_path / "one" / name), lines(tmp_path / "two" / name), strict=True)
+        for one, two in pairs:
+            assert flat(two) == pytest.approx(flat(one), abs=1e-5)
+    one = load_file(tmp_path / "one" / "model" / "model.safetensors")
+    two = load_file(tmp_path / "two" / "model" / "model.safetensors")
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=0, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_three_go_on_where_two_were_stopped(calm_options: list[object], tmp_path: Path) -> None:
+    """A signal to one process stops all of them, with a checkpoint that any number reads."""
+    options = ["train", *calm_options, "--steps", 40, "--eval-every", 10, "--quiet", "--seed", 5]
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    assert finished(launch(2, *options, "--out", whole)).returncode == 0
+    process = subprocess.Popen(
+        launch(2, *options, "--out", run),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for_lines(run / "weights.jsonl", 5, process)
+    os.kill(children(process.pid)[-1], signal.SIGTERM)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert f"aang train --resume {run}" in errors
+    stopped = len(lines(run / "weights.jsonl"))
+    assert 5 <= stopped < 40
+    done = finished(launch(3, "train", "--resume", run, "--quiet"))
+    assert done.returncode == 0, done.stderr
+    for one, two in zip(lines(whole / "weights.jsonl"), lines(run / "weights.jsonl"), strict=True):
+        assert flat(two) == pytest.approx(flat(one), abs=1e-4)
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_ends_the_run(calm_options: list[object], tmp_path: Path) -> None:
+    """With a message and within the time that a message takes, not with a wait for ever."""
+    options = ["train", *calm_options, "--steps", 10**6, "--patience", 10**6, "--quiet"]
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        launch(2, *options, "--out", run),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for_lines(run / "weights.jsonl", 2, process)
+    os.kill(children(process.pid)[-1], signal.SIGKILL)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "another process of this training has died" in errors or "SIGKILL" in errors
+    assert not (run / "result.json").exists()
+
+
+@pytest.mark.slow
+def test_all_tasks_together_cannot_be_shared(calm_options: list[object], tmp_path: Path) -> None:
+    done = finished(
+        launch(2, "train", *calm_options, "--gradients", "packed", "--out", tmp_path / "run")
+    )
+    assert done.returncode != 0
+    assert "--gradients packed: runs all tasks together" in done.stderr
+
+
+def flat(value: Any, name: str = "") -> dict[str, float]:
+    """The numbers of a nested mapping by their path."""
+    if isinstance(value, dict):
+        return {k: v for key, part in value.items() for k, v in flat(part, f"{name}/{key}").items()}
+    return {name: float(value)} if isinstance(value, int | float) else {}
+
+
+def wait_for_lines(path: Path, n: int, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 180
+    while process.poll() is None and time.monotonic() < deadline:
+        if path.exists() and path.read_bytes().count(b"\n") >= n:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{path} did not get {n} lines")
+
+
+def children(pid: int) -> list[int]:
+    """Processes that ``pid`` has started, the oldest first."""
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
