@@ -135,6 +135,11 @@ class TrainConfig(BaseModel):
     micro_batch_size: int | None = Field(
         None, gt=0, description="most rows in one pass through the body; results stay exact"
     )
+    save_memory: bool = Field(
+        False,
+        description="keep the activations of one layer at a time, and compute the others again in "
+        "the backward pass",
+    )
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="what training's forward passes compute in; parameters stay in fp32"
     )

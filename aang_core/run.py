@@ -14,7 +14,7 @@ import yaml
 from aang_core import outcome
 from aang_core.build.assembly import assemble
 from aang_core.build.sources import Sources, prepare_sources
-from aang_core.build.training import build_trainer, choose_device
+from aang_core.build.training import build_trainer, check_engine, choose_device
 from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.errors import ConfigError
 from aang_core.modeling import load_classifier
@@ -177,6 +177,7 @@ def train_run(
     """
     device = choose_device(config.device)
     processes = processes_of_environment(device)
+    check_engine(config, processes)
     check_trackers(config.log)
     report = sources.report
     for stage in sources.pretraining:

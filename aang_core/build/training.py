@@ -50,6 +50,26 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+def check_engine(config: TrainConfig, processes: Processes) -> None:
+    """Refuse options that no engine has together, before anything is loaded.
+
+    Raises:
+        ConfigError: ``--gradients packed`` with what it cannot do.
+    """
+    if config.gradients != "packed":
+        return
+    if processes.size > 1:
+        raise ConfigError(
+            "--gradients packed: runs all tasks together, which several processes cannot share; "
+            "leave it out or give stream"
+        )
+    if config.save_memory:
+        raise ConfigError(
+            "--gradients packed: needs the activations of all layers, which --save-memory drops; "
+            "leave one of them out"
+        )
+
+
 def build_trainer(
     config: TrainConfig,
     assembly: Assembly,
@@ -66,6 +86,8 @@ def build_trainer(
     processes: those that share the training.
     """
     body, head = assembly.model.body.to(device), assembly.model.classifier.to(device)
+    if config.save_memory:
+        assembly.model.body.save_memory()
     heads = {task.name: task.head.to(device) for task in assembly.auxiliaries}
     generator = torch.Generator().manual_seed(config.seed)
     bench = TrainingBench(
@@ -127,13 +149,9 @@ def _engine(
     """On a CPU small passes cost no more than large ones; an accelerator idles in them."""
     limit = config.micro_batch_size
     if processes.size > 1:
-        if config.gradients == "packed":
-            raise ConfigError(
-                "--gradients packed: runs all tasks together, which several processes cannot "
-                "share; leave it out or give stream"
-            )
         return DistributedEngine(body, dev_head, config.precision, processes)
-    packed = config.gradients == "packed" or (config.gradients == "auto" and device.type != "cpu")
+    auto = device.type != "cpu" and not config.save_memory
+    packed = config.gradients == "packed" or (config.gradients == "auto" and auto)
     if packed:
         return PackedEngine(body, dev_head, config.precision, max_rows=limit)
     return StreamEngine(body, dev_head, config.precision, hold_end_task=limit is None)

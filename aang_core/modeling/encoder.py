@@ -74,6 +74,20 @@ class EncoderBody(nn.Module):
         dtype = next(self.parameters()).dtype
         return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, torch.finfo(dtype).min)
 
+    def save_memory(self) -> None:
+        """Keep the inputs of layers alone for the backward pass, which computes the rest again.
+
+        Raises:
+            ModelError: transformers cannot do that with this architecture.
+        """
+        try:
+            self.base.activation_checkpointing_enable()
+        except ValueError as error:
+            raise ModelError(
+                f"--save-memory: {type(self.base).__name__} cannot compute its layers again; leave "
+                "the option out, or give --micro-batch-size"
+            ) from error
+
     def pack(self, inputs: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
         """Rows of several batches as one, padded to the longest.
 

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from tests.training.conftest import Aang
 
@@ -92,3 +94,39 @@ def test_meta_every_measures_some_steps_only(
     lines = weights_of(tmp_path / "run")
     assert ["cosines" in line for line in lines] == [True, False, True, False]
     assert lines[0]["weights"] == lines[1]["weights"] != lines[2]["weights"]
+
+
+def test_saving_memory_changes_nothing_but_memory(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """Dropout included, bit by bit; of the activations less than half is kept for backward."""
+    kept = {}
+    for option in ("--no-save-memory", "--save-memory"):
+        size = 0
+
+        def pack(tensor: Tensor) -> Tensor:
+            nonlocal size
+            size += tensor.nbytes
+            return tensor
+
+        run = tmp_path / option
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            done = aang("train", *train_options, option, "--steps", 2, "--out", run, "--quiet")
+        assert done.status == 0, done.err
+        kept[option] = size
+    assert kept["--save-memory"] < kept["--no-save-memory"] / 2
+    one, two = (tmp_path / option for option in kept)
+    for name in ("weights.jsonl", "metrics.jsonl", "model/model.safetensors"):
+        assert (one / name).read_bytes() == (two / name).read_bytes()
+
+
+def test_all_tasks_together_keep_their_activations(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    done = aang(
+        *("train", *train_options, "--save-memory", "--gradients", "packed"),
+        *("--out", tmp_path / "run"),
+    )
+    assert done.status == 2
+    assert "--gradients packed: needs the activations of all layers" in done.err
+    assert not (tmp_path / "run").exists()

@@ -162,6 +162,7 @@ def test_all_tasks_together_cannot_be_shared(calm_options: list[object], tmp_pat
     )
     assert done.returncode != 0
     assert "--gradients packed: runs all tasks together" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def flat(value: Any, name: str = "") -> dict[str, float]:
