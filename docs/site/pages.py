@@ -43,6 +43,7 @@ REFERENCE = {
             "aang_core.stages.transform",
             "aang_core.stages.representation",
             "aang_core.stages.output",
+            "aang_core.stages.vocabulary",
         ],
     ),
     "weighters": ("Weighters", ["aang_core.weighting", "aang_core.options"]),
