@@ -24,6 +24,11 @@ ELSEWHERE = {
         str(path.relative_to(ROOT)): str(path.relative_to(ROOT))
         for path in sorted((ROOT / "examples").glob("*.*"))
     },
+    **{
+        str(path.relative_to(ROOT)): str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "examples" / "plugins").glob("**/*.*"))
+        if path.suffix in {".md", ".py", ".toml", ".yaml"} and "tests" not in path.parts
+    },
 }
 """File in the tree → page of the site."""
 
