@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from sklearn.model_selection import train_test_split
@@ -13,12 +12,12 @@ from aang_core.build.sources import Sources
 from aang_core.build.stage import PretrainingStage
 from aang_core.config import TrainConfig
 from aang_core.corpora.cache import cache_folder
-from aang_core.corpora.tokens import TokenRows, tokenize, vocabulary
+from aang_core.corpora.tokens import TokenRows, tokenize
 from aang_core.errors import ConfigError
 from aang_core.modeling import TextModel, load_text_model, load_tokenizer
 from aang_core.objective import Objective
 from aang_core.primitive import Primitive
-from aang_core.stages import Data, DataContext, Example, Vocabulary
+from aang_core.stages import Data, DataContext, Example
 from aang_core.weighting import TaskCard, Weighter
 
 
@@ -118,16 +117,12 @@ class _Reader:
             name=objective.name,
             factors=objective.factors,
             rows=source.rows,
-            vocabulary=self._vocabulary,
+            vocabulary=self._model.heads.vocabulary,
             transform=self._make(objective.transform),
             representation=self._make(objective.representation),
             output=output,
             head=output.head(self._model.heads.for_classes(source.classes)),
         )
-
-    @cached_property
-    def _vocabulary(self) -> Vocabulary:
-        return vocabulary(self._model.tokenizer)
 
     def train(self) -> TokenRows:
         """The end task's training rows."""

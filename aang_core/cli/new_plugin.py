@@ -34,5 +34,7 @@ def new_plugin(name: str, stage: str, folder: Path) -> None:
         click.echo(f"wrote {file}")
     click.echo(
         f"\nInstall and test it, then make it your own:\n\n"
-        f"    pip install -e '{place}[test]'\n    pytest {place}\n    aang check-plugin {place}"
+        f"    pip install -e '{place}[test]'\n"
+        f"    python -m pytest {place}\n"
+        f"    aang check-plugin {place}"
     )

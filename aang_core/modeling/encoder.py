@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from transformers import (
 from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 from transformers.utils import logging as transformers_logging
 
+from aang_core.corpora.tokens import vocabulary
 from aang_core.errors import ModelError
 from aang_core.gradients import RowFreeMethod
 from aang_core.modeling.heads import EncoderHeads, LanguageModelHead, TransformersHead
@@ -206,7 +208,13 @@ def load_text_model(
         tokenizer=tokenizer,
         body=EncoderBody(base),
         classifier=head,
-        heads=EncoderHeads(head, language_model_head, share_decoder=share_decoder),
+        heads=EncoderHeads(
+            head,
+            language_model_head,
+            # What its tokens read as is kept, so the tokenizer is read once.
+            cache(partial(vocabulary, tokenizer)),
+            share_decoder=share_decoder,
+        ),
         max_length=_positions(config, tokenizer),
     )
 
