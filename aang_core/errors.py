@@ -31,3 +31,7 @@ class AmbiguousNameError(AangError):
 
 class PluginError(AangError):
     """A plug-in that cannot be loaded or does not keep the contract of its stage."""
+
+
+class WeighterError(PluginError):
+    """A weighter that asks a workbench for what cannot be done."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from aang_core.build.checked_weighter import CheckedWeighter
 from aang_core.gradients import (
     DevHead,
     EndTaskHead,
@@ -86,7 +87,7 @@ def fit(
     seed: of torch's generator, which dropout draws from, and of the generator of all other draws.
 
     Raises:
-        AangError: no weighter of that name, or an option that it does not have.
+        AangError: no weighter of that name, an option that it does not have, or weights that are none.
     """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
@@ -114,7 +115,9 @@ def fit(
     if isinstance(weighter, str):
         primitive = load_plugins().registry.weighter(weighter)
         cards = [TaskCard(task.name, task.factors) for task in auxiliaries]
-        made: Weighter = primitive.make(TaskCard(end_task.name), cards, **(options or {}))
+        made: Weighter = CheckedWeighter.make(
+            primitive, TaskCard(end_task.name), cards, options or {}
+        )
     else:
         made = weighter
     history = _History()

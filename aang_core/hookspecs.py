@@ -8,6 +8,10 @@ plug-in then registers nothing at all, and the command goes on without it.
 
 A registration should be light: with a target ``"module:object"``, the module that holds the
 primitive, and whatever it needs, is imported when the primitive is first used.
+
+What is to go is announced here first: a hook by ``@hookspec(warn_on_impl=...)``, and a former name
+of ``register`` by an argument that ``warn_on_impl_args`` names. pluggy warns the plug-ins that use
+it, which go on working: under either name a hook is handed the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from aang_core.build.assembly import assemble_stage
+from aang_core.build.checked_stages import LossWatch
 from aang_core.build.objective_task import ObjectiveTask
 from aang_core.build.sources import Sources
 from aang_core.build.stage import PretrainingStage
@@ -97,7 +98,7 @@ def pretrain(
         schedule=Schedule(settings.steps, settings.eval_every, settings.patience, METRIC),
         selected={"body": body, "head": head},
         evaluate=lambda: log_likelihood(passes, held_out, seed=config.seed),
-        observers=(_Log(folder, stage.name), *observers),
+        observers=(LossWatch([task]), _Log(folder, stage.name), *observers),
         boundary=lambda trainer: _stop_if_asked(trainer, interruption),
     )
     started = time.perf_counter()

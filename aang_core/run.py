@@ -1,6 +1,7 @@
 """One training, from a resolved configuration to the folder that holds all of it."""
 
 import itertools
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +17,10 @@ from aang_core.build.assembly import assemble
 from aang_core.build.sources import Sources, prepare_sources
 from aang_core.build.training import build_trainer, choose_device
 from aang_core.config import TrainConfig, read_config_file, resolve_config
-from aang_core.errors import ConfigError
+from aang_core.errors import ConfigError, DataError
 from aang_core.modeling import load_classifier
 from aang_core.plugins import Plugins, load_plugins
+from aang_core.plugins.comparison import plugin_differences
 from aang_core.pretraining import METRIC, check_stage, pretrain
 from aang_core.report.card import model_card
 from aang_core.report.drawing import plotly_figure
@@ -173,6 +175,7 @@ def train_run(
     """
     device = choose_device(config.device)
     check_trackers(config.log)
+    changes = _changes(out, plugins) if resume else []
     report = sources.report
     for stage in sources.pretraining:
         sources = replace(sources, report=ReadReport())
@@ -184,7 +187,7 @@ def train_run(
     report.include(sources.report)
     folder = RunFolder(out) if resume else RunFolder.create(out)
     folder.write_text("config.yaml", _reusable(config))
-    folder.write_json("plugins.json", _plugins_used(plugins, sources))
+    folder.write_json("plugins.json", _plugins_used(plugins, sources) | {"changes": changes})
     folder.write_json(
         "data.json", outcome.data_statistics(replace(sources, report=report), assembly)
     )
@@ -259,6 +262,34 @@ def unfinished(out: Path) -> TrainConfig:
     if (out / "result.json").is_file():
         raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")
     return resolve_config(read_config_file(out / "config.yaml"), {"out": out})
+
+
+def recorded_differences(out: Path, installed: Plugins) -> list[str]:
+    """How the plug-ins of the run in ``out`` differ from those installed, a sentence each.
+
+    Raises:
+        DataError: the run's record of them is damaged.
+    """
+    recorded = _recorded_plugins(out)
+    return plugin_differences(recorded, installed) if recorded else []
+
+
+def _changes(out: Path, installed: Plugins) -> list[str]:
+    """The differences at this resumption and at those before."""
+    recorded = _recorded_plugins(out) or {}
+    return [*recorded.get("changes", ()), *recorded_differences(out, installed)]
+
+
+def _recorded_plugins(out: Path) -> Mapping[str, Any] | None:
+    """What ``plugins.json`` holds; None if the run was interrupted before it was written."""
+    path = out / "plugins.json"
+    if not path.is_file():
+        return None
+    try:
+        recorded: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path}: is damaged: {error}; start the run anew") from error
+    return recorded
 
 
 def _take_up(

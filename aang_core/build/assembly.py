@@ -6,8 +6,16 @@ from typing import Any
 
 from sklearn.model_selection import train_test_split
 
+from aang_core.build.checked_stages import (
+    CheckedData,
+    CheckedOutput,
+    CheckedRepresentation,
+    CheckedTransform,
+)
+from aang_core.build.checked_weighter import CheckedWeighter
 from aang_core.build.end_task import END_TASK, EndTask
 from aang_core.build.objective_task import ObjectiveTask
+from aang_core.build.rehearsal import rehearse
 from aang_core.build.sources import Sources
 from aang_core.build.stage import PretrainingStage
 from aang_core.config import TrainConfig
@@ -17,7 +25,7 @@ from aang_core.errors import ConfigError
 from aang_core.modeling import TextModel, load_text_model, load_tokenizer
 from aang_core.objective import Objective
 from aang_core.primitive import Primitive
-from aang_core.stages import Data, DataContext, Example
+from aang_core.stages import DataContext, Example
 from aang_core.weighting import TaskCard, Weighter
 
 
@@ -49,10 +57,11 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
     reader = _Reader(config, sources, model)
     dev, meta = _hold_out(task.dev, config.meta_fraction, config.seed)
     auxiliaries = reader.objectives()
-    weighter = sources.weighter.make(
+    weighter = CheckedWeighter.make(
+        sources.weighter,
         TaskCard(END_TASK),
         [TaskCard(o.name, o.factors) for o in auxiliaries],
-        **sources.options.get(sources.weighter.key, {}),
+        sources.options.get(sources.weighter.key, {}),
     )
     return Assembly(
         model=model,
@@ -111,18 +120,22 @@ class _Reader:
         return [self.objective(objective) for objective in self._sources.objectives]
 
     def objective(self, objective: Objective) -> ObjectiveTask:
-        output = self._make(objective.output)
+        """The objective as a task, its primitives tried on two rows."""
+        made = {p.stage: self._make(p) for p in objective.primitives[1:]}
+        output = CheckedOutput(made["output"], objective.output, objective.name)
         source = self._source(objective)
-        return ObjectiveTask(
+        task = ObjectiveTask(
             name=objective.name,
             factors=objective.factors,
             rows=source.rows,
             vocabulary=self._model.heads.vocabulary,
-            transform=self._make(objective.transform),
-            representation=self._make(objective.representation),
+            transform=CheckedTransform(made["transform"], objective.transform),
+            representation=CheckedRepresentation(made["representation"], objective.representation),
             output=output,
             head=output.head(self._model.heads.for_classes(source.classes)),
         )
+        rehearse(task, int(self._model.body.base.config.hidden_size))
+        return task
 
     def train(self) -> TokenRows:
         """The end task's training rows."""
@@ -151,7 +164,7 @@ class _Reader:
     def _source(self, objective: Objective) -> "_Source":
         name = objective.data.key
         if name not in self._rows:
-            data: Data = self._make(objective.data)
+            data = CheckedData(self._make(objective.data), objective.data)
             context = DataContext(
                 train=self._sources.task.train,
                 domain=self._sources.domain,

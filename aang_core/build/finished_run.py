@@ -18,6 +18,7 @@ from aang_core.corpora.tokens import tokenize
 from aang_core.errors import DataError
 from aang_core.modeling import load_classifier, load_tokenizer
 from aang_core.plugins import Plugins
+from aang_core.plugins.comparison import plugin_differences
 from aang_core.stages import ReadReport
 from aang_core.training.evaluation import scores
 
@@ -66,15 +67,7 @@ class FinishedRun:
 
     def differences(self, installed: Plugins) -> list[str]:
         """How the plug-ins that the run used differ from those installed, a sentence each."""
-        now = {r.origin.distribution: r.origin.version for r in installed.records}
-        used = set(self.plugins["primitives"].values())
-        then = {p["distribution"]: p["version"] for p in self.plugins["plugins"]}
-        return [
-            f"the run used {name} {then[name]}; "
-            + (f"installed is {now[name]}" if name in now else "it is not installed now")
-            for name in sorted(used)
-            if now.get(name) != then.get(name)
-        ]
+        return plugin_differences(self.plugins, installed)
 
     @property
     def columns(self) -> Columns:

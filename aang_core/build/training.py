@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from aang_core.build.assembly import Assembly
+from aang_core.build.checked_stages import LossWatch
 from aang_core.build.prediction import Classifier, predict
 from aang_core.config import TrainConfig
 from aang_core.corpora.tokens import TokenRows
@@ -94,7 +95,7 @@ def build_trainer(
         schedule=Schedule(config.steps, config.eval_every, config.patience, config.metric),
         selected={"body": body, "head": head},
         evaluate=lambda: score_rows(assembly, assembly.dev),
-        observers=tuple(observers),
+        observers=(LossWatch(assembly.auxiliaries), *observers),
         boundary=Checkpointer(
             checkpoints, modules, config.checkpoint_every, interruption or Interruption()
         )

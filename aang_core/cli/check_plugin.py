@@ -24,8 +24,11 @@ def check_plugin(plugin: str) -> None:
     for check in checks:
         try:
             check.run()
-        # A plug-in is somebody else's code and may raise anything while it is checked.
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        # A plug-in is somebody else's code and may raise anything while it is checked, sys.exit
+        # included.
+        except BaseException as error:
             failed += 1
             click.secho(f"FAILED  {check.name}", fg="red")
             click.echo(f"        {_told(error)}\n        To do: {check.advice}.")
@@ -36,7 +39,7 @@ def check_plugin(plugin: str) -> None:
         raise SystemExit(1)
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
     # Hypothesis adds how to reproduce a failure below what it is.
     first = str(error).strip().splitlines()

@@ -46,7 +46,7 @@ def train(
     """
     from aang_core.build.sources import prepare_sources
     from aang_core.cli.progress import training_progress
-    from aang_core.run import free_run_folder, train_run, unfinished
+    from aang_core.run import free_run_folder, recorded_differences, train_run, unfinished
     from aang_core.training.interruption import Interrupted, interruptible
 
     given = given_options(options)
@@ -56,6 +56,8 @@ def train(
                 "--resume: an interrupted run goes on with its own options; leave the others out"
             )
         config, out = unfinished(resume), resume
+        for difference in recorded_differences(resume, plugins):
+            click.echo(f"note: {difference}", err=True)
     else:
         config = resolve_config(read_config_file(config_file) if config_file else {}, given)
         out = free_run_folder(config)

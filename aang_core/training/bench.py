@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from aang_core.errors import AangError
+from aang_core.errors import AangError, WeighterError
 from aang_core.gradients import DevHead, GradientEngine, Segment
 from aang_core.tasks import Batch, Task
 from aang_core.training.optimization import Optimization
@@ -112,12 +112,14 @@ class TrainingBench:
         """See :meth:`aang_core.weighting.Workbench.step`.
 
         Raises:
-            AangError: a coefficient names no task, or the end task has none.
+            WeighterError: a coefficient names no task, is negative or not finite, or the end task
+                has none.
         """
+        _check_coefficients("a step", coefficients)
         auxiliary = {name: c for name, c in coefficients.items() if name != self.end_task}
         unknown = [name for name in auxiliary if name not in self._auxiliaries]
         if unknown or self.end_task not in coefficients:
-            raise AangError(
+            raise WeighterError(
                 f"a step needs a coefficient for {self.end_task!r} and knows no task "
                 f"{', '.join(unknown) or '(none other)'}"
             )
@@ -147,11 +149,12 @@ class TrainingBench:
         """See :meth:`aang_core.weighting.Workbench.trial`.
 
         Raises:
-            AangError: a coefficient names no task, or there is none.
+            WeighterError: a coefficient names no task, is negative or not finite, or there is none.
         """
+        _check_coefficients("a trial", coefficients)
         tasks = [self._named(name) for name in coefficients]
         if not tasks:
-            raise AangError("a trial needs a task to train; it was given none")
+            raise WeighterError("a trial needs a task to train; it was given none")
         heads = [task.head for task in tasks]
         self._train_mode()
         training = self.optimization.trial(self.body, heads)
@@ -223,7 +226,7 @@ class TrainingBench:
         if name == self.end_task:
             return self._end_task
         if name not in self._auxiliaries:
-            raise AangError(f"a trial of {name!r}, which is no task of this run")
+            raise WeighterError(f"a trial of {name!r}, which is no task of this run")
         return self._auxiliaries[name]
 
     def _order_of(self, name: str) -> str:
@@ -235,8 +238,17 @@ class TrainingBench:
             task.head.train()
 
 
+def _check_coefficients(what: str, coefficients: Mapping[str, float]) -> None:
+    for name, coefficient in coefficients.items():
+        if not math.isfinite(coefficient) or coefficient < 0:
+            raise WeighterError(
+                f"the coefficient of {name} in {what}: expected a finite number, not negative, "
+                f"got {coefficient!r}"
+            )
+
+
 def _own(updates: Sequence[Update]) -> list[ParameterUpdate]:
     strange = [update for update in updates if not isinstance(update, ParameterUpdate)]
     if strange:
-        raise AangError(f"{strange[0]!r} is no update that this bench has handed out")
+        raise WeighterError(f"{strange[0]!r} is no update that this bench has handed out")
     return [update for update in updates if isinstance(update, ParameterUpdate)]
