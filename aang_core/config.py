@@ -66,6 +66,12 @@ class TrainConfig(BaseModel):
     model: str | None = Field(
         None, description="folder or hub name of the encoder; default: the demo's small encoder"
     )
+    # Left out of every file that is written, so that no file can ask for it.
+    trust_remote_code: bool = Field(
+        False,
+        exclude=True,
+        description="run the Python code that comes with the model, for models that have some",
+    )
     from_scratch: bool = Field(False, description="ignore the encoder's weights")
     max_length: int = Field(128, gt=1, description="tokens a text is cut to")
     dropout: float | None = Field(
@@ -236,4 +242,18 @@ def read_config_file(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{where}: is not YAML: {getattr(error, 'problem', error)}") from error
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise ConfigError(f"{path}: must hold options by name, such as 'weighter: factored'")
-    return {key.replace("-", "_"): value for key, value in content.items()}
+    options = {key.replace("-", "_"): value for key, value in content.items()}
+    refuse_trust(options, str(path))
+    return options
+
+
+def refuse_trust(options: Mapping[str, Any], where: str) -> None:
+    """Raise ConfigError where a file asks for the code of a model to be run.
+
+    Who wrote the file need not be who runs it.
+    """
+    if "trust_remote_code" in options:
+        raise ConfigError(
+            f"{where}: trust_remote_code cannot be asked for in a file; give --trust-remote-code "
+            "on the command line if you trust the authors of the model"
+        )

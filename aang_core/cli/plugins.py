@@ -5,6 +5,7 @@ import json
 import click
 
 from aang_core.cli.loaded import loaded_plugins
+from aang_core.cli.output import echo
 from aang_core.cli.tables import print_table
 
 
@@ -30,7 +31,7 @@ def plugins(context: click.Context, as_json: bool, check: bool) -> None:
         for record in found.records
     ]
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        echo(json.dumps(rows, indent=2))
     else:
         header = ["distribution", "version", "entry point", "status", "error"]
         print_table(header, [[value or "" for value in row.values()] for row in rows])

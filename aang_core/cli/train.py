@@ -8,6 +8,7 @@ from typing import Any
 import click
 import yaml
 
+from aang_core.cli.output import echo, note
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_config
@@ -24,7 +25,8 @@ from aang_core.yaml_source import load_yaml
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="run folder of an interrupted run, to go on with; takes no other option",
+    help="run folder of an interrupted run, to go on with; takes no other option but "
+    "--trust-remote-code",
 )
 @click.option("--quiet", is_flag=True, help="no progress; print the result alone")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
@@ -47,15 +49,19 @@ def train(
     from aang_core.build.sources import prepare_sources
     from aang_core.cli.progress import training_progress
     from aang_core.run import free_run_folder, train_run, unfinished
+    from aang_core.run_files import refuse_links
     from aang_core.training.interruption import Interrupted, interruptible
 
     given = given_options(options)
     if resume is not None:
+        trusted = given.pop("trust_remote_code", False)
         if given or config_file:
             raise ConfigError(
                 "--resume: an interrupted run goes on with its own options; leave the others out"
             )
-        config, out = unfinished(resume), resume
+        refuse_links(resume)
+        config = unfinished(resume).model_copy(update={"trust_remote_code": trusted})
+        out = resume
     else:
         config = resolve_config(read_config_file(config_file) if config_file else {}, given)
         out = free_run_folder(config)
@@ -73,12 +79,12 @@ def train(
                     interruption=interruption,
                 )
         except Interrupted as stopped:
-            click.echo(f"{stopped}; to go on:\n    aang train --resume {out}", err=True)
+            echo(f"{stopped}; to go on:\n    aang train --resume {out}", err=True)
             raise SystemExit(128 + stopped.number) from None
     for line in run.notes:
-        click.echo(f"note: {line}", err=True)
+        note(line)
     if as_json:
-        click.echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
+        echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
         _print_result(run.result, run.folder, config)
 
@@ -139,18 +145,18 @@ def _print_result(result: Mapping[str, Any], folder: Path, config: TrainConfig) 
     if reference := result.get("fine_tuning"):
         lines.insert(1, (f"plain fine-tuning, mean of {reference['seeds']} seeds", reference))
     if result["best_step"] == 0:
-        click.echo("No step of training beat the untrained model on dev, so that one is kept:")
+        echo("No step of training beat the untrained model on dev, so that one is kept:")
     else:
-        click.echo(f"The best model is that of step {result['best_step']}:")
+        echo(f"The best model is that of step {result['best_step']}:")
     print_table(
         [metric["name"], "dev", "test"],
         [[name, _score(scores["dev"]), _score(scores["test"])] for name, scores in lines],
     )
     model = str(folder / result["model"])
-    click.echo(f"Everything about this run is in {folder}. Its model is an ordinary transformers")
-    click.echo("folder, which needs no AANG:")
-    click.echo("    from transformers import pipeline")
-    click.echo(f"    classify = pipeline('text-classification', model={model!r})")
+    echo(f"Everything about this run is in {folder}. Its model is an ordinary transformers")
+    echo("folder, which needs no AANG:")
+    echo("    from transformers import pipeline")
+    echo(f"    classify = pipeline('text-classification', model={model!r})")
 
 
 def _score(value: float | None) -> str:

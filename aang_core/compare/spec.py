@@ -22,7 +22,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from aang_core.config import TrainConfig, resolve_config
+from aang_core.config import TrainConfig, refuse_trust, resolve_config
 from aang_core.errors import AangError, ConfigError
 from aang_core.registry import Registry, did_you_mean
 from aang_core.space import load_space
@@ -39,7 +39,9 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
 """Grids by name: AANG-TD's of appendix D. What belongs to a weighter that a method does not use
 is left out for that method."""
 
-_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=100)]
+"""What folders are called after; so it is no path, and no file system finds it too long."""
+
 _Options = dict[str, Any]
 
 
@@ -236,6 +238,7 @@ def _resolved(
     if "out" in plain:
         where = _place(given, source, "out", task, method)
         raise ConfigError(f"{where}: out: every run has a folder of its own")
+    refuse_trust(plain, _place(given, source, "trust_remote_code", task, method))
     try:
         return resolve_config(plain, {})
     except AangError as error:
@@ -272,6 +275,8 @@ def _explain(error: Mapping[str, Any]) -> str:
             return f"unknown key {key}; {hint}"
         case "too_short":
             return f"{key} is empty"
+        case "string_too_long":
+            return f"the name {error['input']:.40}… is too long; the most is 100 characters"
         case "string_pattern_mismatch":
             return f"{error['input']!r} is no name: letters, digits and . _ + - make one"
         case _:
