@@ -13,7 +13,7 @@ from aang_core.registry import Registry
 
 @click.command(short_help="Compare methods over tasks and seeds; resumable.")
 @click.option("--method", "methods", multiple=True, help="a recipe or weighter; may be given again")
-@click.option("--seeds", type=click.IntRange(min=1), help="number of seeds, from 0 on")
+@click.option("--seeds", type=click.IntRange(min=1, max=10_000), help="number of seeds, from 0 on")
 @click.option("--baseline", help="method that the others are tested against")
 @click.option("--grid", help="grid of hyper-parameters to choose from on dev: paper-td")
 @click.option("--out", type=click.Path(path_type=Path), help="folder of the comparison")

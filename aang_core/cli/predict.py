@@ -85,8 +85,8 @@ def _lines(stream: BinaryIO) -> Iterator[str]:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise DataError(
-                f"standard input:{number}: not UTF-8 text (byte {error.start} of the line). Convert "
-                "it, for example with: iconv -f LATIN1 -t UTF-8"
+                f"standard input:{number}: not UTF-8 text (byte {error.start} of the line). "
+                "Convert it, for example with: iconv -f LATIN1 -t UTF-8"
             ) from error
         if text.strip():
             yield text

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from aang_core.cli.output import echo, note
 from aang_core.cli.schema_options import options_of
@@ -14,7 +13,7 @@ from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
-from aang_core.yaml_source import load_yaml
+from aang_core.yaml_source import NumberLoader, parse_yaml
 
 
 @click.command(short_help="Train a classifier with auxiliary objectives.")
@@ -115,10 +114,9 @@ def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
         name, dot, option = target.rpartition(".")
         if not (equals and dot and name and option):
             raise ConfigError(f"--set {setting}: give NAME.OPTION=VALUE, such as factored.lr=0.5")
-        try:
-            parsed.setdefault(name, {})[option.replace("-", "_")] = load_yaml(value)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"--set {setting}: {value!r} is no YAML value") from error
+        parsed.setdefault(name, {})[option.replace("-", "_")], _ = parse_yaml(
+            value, f"--set {setting}", NumberLoader
+        )
     return parsed
 
 

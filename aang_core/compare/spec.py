@@ -15,6 +15,7 @@ grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0]}   # optional
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,6 +136,7 @@ def plan(value: object, source: Source, registry: Registry) -> Comparison:
             f"{source.at(('baseline',))}: baseline {given.baseline!r} is no method here; {hint}"
         )
     grid = _grid(given.grid, source)
+    _refuse_too_many(given, grid, source)
     cells = [
         cell
         for task in given.tasks
@@ -143,6 +145,22 @@ def plan(value: object, source: Source, registry: Registry) -> Comparison:
     ]
     _check_names(cells, given, source, registry)
     return Comparison(list(given.tasks), list(given.methods), given.baseline, cells)
+
+
+MOST_RUNS = 10_000
+"""Most runs of a comparison; a slip in the grid can ask for millions."""
+
+
+def _refuse_too_many(
+    given: ComparisonFile, grid: Mapping[str, Sequence[Any]], source: Source
+) -> None:
+    settings = math.prod(len(values) for values in grid.values())
+    runs = len(given.tasks) * len(given.methods) * len(given.seeds) * settings
+    if runs > MOST_RUNS:
+        raise ConfigError(
+            f"{source.at(())}: asks for as many as {runs} runs; the most is {MOST_RUNS}, so leave "
+            "tasks, methods, seeds or values of the grid out"
+        )
 
 
 def _check_names(

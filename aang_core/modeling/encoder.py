@@ -299,8 +299,8 @@ def _clear_errors(source: str, what: str) -> Iterator[None]:
         reason = str(error).strip().splitlines()
         if "trust_remote_code" in str(error):
             raise ModelError(
-                f"--model {source}: its {what} comes with Python code of its own, which is run only "
-                "with --trust-remote-code. Read the code first, or take another model"
+                f"--model {source}: its {what} comes with Python code of its own, which is run "
+                "only with --trust-remote-code. Read the code first, or take another model"
             ) from error
         raise ModelError(
             f"--model {source}: cannot load its {what}: {reason[0] if reason else error!r}. "
