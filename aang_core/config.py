@@ -168,13 +168,15 @@ class TrainConfig(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _texts_of_characters(cls, value: Any) -> Any:
-        """Refuse what no path and no column can be called, wherever a text stands."""
+    def _names_that_can_be(cls, value: Any) -> Any:
+        """Refuse what no file can be called, wherever a text stands."""
         for text in _texts_in(value):
             if "\0" in text:
                 raise ValueError(f"{text!r:.60} holds a null character")
             if any("\ud800" <= c <= "\udbff" for c in text):
                 raise ValueError(f"{text!r:.60} holds half a surrogate pair")
+            if any(len(part) > 255 for part in text.split("/")):
+                raise ValueError(f"{text!r:.60}… is longer than any name can be")
         return value
 
     @model_validator(mode="after")

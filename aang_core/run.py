@@ -16,6 +16,7 @@ from aang_core.build.assembly import assemble
 from aang_core.build.sources import Sources, prepare_sources
 from aang_core.build.training import build_trainer, choose_device
 from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.corpora.names import plain_name
 from aang_core.errors import ConfigError
 from aang_core.modeling import load_classifier
 from aang_core.plugins import Plugins, load_plugins
@@ -141,8 +142,8 @@ def free_run_folder(config: TrainConfig) -> Path:
         return config.out
     task = config.target or config.task_name
     what = config.recipe or f"{Path(config.space).stem}-{config.weighter}"
-    base = Path("runs") / f"{task}-{what}-seed{config.seed}"
-    base = base.with_name(base.name.replace(":", "-"))
+    name = f"{plain_name(task)}-{plain_name(what)}-seed{config.seed}"
+    base = Path("runs") / name.replace(":", "-")
     numbered = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))
     return next(path for path in itertools.chain([base], numbered) if not path.exists())
 

@@ -4,7 +4,8 @@ import glob
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 
@@ -69,9 +70,10 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
         with path.open("rb") as raw:
             zipped = raw.read(2) == _GZIP
             raw.seek(0)
-            for number, line in enumerate(_lines(gzip.GzipFile(fileobj=raw) if zipped else raw), 1):
-                if line.strip():
-                    yield number, line
+            with closing(_lines(gzip.GzipFile(fileobj=raw) if zipped else raw)) as lines:
+                for number, line in enumerate(lines, start=1):
+                    if line.strip():
+                        yield number, line
     except UnicodeDecodeError as error:
         report.add(f"{error.encoding} file damaged or cut off, rest skipped", f"{path}:{number}")
     except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -80,11 +82,17 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
         report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
 
 
-def _lines(stream: gzip.GzipFile | BufferedReader) -> Iterable[bytes]:
+def _lines(stream: gzip.GzipFile | BufferedReader) -> Iterator[bytes]:
     encoding = announced_encoding(stream.peek(4)[:4])
     if encoding is None:
-        return stream
-    return (line.encode() for line in TextIOWrapper(stream, encoding, newline="\n"))
+        yield from stream
+        return
+    decoded = TextIOWrapper(stream, encoding, newline="\n")
+    try:
+        for line in decoded:
+            yield line.encode()
+    finally:
+        decoded.detach()  # the file is not its own to close
 
 
 def read_text_lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:

@@ -48,6 +48,12 @@ def announced_encoding(start: bytes) -> str | None:
 
 def require_file(path: Path) -> None:
     """Raise a DataError unless ``path`` is a file."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:  # its name is too long, a folder closed; a null in it
+        raise DataError(f"{path}: cannot be read ({error}).") from error
     if path.is_dir():
         raise DataError(
             f"{path}: this is a folder. Name one file in it, such as {path / 'train.jsonl'}."

@@ -126,12 +126,10 @@ class Mutator:
         if self._kind == "json":
             return _changed_json(content, draw)
         if self._kind == "yaml":
-            value = yaml.safe_load(content)
+            value = yaml.load(content, yaml.CSafeLoader)
             for _ in range(draw.choice((1, 1, 2, 5))):
                 value = change(value, draw)
-            return yaml.dump(value, sort_keys=False, allow_unicode=True).encode(
-                "utf-8", "surrogatepass"
-            )
+            return json.dumps(value, default=str).encode()  # which is YAML too
         return _changed_parquet(content, draw)
 
 

@@ -7,7 +7,6 @@ from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
-import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
@@ -92,7 +91,7 @@ def contents(
 def _strategy(name: str, target: Target) -> st.SearchStrategy[bytes]:
     forms: dict[str, st.SearchStrategy[bytes]] = {
         "json": st.one_of(_RECORDS.map(_json_lines), _VALUES.map(_json)),
-        "yaml": _VALUES.map(_yaml),
+        "yaml": _VALUES.map(_json),
         "parquet": _RECORDS.map(_parquet),
         "bytes": _DELIMITED,
     }
@@ -109,10 +108,6 @@ def _json(value: Any) -> bytes:
 
 def _json_lines(records: list[Any]) -> bytes:
     return b"\n".join(map(_json, records))
-
-
-def _yaml(value: Any) -> bytes:
-    return yaml.safe_dump(value, allow_unicode=True).encode("utf-8", "surrogatepass")
 
 
 def _separated(comma: str, rows: list[tuple[str, str]]) -> bytes:
@@ -138,7 +133,7 @@ _OPTIONS = st.dictionaries(
 )
 _LISTED = st.lists(st.one_of(_NAMES, st.dictionaries(_NAMES, _OPTIONS, max_size=1)), max_size=4)
 _OWN: dict[str, tuple[st.SearchStrategy[bytes], ...]] = {
-    "config": (_OPTIONS.map(_yaml),),
+    "config": (_OPTIONS.map(_json),),
     "set": (
         st.lists(st.tuples(_KEYS, _KEYS, _VALUES.map(_json))).map(
             lambda rows: b"\n".join(f"{n}.{o}=".encode("utf-8", "ignore") + v for n, o, v in rows)
@@ -156,14 +151,14 @@ _OWN: dict[str, tuple[st.SearchStrategy[bytes], ...]] = {
                 "options": _OPTIONS,
                 "grid": st.one_of(st.dictionaries(_KEYS, st.lists(_SCALARS)), _VALUES),
             },
-        ).map(_yaml),
+        ).map(_json),
     ),
     "space": (
         st.fixed_dictionaries(
             {"name": st.sampled_from(["x", "two+"]), "data": _LISTED, "transform": _LISTED}
             | {"representation": _LISTED, "output": _LISTED},
             optional={"exclude": _VALUES, "summary": _SCALARS},
-        ).map(_yaml),
+        ).map(_json),
     ),
     "objective": (
         st.lists(st.one_of(_NAMES, _TEXTS), min_size=3, max_size=5).map(
