@@ -16,7 +16,7 @@ grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0]}   # optional
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -203,9 +203,8 @@ def _cells(
     source: Source,
 ) -> Iterator[Cell]:
     options = {**given.options, **given.tasks[task], **given.methods[method]}
-    options["set"] = _merged(
-        part.get("set") or {} for part in (given.options, given.tasks[task], given.methods[method])
-    )
+    parts = (given.options, given.tasks[task], given.methods[method])
+    options["set"] = _merged([part.get("set") or {} for part in parts])
     weighter = _resolved(options, given, source, task, method).weighter
     used = {
         option: values
@@ -228,10 +227,15 @@ def _cells(
             )
 
 
-def _merged(settings: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Options of primitives and weighters, later ones over earlier ones."""
+def _merged(settings: Sequence[Any]) -> Any:
+    """Options of primitives and weighters, later ones over earlier ones.
+
+    One that has another form is returned as it is, for the schema to refuse.
+    """
     merged: dict[str, dict[str, Any]] = {}
     for part in settings:
+        if not isinstance(part, Mapping) or not all(isinstance(v, Mapping) for v in part.values()):
+            return part
         for name, options in part.items():
             merged[name] = {**merged.get(name, {}), **options}
     return merged

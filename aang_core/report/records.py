@@ -88,13 +88,13 @@ class RunRecord:
             "metrics.jsonl": bool(self.metrics)
             and all(self.metric in line["dev"] for line in self.metrics),
             "weights.jsonl": all(_shape(line) == _shape(self.weights[0]) for line in self.weights),
-            "data.json": all(keys == set(labels) for keys in counted),
             "evaluation.json": all(
                 part["classes"].keys() == set(labels)
                 and part["scores"].keys() == evaluated[0]["scores"].keys()
                 and _is_square(part.get("confusion"), len(labels))
                 for part in evaluated
             ),
+            "data.json": all(keys == set(labels) for keys in counted),
         }
         for name, does in agrees.items():
             if not does:
