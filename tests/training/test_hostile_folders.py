@@ -54,8 +54,13 @@ LINKS = [
 ]
 
 
-@pytest.mark.parametrize("name", LINKS)
-@pytest.mark.parametrize("command", ["resume", "report", "evaluate", "predict"])
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        *((name, "resume") for name in LINKS),
+        *(("result.json", command) for command in ("report", "evaluate", "predict")),
+    ],
+)
 def test_a_link_out_of_a_run_folder_is_refused(
     aang: Aang, run: Path, outside: Path, task_files: Path, name: str, command: str
 ) -> None:

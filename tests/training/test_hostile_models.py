@@ -36,8 +36,7 @@ def zipped(payload: Payload) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("form", ["zip", "bare"])
-@pytest.mark.parametrize("command", ["train", "predict"])
+@pytest.mark.parametrize(("form", "command"), [("zip", "train"), ("bare", "predict")])
 def test_a_pickle_in_a_model_folder_does_not_run(
     aang: Aang,
     train_options: list[object],
@@ -135,6 +134,7 @@ def test_code_of_a_model_does_not_run_unasked(
     assert not proof.exists()
 
 
+@pytest.mark.slow
 def test_code_of_a_model_runs_if_it_is_asked_for(
     train_options: list[object], with_code: Path, tmp_path: Path, proof: Path
 ) -> None:
@@ -179,8 +179,16 @@ def test_no_file_can_ask_for_it(aang: Aang, tmp_path: Path, written: str) -> Non
     assert "command line" in done.err
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "model.safetensors"])
-@pytest.mark.parametrize("content", [b"", b"\x00" * 64, b"[]", b"{}", b'{"added_tokens": 7}'])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer.json", b"{}"),
+        ("tokenizer.json", b'{"added_tokens": 7}'),
+        ("config.json", b"[]"),
+        ("model.safetensors", b"\x00" * 64),
+        ("model.safetensors", b""),
+    ],
+)
 def test_a_damaged_file_of_a_model_is_told(
     aang: Aang,
     train_options: list[object],
