@@ -26,6 +26,7 @@ from aang_core.report.drawing import plotly_figure
 from aang_core.report.figures import charts_of
 from aang_core.report.page import write_page
 from aang_core.report.records import RunRecord
+from aang_core.run_files import inside
 from aang_core.stages import ReadReport
 from aang_core.tracking import Tracker, check_trackers
 from aang_core.training.checkpoint import find_checkpoint, load_checkpoint, save_checkpoint
@@ -95,7 +96,7 @@ class Run:
     @property
     def model(self) -> "PreTrainedModel":
         """The classifier, an ordinary transformers model, in evaluation mode."""
-        return load_classifier(str(self.folder / str(self.result["model"])))
+        return load_classifier(str(inside(self.folder, str(self.result["model"]))))
 
     @property
     def _record(self) -> RunRecord:

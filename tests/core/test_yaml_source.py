@@ -29,7 +29,7 @@ def test_aliases_may_be_used() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["a: 2001-99-99", "? [1]\n: 2", "[" * 5000, "a: 1\na: 2", "\x00", "a: !!python/name:os.system"],
+    ["a: 2001-99-99", "? [1]\n: 2", "[" * 1500, "a: 1\na: 2", "\x00", "a: !!python/name:os.system"],
 )
 def test_a_configuration_that_is_none(tmp_path: Path, content: str) -> None:
     path = tmp_path / "c.yaml"
