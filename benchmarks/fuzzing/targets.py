@@ -19,7 +19,7 @@ from aang_core.build.finished_run import FinishedRun
 from aang_core.build.predictor import read_texts
 from aang_core.cli.train import parse_files, parse_settings
 from aang_core.compare.spec import read_comparison
-from aang_core.config import read_config_file, resolve_config
+from aang_core.config import AUXILIARY_TASKS, read_config_file, resolve_config
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import load_task
 from aang_core.errors import AangError
@@ -82,6 +82,9 @@ def _tables_of(path: Path) -> None:
 
 
 def _plain_text(path: Path) -> None:
+    """As both data primitives that read plain text do."""
+    with suppress(AangError):
+        _read_papers(path, S2orc(min_length=1))
     report = ReadReport()
     for example in OutOfDomain().examples(DataContext([], out_of_domain=[path], report=report)):
         example.text.encode()
@@ -109,7 +112,7 @@ def _config(path: Path) -> None:
     folder = free_run_folder(config)
     assert folder == config.out or folder.parent == Path("runs")
     _registry().weighter(config.weighter)
-    if not config.space.endswith((".yaml", ".yml")):
+    if config.space != AUXILIARY_TASKS and not config.space.endswith((".yaml", ".yml")):
         _ = load_space(config.space, _registry()).objectives
 
 
@@ -252,7 +255,7 @@ _PES2O = (
             {"id": 2, "text": "A title\n" + _PARAGRAPH, "version": "v3"},
         ]
     ),
-    f"{_PARAGRAPH}\n{_PARAGRAPH}\n".encode(),
+    _lines([{"text": _PARAGRAPH}]),
 )
 _TEXT = (
     f"{_PARAGRAPH}\n{_PARAGRAPH}\n\n{_PARAGRAPH}\n".encode(),
@@ -300,7 +303,7 @@ TARGETS: Mapping[str, Target] = {
     "text": Target("a.txt", "bytes", _TEXT, _plain_text),
     "s2orc-2020": Target("a.jsonl", "json", _S2ORC_2020, _papers),
     "s2ag": Target("a.jsonl", "json", _S2AG, _papers),
-    "pes2o": Target("a.jsonl.gz", "bytes", _PES2O, _papers),
+    "pes2o": Target("a.jsonl.gz", "json", _PES2O, _papers),
     "config": Target("c.yaml", "yaml", _CONFIG, _config),
     "set": Target("set", "bytes", _SETTINGS, _settings),
     "comparison": Target("c.yaml", "yaml", _COMPARISON, _comparison),
