@@ -61,8 +61,7 @@ def pretrain(
     place = Path("pretraining") / stage.name
     finished = folder.path / place / "stage.json"
     if finished.is_file():
-        done: Mapping[str, Any] = json.loads(finished.read_text(encoding="utf-8"))
-        return done
+        return _finished_stage(finished, str(place / "model"))
     folder.cut(f"{place}/metrics.jsonl", -1)
     model, task = assemble_stage(config, sources, stage)
     body, head = model.body.to(device), task.head.to(device)
@@ -116,6 +115,21 @@ def pretrain(
     }
     folder.write_json(f"{place}/stage.json", outcome)
     return outcome
+
+
+def _finished_stage(path: Path, model: str) -> Mapping[str, Any]:
+    """What ``stage.json`` says of a stage whose model is in the folder ``model`` of the run.
+
+    Raises:
+        DataError: it is damaged, or names another folder.
+    """
+    try:
+        done = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: is damaged: {error}") from error
+    if not isinstance(done, dict) or done.get("model") != model:
+        raise DataError(f"{path}: is damaged: it does not name the model {model}")
+    return done
 
 
 def _stop_if_asked(trainer: Trainer, interruption: Interruption | None) -> None:

@@ -17,6 +17,7 @@ from aang_core.build.assembly import assemble
 from aang_core.build.sources import Sources, prepare_sources
 from aang_core.build.training import build_trainer, choose_device
 from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.corpora.names import plain_name
 from aang_core.errors import ConfigError, DataError
 from aang_core.modeling import load_classifier
 from aang_core.plugins import Plugins, load_plugins
@@ -27,6 +28,7 @@ from aang_core.report.drawing import plotly_figure
 from aang_core.report.figures import charts_of
 from aang_core.report.page import write_page
 from aang_core.report.records import RunRecord
+from aang_core.run_files import inside
 from aang_core.stages import ReadReport
 from aang_core.tracking import Tracker, check_trackers
 from aang_core.training.checkpoint import find_checkpoint, load_checkpoint, save_checkpoint
@@ -96,7 +98,7 @@ class Run:
     @property
     def model(self) -> "PreTrainedModel":
         """The classifier, an ordinary transformers model, in evaluation mode."""
-        return load_classifier(str(self.folder / str(self.result["model"])))
+        return load_classifier(str(inside(self.folder, str(self.result["model"]))))
 
     @property
     def _record(self) -> RunRecord:
@@ -143,8 +145,8 @@ def free_run_folder(config: TrainConfig) -> Path:
         return config.out
     task = config.target or config.task_name
     what = config.recipe or f"{Path(config.space).stem}-{config.weighter}"
-    base = Path("runs") / f"{task}-{what}-seed{config.seed}"
-    base = base.with_name(base.name.replace(":", "-"))
+    name = f"{plain_name(task)}-{plain_name(what)}-seed{config.seed}"
+    base = Path("runs") / name.replace(":", "-")
     numbered = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))
     return next(path for path in itertools.chain([base], numbered) if not path.exists())
 

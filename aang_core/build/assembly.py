@@ -97,11 +97,12 @@ def assemble_stage(
 def _load_model(config: TrainConfig, sources: Sources) -> TextModel:
     return load_text_model(
         sources.encoder,
-        load_tokenizer(sources.encoder),
+        load_tokenizer(sources.encoder, trust_remote_code=config.trust_remote_code),
         sources.task.labels,
         from_scratch=config.from_scratch and not sources.pretrained,
         share_decoder=config.share_decoder,
         dropout=config.dropout,
+        trust_remote_code=config.trust_remote_code,
     )
 
 

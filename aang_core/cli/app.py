@@ -10,7 +10,9 @@ from typing import Any
 import click
 
 from aang_core.cli.loaded import loaded_plugins, tell_failures
+from aang_core.cli.output import echo
 from aang_core.errors import AangError, UnknownNameError
+from aang_core.printable import printable
 from aang_core.registry import CommandEntry, did_you_mean
 
 COMMANDS = {
@@ -115,10 +117,14 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
         yield
     except AangError as error:
         if ctx.params.get("debug"):
-            click.echo(traceback.format_exc(), err=True, nl=False)
+            echo(traceback.format_exc(), err=True, nl=False)
         else:
-            click.echo(f"Error: {error}", err=True)
+            echo(f"Error: {error}", err=True)
         ctx.exit(2)
+    except click.ClickException as error:
+        # Click quotes arguments as they are, and a shell's glob may have named files of strangers.
+        error.message = printable(error.message)  # type: ignore[misc]
+        raise
 
 
 # The options are eager so that they hold for --help too, which lists the plug-ins' commands.

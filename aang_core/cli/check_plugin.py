@@ -2,6 +2,7 @@
 
 import click
 
+from aang_core.cli.output import echo
 from aang_core.errors import ConfigError
 
 
@@ -30,11 +31,11 @@ def check_plugin(plugin: str) -> None:
         # included.
         except BaseException as error:
             failed += 1
-            click.secho(f"FAILED  {check.name}", fg="red")
-            click.echo(f"        {_told(error)}\n        To do: {check.advice}.")
+            echo(f"FAILED  {check.name}", fg="red")
+            echo(f"        {_told(error)}\n        To do: {check.advice}.")
         else:
-            click.echo(f"passed  {check.name}")
-    click.echo(f"{len(checks) - failed} of {len(checks)} checks passed.")
+            echo(f"passed  {check.name}")
+    echo(f"{len(checks) - failed} of {len(checks)} checks passed.")
     if failed:
         raise SystemExit(1)
 

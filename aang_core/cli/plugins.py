@@ -5,6 +5,7 @@ import json
 import click
 
 from aang_core.cli.loaded import loaded_plugins
+from aang_core.cli.output import echo
 from aang_core.cli.tables import print_table
 
 
@@ -31,7 +32,7 @@ def plugins(context: click.Context, as_json: bool, check: bool) -> None:
         for record in found.records
     ]
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        echo(json.dumps(rows, indent=2))
     else:
         header = ["distribution", "version", "entry_point", "status", "error"]
         cells = [[str(row[name] or "") for name in header] for row in rows]

@@ -16,6 +16,7 @@ import yaml
 from aang_core.compare.spec import Cell
 from aang_core.config import read_config_file, resolve_config
 from aang_core.errors import ConfigError
+from aang_core.run_files import refuse_links
 from aang_core.training.run_folder import RunFolder
 
 State = Literal["finished", "interrupted", "new"]
@@ -57,11 +58,20 @@ class Runner:
     """Runs cells, several at once.
 
     root: the folder of the comparison. jobs: processes at once, which share the cores.
+    trust_remote_code: whether they may run the code that comes with a model.
     ended: called after each run, from whichever thread ran it, one at a time.
     """
 
-    def __init__(self, root: Path, jobs: int, ended: Callable[[Ended], None]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        jobs: int,
+        ended: Callable[[Ended], None],
+        *,
+        trust_remote_code: bool = False,
+    ) -> None:
         self._root = root
+        self._trust_remote_code = trust_remote_code
         self._ended = ended
         self._jobs = jobs
         self._stop = Event()
@@ -122,6 +132,8 @@ class Runner:
             asked = logs.with_suffix(".yaml")
             asked.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
             command += [str(asked), "--out", str(folder)]
+        if self._trust_remote_code:
+            command.append("--trust-remote-code")
         with logs.open("w", encoding="utf-8") as log:
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, text=True, env=self._environment()
@@ -156,9 +168,11 @@ def make_root(root: Path) -> None:
 
     Raises:
         ConfigError: it cannot be made, or holds something that is no comparison.
+        DataError: a link in it leads out of it.
     """
     if root.is_dir() and any(root.iterdir()) and not (root / "runs").is_dir():
         RunFolder.check_free(root)
+    refuse_links(root)
     try:
         (root / "runs").mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -42,6 +42,7 @@ class TokenRows:
     lengths: ``[N]`` int64, tokens of each row, special ones included.
     labels: ``[N]`` int64 class ids, or None.
     truncated: how many of the texts were longer than allowed and were cut.
+    empty: indices of the texts that have no ordinary token.
     """
 
     def __init__(
@@ -60,6 +61,9 @@ class TokenRows:
         self._starts = self.lengths.cumsum(0) - self.lengths
         self._ids = _flat(ids, np.int32)
         self._ordinary = _flat(encoded.column("ordinary").combine_chunks(), np.bool_)
+        ends = torch.cat([torch.zeros(1, dtype=torch.int64), self._ordinary.cumsum(0)])
+        ordinary = ends[self._starts + self.lengths] - ends[self._starts]
+        self.empty: list[int] = (ordinary == 0).nonzero().flatten().tolist()
         types = _flat(encoded.column("types").combine_chunks(), np.int8)
         self._types = types if len(types) == len(self._ids) else None
         self._pad_id = pad_id
@@ -162,6 +166,8 @@ def tokenize(
         event = f"text longer than {max_length} tokens, cut; {source} has {len(rows)} texts"
         report.add(event, f"text {first + 1}")
         report.counts[event] += rows.truncated - 1
+    for index in rows.empty:
+        report.add(f"text of which the tokenizer leaves nothing; {source}", f"text {index + 1}")
     return rows
 
 
