@@ -19,7 +19,8 @@ from aang_core.gradients import EndTaskHead, StreamEngine
 from aang_core.gradients.passes import Passes
 from aang_core.tasks import RowLosses, RowSubset, Task
 from aang_core.training.bench import RowBudget, TrainingBench
-from aang_core.training.interruption import Interrupted, Interruption
+from aang_core.training.checkpoint import Checkpointer
+from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import Optimization, OptimizerSettings
 from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Observer, Schedule, Trainer
@@ -41,7 +42,7 @@ def pretrain(
     *,
     device: torch.device,
     observers: Sequence[Observer] = (),
-    interruption: Interruption | None = None,
+    interruption: Interruption,
 ) -> Mapping[str, Any]:
     """Train the encoder of ``sources`` on the stage's objective and save it under ``folder``.
 
@@ -49,20 +50,19 @@ def pretrain(
     rising, and the best state is saved, as an ordinary masked-LM folder ``model``.
 
     A stage that has finished, as ``stage.json`` there says, is not trained again; one that was
-    interrupted begins anew and comes to the same end.
+    interrupted goes on from its last checkpoint.
 
     Returns the stage's part of ``result.json``.
 
     Raises:
         DataError: the objective's data has fewer than two texts.
-        Interrupted: ``interruption`` asked to stop; the stage begins anew when the run is resumed.
+        Interrupted: ``interruption`` asked to stop; what was trained is kept.
     """
     place = Path("pretraining") / stage.name
     finished = folder.path / place / "stage.json"
     if finished.is_file():
         done: Mapping[str, Any] = json.loads(finished.read_text(encoding="utf-8"))
         return done
-    folder.cut(f"{place}/metrics.jsonl", -1)
     model, task = assemble_stage(config, sources, stage)
     body, head = model.body.to(device), task.head.to(device)
     train, held_out = hold_out(task, config.seed)
@@ -90,6 +90,13 @@ def pretrain(
         budget=RowBudget(settings.batch_size, 1, 1, config.micro_batch_size),
         generator=generator,
     )
+    checkpointer = Checkpointer(
+        folder,
+        f"{place}/checkpoints",
+        (f"{place}/metrics.jsonl",),
+        seconds=config.checkpoint_every,
+        interruption=interruption,
+    )
     assert sources.alone is not None
     trainer = Trainer(
         bench,
@@ -98,12 +105,13 @@ def pretrain(
         selected={"body": body, "head": head},
         evaluate=lambda: log_likelihood(passes, held_out, seed=config.seed),
         observers=(_Log(folder, stage.name), *observers),
-        boundary=lambda trainer: _stop_if_asked(trainer, interruption),
+        boundary=checkpointer,
     )
     started = time.perf_counter()
     before = log_likelihood(passes, held_out, seed=config.seed)[METRIC]
+    checkpointer.take_up(trainer)
     progress = trainer.train()
-    model.save_language_model(folder.path / place / "model", head)
+    folder.write_folder(f"{place}/model", lambda to: model.save_language_model(to, head))
     outcome = {
         "objective": stage.objective.name,
         "texts": {"train": len(train), "held_out": len(held_out)},
@@ -114,12 +122,8 @@ def pretrain(
         "model": str(place / "model"),
     }
     folder.write_json(f"{place}/stage.json", outcome)
+    checkpointer.drop_all()
     return outcome
-
-
-def _stop_if_asked(trainer: Trainer, interruption: Interruption | None) -> None:
-    if interruption is not None and interruption.number is not None:
-        raise Interrupted(interruption.number, trainer.bench.steps)
 
 
 def check_stage(config: TrainConfig, sources: Sources, stage: PretrainingStage) -> None:

@@ -1,5 +1,6 @@
 """The ``aang`` command group: its global options, and where its commands come from."""
 
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,7 +111,7 @@ class AangGroup(click.Group):
 
 @contextmanager
 def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
-    """Turn what AANG raises on purpose into a line on standard error and exit status 2."""
+    """Turn what AANG raises on purpose, or an interrupt, into a line on standard error."""
     try:
         yield
     except AangError as error:
@@ -119,6 +120,9 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
         else:
             click.echo(f"Error: {error}", err=True)
         ctx.exit(2)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        ctx.exit(128 + signal.SIGINT)
 
 
 # The options are eager so that they hold for --help too, which lists the plug-ins' commands.

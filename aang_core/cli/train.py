@@ -1,6 +1,7 @@
 """``aang train``: train a classifier with auxiliary objectives."""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,22 +60,24 @@ def train(
     else:
         config = resolve_config(read_config_file(config_file) if config_file else {}, given)
         out = free_run_folder(config)
-    with training_progress(quiet=quiet) as observe:
-        sources = prepare_sources(config, plugins.registry)
-        try:
-            with interruptible() as interruption:
-                run = train_run(
-                    config,
-                    sources,
-                    out=out,
-                    plugins=plugins,
-                    observe=observe,
-                    resume=resume is not None,
-                    interruption=interruption,
-                )
-        except Interrupted as stopped:
-            click.echo(f"{stopped}; to go on:\n    aang train --resume {out}", err=True)
-            raise SystemExit(128 + stopped.number) from None
+    try:
+        with interruptible() as interruption, training_progress(quiet=quiet) as observe:
+            run = train_run(
+                config,
+                prepare_sources(config, plugins.registry),
+                out=out,
+                plugins=plugins,
+                observe=observe,
+                resume=resume is not None,
+                interruption=interruption,
+            )
+    except Interrupted as stopped:
+        click.echo(str(stopped), err=True)
+        if (out / "config.yaml").is_file():
+            click.echo(
+                f"to go on:\n    {shlex.join(['aang', 'train', '--resume', str(out)])}", err=True
+            )
+        raise SystemExit(stopped.status) from None
     for line in run.notes:
         click.echo(f"note: {line}", err=True)
     if as_json:

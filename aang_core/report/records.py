@@ -30,8 +30,10 @@ class RunRecord:
     evaluation: Mapping[str, Any]
 
     @classmethod
-    def load(cls, folder: Path) -> "RunRecord":
+    def load(cls, folder: Path, result: Mapping[str, Any] | None = None) -> "RunRecord":
         """Read a run folder.
+
+        result: of a run that is about to finish, whose ``result.json`` is not written yet.
 
         Raises:
             DataError: it is no run folder, the run did not finish, another version wrote it, or a
@@ -39,11 +41,12 @@ class RunRecord:
         """
         if not (folder / "config.yaml").is_file():
             raise DataError(f"{folder}: is no run folder, it holds no config.yaml")
-        if not (folder / "result.json").is_file():
+        if result is None and not (folder / "result.json").is_file():
             raise DataError(f"{folder}: the run did not finish, result.json is missing")
         try:
             config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
             parts = {name: _json(folder / f"{name}.json") for name in _PARTS}
+            parts["result"] = _json(folder / "result.json") if result is None else result
             metrics, weights = (_lines(folder / f"{name}.jsonl") for name in ("metrics", "weights"))
         except FileNotFoundError as error:
             raise DataError(
@@ -78,7 +81,7 @@ class RunRecord:
         }
 
 
-_PARTS = ("result", "plugins", "data", "evaluation")
+_PARTS = ("plugins", "data", "evaluation")
 
 
 def _json(path: Path) -> Any:

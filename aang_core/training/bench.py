@@ -203,6 +203,12 @@ class TrainingBench:
         """The head that the dev gradient goes through, for checkpoints."""
         return self._engine.dev_head
 
+    @property
+    def modules(self) -> Mapping[str, nn.Module]:
+        """The body and every task's head by name, for checkpoints."""
+        heads = {name: task.head for name, task in self._auxiliaries.items()}
+        return {"body": self.body, self.end_task: self._end_task.head, **heads}
+
     def row_orders(self) -> Mapping[str, RowOrder]:
         """Where each task stands in its rows, for checkpoints."""
         return self._orders

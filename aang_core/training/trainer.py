@@ -34,6 +34,11 @@ class Progress:
     evaluations_since_best: int = 0
     best_state: dict[str, Tensor] = field(default_factory=dict)
 
+    @property
+    def evaluated(self) -> bool:
+        """Whether there has been an evaluation; the first one is the best so far."""
+        return bool(self.best_state)
+
 
 class Observer(Protocol):
     """Gets to see training as it goes; a run folder and a progress bar are observers."""
@@ -47,12 +52,20 @@ class Observer(Protocol):
         ...
 
 
+class Boundary(Protocol):
+    """What happens between two rounds."""
+
+    def reached(self, trainer: "Trainer") -> None:
+        """Called between any two rounds, where a checkpoint can be taken."""
+        ...
+
+
 class Trainer:
     """Calls ``weighter.round`` until the schedule is spent or dev stops improving.
 
     selected: the modules whose best state is kept and restored at the end, by name.
     evaluate: the dev scores of the model as it stands.
-    boundary: called between two rounds, where a checkpoint can be taken.
+    boundary: told whenever one is reached; None for nobody.
     """
 
     def __init__(
@@ -64,7 +77,7 @@ class Trainer:
         selected: Mapping[str, nn.Module],
         evaluate: Callable[[], Mapping[str, float]],
         observers: tuple[Observer, ...] = (),
-        boundary: Callable[["Trainer"], None] | None = None,
+        boundary: Boundary | None = None,
     ) -> None:
         self.bench = bench
         self.weighter = weighter
@@ -77,8 +90,9 @@ class Trainer:
 
     def train(self) -> Progress:
         """Train, then put the best state back into the selected modules."""
-        if self.bench.steps == 0:
+        if not self.progress.evaluated:
             self._evaluation()
+            self._reached()
         while self.bench.steps < self.schedule.steps and not self._out_of_patience():
             before = self.bench.steps
             self.bench.begin_round()
@@ -88,8 +102,7 @@ class Trainer:
             due = before // self.schedule.eval_every < self.bench.steps // self.schedule.eval_every
             if due or self.bench.steps >= self.schedule.steps:
                 self._evaluation()
-            if self._boundary is not None:
-                self._boundary(self)
+            self._reached()
         for name, module in self._selected.items():
             prefix = f"{name}."
             module.load_state_dict(
@@ -100,6 +113,10 @@ class Trainer:
                 }
             )
         return self.progress
+
+    def _reached(self) -> None:
+        if self._boundary is not None:
+            self._boundary.reached(self)
 
     def _out_of_patience(self) -> bool:
         return self.progress.evaluations_since_best >= self.schedule.patience

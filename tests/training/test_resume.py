@@ -117,7 +117,8 @@ def test_a_signal_stops_at_the_next_boundary(
     assert process.returncode == status, errors
     assert f"aang train --resume {run}" in errors
     assert not (run / "result.json").exists()
-    state = json.loads((run / "checkpoint" / "state.json").read_text(encoding="utf-8"))
+    newest = max((run / "checkpoints").iterdir())
+    state = json.loads((newest / "state.json").read_text(encoding="utf-8"))
     assert state["steps"] == log.read_bytes().count(b"\n") < 60
     whole = aang(*options, "--out", tmp_path / "whole")
     assert whole.status == 0, whole.err
