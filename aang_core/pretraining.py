@@ -89,6 +89,7 @@ def pretrain(
         ),
         budget=RowBudget(settings.batch_size, 1, 1, config.micro_batch_size),
         generator=generator,
+        on_nan=config.on_nan,
     )
     checkpointer = Checkpointer(
         folder,

@@ -1,6 +1,7 @@
 """One training, from a resolved configuration to the folder that holds all of it."""
 
 import itertools
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from aang_core.build.assembly import Assembly, assemble
 from aang_core.build.sources import Sources, prepare_sources
 from aang_core.build.training import build_trainer, choose_device
 from aang_core.config import TrainConfig, read_config_file, resolve_config
-from aang_core.errors import ConfigError, StorageError
+from aang_core.errors import AangError, ConfigError, LockedError
 from aang_core.modeling import load_classifier
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.pretraining import METRIC, check_stage, pretrain
@@ -32,6 +33,7 @@ from aang_core.tracking import Tracker, check_trackers
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.interruption import Interruption
 from aang_core.training.lock import locked, refuse_if_locked
+from aang_core.training.memory import running_out_told
 from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Observer
 
@@ -226,19 +228,29 @@ def train_run(
 def _opened(out: Path, *, resume: bool) -> Iterator[RunFolder]:
     """The run folder, which no other process writes meanwhile.
 
-    A new one in which nothing could be written is not left behind.
+    An error that leaves something to resume says how. A new folder in which nothing could be
+    written is not left behind.
     """
     new = not resume and not out.exists()
     folder = RunFolder(out) if resume else RunFolder.create(out)
     try:
-        with locked(out):
+        with locked(out), running_out_told():
             if resume:
                 check_unfinished(out)
             yield folder
-    except StorageError:
-        if new and not (out / "config.yaml").exists():
+    except LockedError:
+        raise
+    except AangError as error:
+        if (out / "config.yaml").is_file():
+            error.add_note(f"What was trained is kept. To go on:\n    {resume_command(out)}")
+        elif new:
             shutil.rmtree(out, ignore_errors=True)
         raise
+
+
+def resume_command(out: Path) -> str:
+    """What goes on with the run in ``out``."""
+    return shlex.join(["aang", "train", "--resume", str(out)])
 
 
 def _trained(
@@ -281,6 +293,8 @@ def _trained(
         "peak_memory_bytes": outcome.peak_memory_bytes(device),
         "model": "model",
     }
+    if trainer.bench.numbers.skipped:
+        result["skipped_steps"] = trainer.bench.numbers.skipped
     if config.recipe is not None:
         result["recipe"] = config.recipe
     if sources.fine_tuning is not None:
@@ -288,8 +302,10 @@ def _trained(
     return result
 
 
-def unfinished(out: Path) -> TrainConfig:
+def unfinished(out: Path, **over: Any) -> TrainConfig:
     """The configuration of the run in ``out``, which was interrupted.
+
+    over: options that go for the rest of the run.
 
     Raises:
         ConfigError: it is no run folder, or the run has finished.
@@ -297,7 +313,7 @@ def unfinished(out: Path) -> TrainConfig:
     """
     check_unfinished(out)
     refuse_if_locked(out)
-    return resolve_config(read_config_file(out / "config.yaml"), {"out": out})
+    return resolve_config(read_config_file(out / "config.yaml"), {**over, "out": out})
 
 
 def check_unfinished(out: Path) -> None:

@@ -81,6 +81,7 @@ def build_trainer(
         generator=generator,
         meta_every=config.meta_every,
         score=lambda: score_rows(assembly, assembly.dev)[config.metric],
+        on_nan=config.on_nan,
     )
     return Trainer(
         bench,

@@ -119,6 +119,8 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
             click.echo(traceback.format_exc(), err=True, nl=False)
         else:
             click.echo(f"Error: {error}", err=True)
+            for note in getattr(error, "__notes__", ()):
+                click.echo(note, err=True)
         ctx.exit(2)
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)

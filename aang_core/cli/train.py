@@ -1,7 +1,6 @@
 """``aang train``: train a classifier with auxiliary objectives."""
 
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,9 @@ from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.yaml_source import load_yaml
 
+RESUMABLE_WITH = {"on_nan"}
+"""Options that may change where a run is resumed: nothing that was trained depends on them."""
+
 
 @click.command(short_help="Train a classifier with auxiliary objectives.")
 @click.argument(
@@ -25,7 +27,7 @@ from aang_core.yaml_source import load_yaml
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="run folder of an interrupted run, to go on with; takes no other option",
+    help="run folder of an interrupted run, to go on with; takes no option but --on-nan",
 )
 @click.option("--quiet", is_flag=True, help="no progress; print the result alone")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
@@ -47,16 +49,16 @@ def train(
     """
     from aang_core.build.sources import prepare_sources
     from aang_core.cli.progress import training_progress
-    from aang_core.run import free_run_folder, train_run, unfinished
+    from aang_core.run import free_run_folder, resume_command, train_run, unfinished
     from aang_core.training.interruption import Interrupted, interruptible
 
     given = given_options(options)
     if resume is not None:
-        if given or config_file:
+        if config_file or set(given) - RESUMABLE_WITH:
             raise ConfigError(
                 "--resume: an interrupted run goes on with its own options; leave the others out"
             )
-        config, out = unfinished(resume), resume
+        config, out = unfinished(resume, **given), resume
     else:
         config = resolve_config(read_config_file(config_file) if config_file else {}, given)
         out = free_run_folder(config)
@@ -74,9 +76,7 @@ def train(
     except Interrupted as stopped:
         click.echo(str(stopped), err=True)
         if (out / "config.yaml").is_file():
-            click.echo(
-                f"to go on:\n    {shlex.join(['aang', 'train', '--resume', str(out)])}", err=True
-            )
+            click.echo(f"to go on:\n    {resume_command(out)}", err=True)
         raise SystemExit(stopped.status) from None
     for line in run.notes:
         click.echo(f"note: {line}", err=True)

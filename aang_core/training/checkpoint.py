@@ -37,6 +37,8 @@ def save_checkpoint(folder: Path, trainer: Trainer) -> None:
     }
     rest = {
         "steps": bench.steps,
+        "rows_at_once": bench.rows_at_once,
+        "numbers": bench.numbers.state_dict(),
         "weighter": trainer.weighter.state_dict(),
         "schedule": bench.optimization.schedule.state_dict(),
         "progress": {
@@ -158,6 +160,9 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
     if device_states and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(device_states)
     trainer.bench.steps = rest["steps"]
+    trainer.bench.numbers.load_state_dict(rest["numbers"])
+    if rest["rows_at_once"] is not None:
+        trainer.bench.limit_rows(rest["rows_at_once"])
     _load_schedule(trainer, rest["schedule"])
     trainer.weighter.load_state_dict(rest["weighter"])
     progress = trainer.progress

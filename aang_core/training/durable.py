@@ -13,20 +13,18 @@ from safetensors import SafetensorError
 from aang_core.errors import StorageError
 
 _REMEDIES = {
-    errno.ENOSPC: "free some space",
-    errno.EDQUOT: "free some space",
-    errno.EFBIG: "allow larger files (ulimit -f)",
-    errno.EROFS: "make it writable",
-    errno.EACCES: "make it writable",
-    errno.EPERM: "make it writable",
+    errno.ENOSPC: "Free some space and try again",
+    errno.EDQUOT: "Free some space and try again",
+    errno.EFBIG: "Allow larger files (ulimit -f)",
+    errno.EROFS: "Make it writable, or write elsewhere",
+    errno.EACCES: "Make it writable, or write elsewhere",
+    errno.EPERM: "Make it writable, or write elsewhere",
 }
 
 
 @contextmanager
-def writing(path: Path, *, then: str = "try again") -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Turn what goes wrong while ``path`` is being written into an error for the user.
-
-    then: what to do after the cause is removed.
 
     Raises:
         StorageError: writing failed.
@@ -41,8 +39,8 @@ def writing(path: Path, *, then: str = "try again") -> Iterator[None]:
         reason = os.strerror(number) if number else str(error)
     else:
         return
-    remedy = _REMEDIES.get(number or 0, "see to it")
-    raise StorageError(f"cannot write {path}: {reason}. {remedy[:1].upper()}{remedy[1:]}, {then}")
+    remedy = _REMEDIES.get(number or 0, "Remove the cause and try again")
+    raise StorageError(f"cannot write {path}: {reason}. {remedy}")
 
 
 def write_file(path: Path, text: str) -> None:

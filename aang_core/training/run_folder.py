@@ -111,10 +111,7 @@ class RunFolder:
 
     def writing(self, name: str) -> AbstractContextManager[None]:
         """Tell the user what to do where ``name`` cannot be written."""
-        return writing(
-            self.path / name,
-            then=f"and go on from the last checkpoint: aang train --resume {self.path}",
-        )
+        return writing(self.path / name)
 
 
 def _step(line: bytes) -> float:

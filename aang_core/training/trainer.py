@@ -1,11 +1,14 @@
 """The one trainer: rounds of a weighter, evaluation, early stopping, best model."""
 
+import copy
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from aang_core.errors import AangError, NumericalError
 from aang_core.training.bench import TrainingBench
 from aang_core.weighting import Weighter
 
@@ -59,6 +62,10 @@ class Boundary(Protocol):
         """Called between any two rounds, where a checkpoint can be taken."""
         ...
 
+    def save(self, trainer: "Trainer") -> None:
+        """Called before training stops because a round failed; the trainer is back before it."""
+        ...
+
 
 class Trainer:
     """Calls ``weighter.round`` until the schedule is spent or dev stops improving.
@@ -95,8 +102,7 @@ class Trainer:
             self._reached()
         while self.bench.steps < self.schedule.steps and not self._out_of_patience():
             before = self.bench.steps
-            self.bench.begin_round()
-            self.weighter.round(self.bench)
+            self._round()
             for observer in self._observers:
                 observer.after_round(self.bench.steps, self._record())
             due = before // self.schedule.eval_every < self.bench.steps // self.schedule.eval_every
@@ -114,6 +120,18 @@ class Trainer:
             )
         return self.progress
 
+    def _round(self) -> None:
+        """One round; if it fails, what there was before is saved first."""
+        self.bench.begin_round()
+        weighter = copy.deepcopy(self.weighter.state_dict())
+        try:
+            self.weighter.round(self.bench)
+        except AangError:
+            if self._boundary is not None and self.bench.back_to_round():
+                self.weighter.load_state_dict(weighter)
+                self._boundary.save(self)
+            raise
+
     def _reached(self) -> None:
         if self._boundary is not None:
             self._boundary.reached(self)
@@ -124,6 +142,11 @@ class Trainer:
     def _evaluation(self) -> None:
         dev = self._evaluate()
         score, progress = dev[self.schedule.metric], self.progress
+        if not math.isfinite(score):
+            raise NumericalError(
+                f"step {self.bench.steps}: the {self.schedule.metric} of the model is {score}: "
+                "training has diverged; lower the learning rate"
+            )
         best = score > progress.best_score
         if best:
             progress.best_score = score
@@ -155,6 +178,8 @@ class Trainer:
             record["coefficients"] = dict(last.coefficients)
             if last.signals is not None:
                 record |= _measured(last.signals)
+        if self.bench.numbers.skipped:
+            record["skipped"] = self.bench.numbers.skipped
         return record | dict(self.weighter.record())
 
 
