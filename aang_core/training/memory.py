@@ -19,9 +19,10 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def in_a_line(error: BaseException) -> str:
-    """The first sentence of what the allocator says."""
-    lines = str(error).strip().splitlines()
-    return lines[0].split(". ")[0] if lines else type(error).__name__
+    """The sentence of what the allocator says that says so."""
+    sentences = str(error).strip().replace("\n", ". ").split(". ")
+    found = [s for s in sentences if any(sign in s.lower() for sign in _SIGNS)]
+    return (found or sentences)[0] or type(error).__name__
 
 
 def free() -> None:

@@ -12,6 +12,7 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from aang_core.cli import main
 from aang_core.corpora.demo import DemoTask, load_demo_task
+from tests.training.forks import Forks
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -90,6 +91,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     """One cache for the tests' own tokens, out of the user's way."""
     folder = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("AANG_CACHE", str(folder))
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """``aang`` in processes of its own."""
+    made = Forks(tmp_path_factory.mktemp("forks"))
+    yield made
+    made.close()
 
 
 @dataclass(frozen=True)
