@@ -25,31 +25,49 @@ from benchmarks.kills.forked import Forked, aang, import_what_a_run_needs
 
 CASES: dict[str, list[object]] = {
     "single-task": ["--weighter", "single-task"],
-    "static": ["--weighter", "static", "--set", "static.n=3"],
-    "meta-tartan": ["--weighter", "meta-tartan", "--set", "meta-tartan.n=3"],
-    "factored": ["--weighter", "factored"],
-    "factored, packed": ["--weighter", "factored", "--gradients", "packed"],
-    "factored, remembered": ["--weighter", "factored", "--dev-head", "remembered"],
+    "static": ["--weighter", "static", "--set", "static.n=2"],
+    "meta-tartan": ["--weighter", "meta-tartan", "--set", "meta-tartan.n=2"],
+    "factored": ["--weighter", "factored", "--set", "factored.n=2"],
     "alpha-vil": [
-        *("--weighter", "alpha-vil", "--set", "alpha-vil.n=2", "--steps", 120),
-        *("--set", "alpha-vil.fraction=0.5", "--eval-every", 20),
+        *("--weighter", "alpha-vil", "--set", "alpha-vil.n=2", "--steps", 60),
+        *("--set", "alpha-vil.fraction=0.25", "--eval-every", 10),
     ],
     "diw": [
-        *("--weighter", "diw", "--set", "diw.n=2", "--set", "diw.tries=3", "--steps", 120),
-        *("--set", "diw.fraction=0.5", "--eval-every", 20),
+        *("--weighter", "diw", "--set", "diw.n=2", "--set", "diw.tries=3", "--steps", 60),
+        *("--set", "diw.fraction=0.25", "--eval-every", 10),
     ],
     "tapt": [
         *("--recipe", "tapt", "--set", "tapt.steps=16", "--set", "tapt.eval_every=4"),
-        *("--set", "tapt.batch_size=8"),
+        *("--set", "tapt.batch_size=8", "--steps", 12),
+    ],
+    "factored, packed": [
+        *("--weighter", "factored", "--set", "factored.n=2", "--gradients", "packed"),
+    ],
+    "factored, remembered": [
+        *("--weighter", "factored", "--set", "factored.n=2", "--dev-head", "remembered"),
     ],
 }
 COMMON: list[object] = [
-    *("--max-length", 24, "--steps", 24, "--eval-every", 6, "--patience", 100),
+    *("--space", "x+y+z", "--max-length", 24),
+    *("--steps", 12, "--eval-every", 3, "--patience", 100),
     *("--batch-size", 4, "--dev-batch-size", 4, "--aux-batch-size", 4),
     *("--checkpoint-every", 0, "--quiet"),
 ]
 BEFORE = 0.2
 """How many of the kills fall into the reading of data, before the folder is opened."""
+ANYWHERE = 0.2
+"""How many may come at any time until the end; the others come a few rounds later than the last."""
+ROUNDS = 4
+"""At most so many rounds later."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds until a run's folder is opened, from then to the end, and for each line of a log."""
+
+    before: float
+    training: float
+    line: float
 
 
 @dataclass(frozen=True)
@@ -86,50 +104,37 @@ class Case:
             return []
         return [Chain(**json.loads(line)) for line in self.record.read_text().splitlines()]
 
-    def leave_alone(self) -> tuple[float, float]:
-        """Train without a kill; seconds until the folder is opened, and from then to the end."""
-        times = self.folder / "alone.json"
-        if not times.exists():
+    def leave_alone(self) -> Pace:
+        """Train without a kill."""
+        pace = self.folder / "alone.json"
+        if not pace.exists():
             shutil.rmtree(self.alone, ignore_errors=True)
             run = aang([*self.options, "--out", self.alone], self.log)
-            opened = _opened(self.alone, run)
+            before = _opened(self.alone, run)
             if run.wait() != 0:
                 raise SystemExit(f"{self.name}: the run that is left alone failed, see {self.log}")
-            times.write_text(json.dumps([opened, time.monotonic() - run.began - opened]))
-        before, training = json.loads(times.read_text())
-        return before, training
-
-    def _shorten(self, seconds: float) -> None:
-        before, training = self.leave_alone()
-        times = [before, min(training, max(seconds, 0.1))]
-        (self.folder / "alone.json").write_text(json.dumps(times))
+            training = time.monotonic() - run.began - before
+            found = Pace(before, training, training / _lines(self.alone))
+            pace.write_text(json.dumps(asdict(found)))
+        return Pace(**json.loads(pace.read_text()))
 
     def add_chain(self, most: int) -> Chain:
         """Start a run, kill it at random moments, resume it, and compare what comes of it."""
         number = len(self.chains())
         draw = random.Random(f"{self.name} {number}")
-        before, training = self.leave_alone()
+        pace = self.leave_alone()
         run = self.folder / "run"
         shutil.rmtree(run, ignore_errors=True)
         kills, in_writing, in_training, began = 0, 0, 0, time.monotonic()
         while True:
             resume = (run / "config.yaml").exists()
-            asked = ["train", "--resume", run, "--quiet"] if resume else [*self.options]
-            process = aang(asked if resume else [*asked, "--out", run], self.log)
+            asked = ["--resume", run, "--quiet"] if resume else [*self.options[1:], "--out", run]
+            process = aang(["train", *asked], self.log)
             if kills < most:
-                if draw.random() < BEFORE:
-                    moment = process.began + draw.uniform(0, before)
-                else:
-                    _opened(run, process)
-                    moment = time.monotonic() + draw.uniform(0, training)
-                while not process.ended() and time.monotonic() < moment:
-                    time.sleep(0.0005)
+                _wait_for_a_moment(draw, pace, run, process)
             if kills >= most or process.ended():
                 if process.wait() != 0:
                     raise SystemExit(f"{self.name}: a resumed run failed, see {self.log}")
-                if not resume:
-                    # The machine was busier when the run was left alone; aim better next time.
-                    self._shorten(time.monotonic() - process.began - before)
                 break
             process.kill()
             process.wait()
@@ -146,6 +151,29 @@ class Case:
         else:
             run.rename(self.folder / f"differs-{number}")
         return chain
+
+
+def _wait_for_a_moment(draw: random.Random, pace: Pace, run: Path, process: Forked) -> None:
+    kind = draw.random()
+    if kind < BEFORE:
+        moment = process.began + draw.uniform(0, pace.before)
+    else:
+        _opened(run, process)
+        if kind < BEFORE + ANYWHERE:
+            moment = time.monotonic() + draw.uniform(0, pace.training)
+        else:
+            # Counted in rounds, because how long one takes depends on what else the machine does.
+            lines = _lines(run) + draw.randint(0, ROUNDS)
+            while not process.ended() and _lines(run) < lines:
+                time.sleep(0.002)
+            moment = time.monotonic() + draw.uniform(0, 2 * pace.line)
+    while not process.ended() and time.monotonic() < moment:
+        time.sleep(0.0005)
+
+
+def _lines(run: Path) -> int:
+    """Lines of all logs of a run."""
+    return sum(log.read_bytes().count(b"\n") for log in run.rglob("*.jsonl"))
 
 
 def _opened(run: Path, process: Forked) -> float:

@@ -56,6 +56,15 @@ REPORTING = {"list-primitives", "plugins"}
 """Commands that say themselves which plug-ins failed; before all others it is told."""
 
 
+_ARGUMENTS = "aang_core.arguments"
+
+
+def given_arguments(context: click.Context) -> list[str]:
+    """All that ``aang`` was called with, to be called with again."""
+    arguments: list[str] = context.meta[_ARGUMENTS]
+    return arguments
+
+
 class AangGroup(click.Group):
     """Commands of the core by lazy import, then those of plug-ins; errors without a traceback."""
 
@@ -82,6 +91,7 @@ class AangGroup(click.Group):
             formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_ARGUMENTS] = list(args)
         with _told_in_one_line(ctx):
             return super().parse_args(ctx, args)
 

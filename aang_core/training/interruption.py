@@ -18,8 +18,8 @@ class Interrupted(BaseException):
     """
 
     def __init__(self, number: int, step: int | None = None) -> None:
-        where = "at once" if step is None else f"at step {step}"
-        super().__init__(f"stopped by {signal.Signals(number).name} {where}")
+        where = "" if step is None else f" at step {step}"
+        super().__init__(f"stopped by {signal.Signals(number).name}{where}")
         self.number = number
         self.step = step
 

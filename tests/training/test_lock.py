@@ -40,9 +40,7 @@ def test_the_second_is_refused_with_pid_and_host_of_the_first(tmp_path: Path) ->
     refuse_if_locked(tmp_path)
 
 
-def test_a_living_process_keeps_its_lock(
-    tmp_path: Path, another: "subprocess.Popen[str]"
-) -> None:
+def test_a_living_process_keeps_its_lock(tmp_path: Path, another: "subprocess.Popen[str]") -> None:
     write(tmp_path, Holder(another.pid, socket.gethostname(), process_start(another.pid) or ""))
     with pytest.raises(LockedError, match=f"process {another.pid}"), locked(tmp_path):
         pass
