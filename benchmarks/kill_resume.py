@@ -60,6 +60,9 @@ ANYWHERE = 0.2
 ROUNDS = 4
 """At most so many rounds later."""
 
+_POLL = 0.01
+"""Seconds between two looks at a process, which looking should not slow down."""
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -165,10 +168,10 @@ def _wait_for_a_moment(draw: random.Random, pace: Pace, run: Path, process: Fork
             # Counted in rounds, because how long one takes depends on what else the machine does.
             lines = _lines(run) + draw.randint(0, ROUNDS)
             while not process.ended() and _lines(run) < lines:
-                time.sleep(0.002)
+                time.sleep(_POLL)
             moment = time.monotonic() + draw.uniform(0, 2 * pace.line)
-    while not process.ended() and time.monotonic() < moment:
-        time.sleep(0.0005)
+    while not process.ended() and (left := moment - time.monotonic()) > 0:
+        time.sleep(min(left, _POLL))
 
 
 def _lines(run: Path) -> int:
@@ -179,7 +182,7 @@ def _lines(run: Path) -> int:
 def _opened(run: Path, process: Forked) -> float:
     """Wait until ``process`` has opened its run folder; the seconds that it took."""
     while not process.ended() and not _holds_lock(run, process.pid):
-        time.sleep(0.0005)
+        time.sleep(_POLL)
     return time.monotonic() - process.began
 
 

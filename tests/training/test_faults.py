@@ -11,7 +11,7 @@ from aang_core.errors import StorageError
 from aang_core.training.durable import write_file, write_folder, writing
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
-from tests.training.test_resume import everything, small, whole  # noqa: F401
+from tests.training.test_resume import everything
 
 BIG = 60_000
 """Bytes; a checkpoint and a model of the small encoder have more, no other file of a run has."""
@@ -20,8 +20,8 @@ BIG = 60_000
 def test_a_full_disk_leaves_the_last_checkpoint(
     aang: Aang,
     forks: Forks,
-    small: list[object],  # noqa: F811
-    whole: Path,  # noqa: F811
+    small: list[object],
+    whole: Path,
     tmp_path: Path,
 ) -> None:
     """Told with what, why and what to do; with room again the run ends as if nothing had been."""
@@ -48,8 +48,8 @@ def test_a_full_disk_leaves_the_last_checkpoint(
 def test_a_log_that_cannot_grow(
     aang: Aang,
     forks: Forks,
-    small: list[object],  # noqa: F811
-    whole: Path,  # noqa: F811
+    small: list[object],
+    whole: Path,
     tmp_path: Path,
 ) -> None:
     """The line that was half written when the disk was full is not there in the end."""
@@ -66,8 +66,8 @@ def test_a_log_that_cannot_grow(
 def test_a_model_that_cannot_be_written(
     aang: Aang,
     forks: Forks,
-    small: list[object],  # noqa: F811
-    whole: Path,  # noqa: F811
+    small: list[object],
+    whole: Path,
     tmp_path: Path,
 ) -> None:
     run = tmp_path / "run"

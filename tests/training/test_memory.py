@@ -12,7 +12,7 @@ from aang_core.errors import OutOfMemoryError
 from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
 from aang_core.training.memory import is_out_of_memory, running_out_told
 from aang_core.training.trainer import Trainer
-from tests.training.test_trainer import build, options  # noqa: F401
+from tests.training.test_trainer import build
 
 
 def greedy(module: nn.Module, rows: int) -> None:
@@ -49,7 +49,7 @@ def rounds(trainer: Trainer, count: int) -> None:
     ],
 )
 def test_the_result_is_that_of_the_smaller_micro_batch(
-    options: dict[str, Any],  # noqa: F811
+    options: dict[str, Any],
     caplog: pytest.LogCaptureFixture,
     weighter: str,
     gradients: str,
@@ -79,7 +79,7 @@ def test_the_result_is_that_of_the_smaller_micro_batch(
 
 
 def test_a_checkpoint_keeps_the_smaller_number(
-    options: dict[str, Any],  # noqa: F811
+    options: dict[str, Any],
     tmp_path: Path,
 ) -> None:
     """So that a run that is resumed goes on as it would have."""
@@ -96,7 +96,7 @@ def test_a_checkpoint_keeps_the_smaller_number(
     assert all(torch.equal(value, expected[name]) for name, value in state_of(again).items())
 
 
-def test_one_row_that_does_not_fit_is_told(options: dict[str, Any]) -> None:  # noqa: F811
+def test_one_row_that_does_not_fit_is_told(options: dict[str, Any]) -> None:
     _, _, trainer, _, _ = build(options, weighter="single-task")
     greedy(trainer.bench.body, 0)
     with pytest.raises(OutOfMemoryError, match=r"step 1: not enough memory for one row.*allocate"):

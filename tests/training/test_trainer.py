@@ -36,22 +36,6 @@ class Records:
         self.dev.append(dev)
 
 
-@pytest.fixture
-def options(encoder: Path, task_files: Path) -> dict[str, Any]:
-    return {
-        "train": task_files / "train.jsonl",
-        "dev": task_files / "dev.jsonl",
-        "domain": (str(task_files / "domain.txt"),),
-        "model": str(encoder),
-        "max_length": 48,
-        "steps": 8,
-        "eval_every": 4,
-        "batch_size": 8,
-        "dev_batch_size": 8,
-        "aux_batch_size": 8,
-    }
-
-
 def build(
     options: Mapping[str, Any], **more: Any
 ) -> tuple[TrainConfig, Assembly, Trainer, dict[str, nn.Module], Records]:
