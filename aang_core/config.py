@@ -140,6 +140,11 @@ class TrainConfig(BaseModel):
     micro_batch_size: int | None = Field(
         None, gt=0, description="most rows in one pass through the body; results stay exact"
     )
+    on_nan: Literal["stop", "skip"] = Field(
+        "stop",
+        description="what to do about a step whose loss or gradient is NaN or infinite: stop with "
+        "what was trained before it, or skip it",
+    )
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="what training's forward passes compute in; parameters stay in fp32"
     )

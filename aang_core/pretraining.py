@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from aang_core.build.assembly import assemble_stage
-from aang_core.build.checked_stages import LossWatch
 from aang_core.build.objective_task import ObjectiveTask
 from aang_core.build.sources import Sources
 from aang_core.build.stage import PretrainingStage
@@ -20,7 +19,8 @@ from aang_core.gradients import EndTaskHead, StreamEngine
 from aang_core.gradients.passes import Passes
 from aang_core.tasks import RowLosses, RowSubset, Task
 from aang_core.training.bench import RowBudget, TrainingBench
-from aang_core.training.interruption import Interrupted, Interruption
+from aang_core.training.checkpoint import Checkpointer
+from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import Optimization, OptimizerSettings
 from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Observer, Schedule, Trainer
@@ -42,7 +42,7 @@ def pretrain(
     *,
     device: torch.device,
     observers: Sequence[Observer] = (),
-    interruption: Interruption | None = None,
+    interruption: Interruption,
 ) -> Mapping[str, Any]:
     """Train the encoder of ``sources`` on the stage's objective and save it under ``folder``.
 
@@ -50,19 +50,18 @@ def pretrain(
     rising, and the best state is saved, as an ordinary masked-LM folder ``model``.
 
     A stage that has finished, as ``stage.json`` there says, is not trained again; one that was
-    interrupted begins anew and comes to the same end.
+    interrupted goes on from its last checkpoint.
 
     Returns the stage's part of ``result.json``.
 
     Raises:
         DataError: the objective's data has fewer than two texts.
-        Interrupted: ``interruption`` asked to stop; the stage begins anew when the run is resumed.
+        Interrupted: ``interruption`` asked to stop; what was trained is kept.
     """
     place = Path("pretraining") / stage.name
     finished = folder.path / place / "stage.json"
     if finished.is_file():
         return _finished_stage(finished, str(place / "model"))
-    folder.cut(f"{place}/metrics.jsonl", -1)
     model, task = assemble_stage(config, sources, stage)
     body, head = model.body.to(device), task.head.to(device)
     train, held_out = hold_out(task, config.seed)
@@ -89,6 +88,14 @@ def pretrain(
         ),
         budget=RowBudget(settings.batch_size, 1, 1, config.micro_batch_size),
         generator=generator,
+        on_nan=config.on_nan,
+    )
+    checkpointer = Checkpointer(
+        folder,
+        f"{place}/checkpoints",
+        (f"{place}/metrics.jsonl",),
+        seconds=config.checkpoint_every,
+        interruption=interruption,
     )
     assert sources.alone is not None
     trainer = Trainer(
@@ -97,13 +104,14 @@ def pretrain(
         schedule=Schedule(settings.steps, settings.eval_every, settings.patience, METRIC),
         selected={"body": body, "head": head},
         evaluate=lambda: log_likelihood(passes, held_out, seed=config.seed),
-        observers=(LossWatch([task]), _Log(folder, stage.name), *observers),
-        boundary=lambda trainer: _stop_if_asked(trainer, interruption),
+        observers=(_Log(folder, stage.name), *observers),
+        boundary=checkpointer,
     )
     started = time.perf_counter()
     before = log_likelihood(passes, held_out, seed=config.seed)[METRIC]
+    checkpointer.take_up(trainer)
     progress = trainer.train()
-    model.save_language_model(folder.path / place / "model", head)
+    folder.write_folder(f"{place}/model", lambda to: model.save_language_model(to, head))
     outcome = {
         "objective": stage.objective.name,
         "texts": {"train": len(train), "held_out": len(held_out)},
@@ -114,6 +122,7 @@ def pretrain(
         "model": str(place / "model"),
     }
     folder.write_json(f"{place}/stage.json", outcome)
+    checkpointer.drop_all()
     return outcome
 
 
@@ -130,11 +139,6 @@ def _finished_stage(path: Path, model: str) -> Mapping[str, Any]:
     if not isinstance(done, dict) or done.get("model") != model:
         raise DataError(f"{path}: is damaged: it does not name the model {model}")
     return done
-
-
-def _stop_if_asked(trainer: Trainer, interruption: Interruption | None) -> None:
-    if interruption is not None and interruption.number is not None:
-        raise Interrupted(interruption.number, trainer.bench.steps)
 
 
 def check_stage(config: TrainConfig, sources: Sources, stage: PretrainingStage) -> None:

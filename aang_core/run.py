@@ -2,8 +2,11 @@
 
 import itertools
 import json
+import shlex
+import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -13,12 +16,12 @@ import torch
 import yaml
 
 from aang_core import outcome
-from aang_core.build.assembly import assemble
+from aang_core.build.assembly import Assembly, assemble
 from aang_core.build.sources import Sources, prepare_sources
 from aang_core.build.training import build_trainer, choose_device
 from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.corpora.names import plain_name
-from aang_core.errors import ConfigError, DataError
+from aang_core.errors import AangError, ConfigError, DataError, LockedError
 from aang_core.modeling import load_classifier
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.comparison import plugin_differences
@@ -31,10 +34,12 @@ from aang_core.report.records import RunRecord
 from aang_core.run_files import inside
 from aang_core.stages import ReadReport
 from aang_core.tracking import Tracker, check_trackers
-from aang_core.training.checkpoint import find_checkpoint, load_checkpoint, save_checkpoint
+from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.interruption import Interruption
+from aang_core.training.lock import locked, refuse_if_locked
+from aang_core.training.memory import running_out_told
 from aang_core.training.run_folder import RunFolder
-from aang_core.training.trainer import Observer, Trainer
+from aang_core.training.trainer import Observer
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index
@@ -166,13 +171,13 @@ def train_run(
     The folder is made only after model, data and primitives have proved usable.
 
     resume: go on in the folder of a run that was interrupted, as if it had not been.
-    interruption: who asks to stop, which is done between two rounds.
+    interruption: who asks to stop: at once before the folder is made, then between two rounds.
 
     observe: the observers of one training, given its name, its steps and its metric; the name is
         that of a stage of pre-training, or empty for the training itself.
 
     Raises:
-        AangError: something that the user named cannot be used.
+        AangError: something that the user named cannot be used, or the disk or the memory is full.
         Interrupted: ``interruption`` asked to stop; what was trained is kept.
     """
     device = choose_device(config.device)
@@ -187,52 +192,105 @@ def train_run(
     torch.manual_seed(config.seed)
     assembly = assemble(config, sources)
     report.include(sources.report)
-    folder = RunFolder(out) if resume else RunFolder.create(out)
-    folder.write_text("config.yaml", _reusable(config))
-    folder.write_json("plugins.json", _plugins_used(plugins, sources) | {"changes": changes})
-    folder.write_json(
-        "data.json", outcome.data_statistics(replace(sources, report=report), assembly)
-    )
-    stages = {}
-    for stage in sources.pretraining:
-        torch.manual_seed(config.seed)
-        seen = observe(stage.name, stage.settings.steps, METRIC) if observe else ()
-        stages[stage.name] = pretrain(
-            config,
-            sources,
-            stage,
-            folder,
-            device=device,
-            observers=seen,
-            interruption=interruption,
+    asked = interruption or Interruption()
+    with asked.deferred(), _opened(out, resume=resume) as folder:
+        folder.write_text("config.yaml", _reusable(config))
+        folder.write_json("plugins.json", _plugins_used(plugins, sources) | {"changes": changes})
+        folder.write_json(
+            "data.json", outcome.data_statistics(replace(sources, report=report), assembly)
         )
-        sources = sources.after(str(folder.path / stages[stage.name]["model"]))
-    if stages:
-        torch.manual_seed(config.seed)
-        assembly = assemble(config, sources)
+        stages = {}
+        for stage in sources.pretraining:
+            torch.manual_seed(config.seed)
+            seen = observe(stage.name, stage.settings.steps, METRIC) if observe else ()
+            stages[stage.name] = pretrain(
+                config,
+                sources,
+                stage,
+                folder,
+                device=device,
+                observers=seen,
+                interruption=asked,
+            )
+            sources = sources.after(str(folder.path / stages[stage.name]["model"]))
+        if stages:
+            torch.manual_seed(config.seed)
+            assembly = assemble(config, sources)
+        seen = observe("", config.steps, config.metric) if observe else ()
+        result = _trained(config, sources, assembly, folder, device, seen, asked)
+        if stages:
+            result["pretraining"] = stages
+        record = RunRecord.load(folder.path, result)
+        folder.write_text("model/README.md", model_card(record))
+        with folder.writing("report.html"):
+            write_page([record], folder.path / "report.html")
+        # Last, because a run that has it has finished.
+        folder.write_json("result.json", result)
+    return Run(folder.path, result, report.lines())
+
+
+@contextmanager
+def _opened(out: Path, *, resume: bool) -> Iterator[RunFolder]:
+    """The run folder, which no other process writes meanwhile.
+
+    An error that leaves something to resume says how. A new folder in which nothing could be
+    written is not left behind.
+    """
+    new = not resume and not out.exists()
+    folder = RunFolder(out) if resume else RunFolder.create(out)
+    try:
+        with locked(out), running_out_told():
+            if resume:
+                check_unfinished(out)
+            yield folder
+    except LockedError:
+        raise
+    except AangError as error:
+        if (out / "config.yaml").is_file():
+            error.add_note(f"What was trained is kept. To go on:\n    {resume_command(out)}")
+        elif new:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def resume_command(out: Path) -> str:
+    """What goes on with the run in ``out``."""
+    return shlex.join(["aang", "train", "--resume", str(out)])
+
+
+def _trained(
+    config: TrainConfig,
+    sources: Sources,
+    assembly: Assembly,
+    folder: RunFolder,
+    device: torch.device,
+    observers: Sequence[Observer],
+    interruption: Interruption,
+) -> dict[str, Any]:
+    """Train from where the folder's checkpoints are, save the model, and say what came of it."""
     started = time.perf_counter()
-    seen = observe("", config.steps, config.metric) if observe else ()
-    checkpoint = folder.path / "checkpoint"
     trackers = [Tracker(config.log, folder.path, _reusable(config))] if config.log else []
-    trainer, modules = build_trainer(
-        config,
-        assembly,
-        device,
-        (_Log(folder), *trackers, *seen),
-        checkpoints=checkpoint,
+    checkpointer = Checkpointer(
+        folder,
+        "checkpoints",
+        ("weights.jsonl", "metrics.jsonl"),
+        seconds=config.checkpoint_every,
         interruption=interruption,
     )
-    if resume:
-        _take_up(folder, checkpoint, trainer, modules)
+    trainer = build_trainer(
+        config, assembly, device, (_Log(folder), *trackers, *observers), checkpointer
+    )
+    checkpointer.take_up(trainer)
     progress = trainer.train()
     for tracker in trackers:
         tracker.close()
     seconds = time.perf_counter() - started
-    save_checkpoint(checkpoint, trainer, modules)
+    checkpointer.save(trainer)
+    interruption.check(trainer.bench.steps)
     evaluated = outcome.evaluation(sources, assembly)
     folder.write_json("evaluation.json", evaluated)
-    assembly.model.save(folder.path / "model")
-    folder.share_mode("checkpoint", "model")
+    folder.write_folder("model", assembly.model.save)
+    checkpointer.drop_older()
     result = outcome.result(
         config, assembly, evaluated, best_step=progress.best_step, steps=trainer.bench.steps
     ) | {
@@ -240,21 +298,31 @@ def train_run(
         "peak_memory_bytes": outcome.peak_memory_bytes(device),
         "model": "model",
     }
+    if trainer.bench.numbers.skipped:
+        result["skipped_steps"] = trainer.bench.numbers.skipped
     if config.recipe is not None:
         result["recipe"] = config.recipe
-    if stages:
-        result["pretraining"] = stages
     if sources.fine_tuning is not None:
         result["fine_tuning"] = dict(sources.fine_tuning)
-    folder.write_json("result.json", result)
-    record = RunRecord.load(folder.path)
-    folder.write_text("model/README.md", model_card(record))
-    write_page([record], folder.path / "report.html")
-    return Run(folder.path, result, report.lines())
+    return result
 
 
-def unfinished(out: Path) -> TrainConfig:
+def unfinished(out: Path, **over: Any) -> TrainConfig:
     """The configuration of the run in ``out``, which was interrupted.
+
+    over: options that go for the rest of the run.
+
+    Raises:
+        ConfigError: it is no run folder, or the run has finished.
+        LockedError: the run is still going on.
+    """
+    check_unfinished(out)
+    refuse_if_locked(out)
+    return resolve_config(read_config_file(out / "config.yaml"), {**over, "out": out})
+
+
+def check_unfinished(out: Path) -> None:
+    """See that there is something to resume in ``out``.
 
     Raises:
         ConfigError: it is no run folder, or the run has finished.
@@ -263,7 +331,6 @@ def unfinished(out: Path) -> TrainConfig:
         raise ConfigError(f"--resume {out}: is no run folder, it holds no config.yaml")
     if (out / "result.json").is_file():
         raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")
-    return resolve_config(read_config_file(out / "config.yaml"), {"out": out})
 
 
 def recorded_differences(out: Path, installed: Plugins) -> list[str]:
@@ -292,17 +359,6 @@ def _recorded_plugins(out: Path) -> Mapping[str, Any] | None:
     except ValueError as error:
         raise DataError(f"{path}: is damaged: {error}; start the run anew") from error
     return recorded
-
-
-def _take_up(
-    folder: RunFolder, checkpoint: Path, trainer: Trainer, modules: Mapping[str, torch.nn.Module]
-) -> None:
-    """Bring trainer and logs to where the last checkpoint is; without one, to the beginning."""
-    found = find_checkpoint(checkpoint)
-    if found is not None:
-        load_checkpoint(found, trainer, modules)
-    for name in ("weights.jsonl", "metrics.jsonl"):
-        folder.cut(name, trainer.bench.steps if found is not None else -1)
 
 
 def _reusable(config: TrainConfig) -> str:

@@ -123,7 +123,7 @@ class _Reader:
     def objective(self, objective: Objective) -> ObjectiveTask:
         """The objective as a task, its primitives tried on two rows."""
         made = {p.stage: self._make(p) for p in objective.primitives[1:]}
-        output = CheckedOutput(made["output"], objective.output, objective.name)
+        output = CheckedOutput(made["output"], objective.output)
         source = self._source(objective)
         task = ObjectiveTask(
             name=objective.name,

@@ -11,13 +11,12 @@ its distribution, and says what was expected and got.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from aang_core.build.objective_task import ObjectiveTask
 from aang_core.primitive import Primitive
 from aang_core.stages import (
     CorruptedRows,
@@ -181,15 +180,14 @@ class CheckedRepresentation:
 class CheckedOutput:
     """An output whose head is a module, whose targets are tensors and whose losses are per row.
 
-    objective: what it is part of, for messages.
+    Losses are looked at in the first call. That they stay finite the workbench sees to, at every
+    step.
     """
 
-    def __init__(self, output: Output, primitive: Primitive, objective: str) -> None:
+    def __init__(self, output: Output, primitive: Primitive) -> None:
         self._output = output
         self._primitive = primitive
-        self._objective = objective
         self._tried = False
-        self._lost: Tensor | None = None
 
     def head(self, heads: HeadBuilder) -> nn.Module:
         """See :meth:`aang_core.stages.Output.head`."""
@@ -240,23 +238,7 @@ class CheckedOutput:
         if not self._tried:
             self._check_values(losses)
             self._tried = True
-        self._watch(losses.sums.detach(), hidden.detach())
         return losses
-
-    def require_finite(self) -> None:
-        """Complain if a loss has not been finite; waits for the device.
-
-        Raises:
-            PluginError: one was not, though the hidden states were.
-        """
-        if self._lost is not None and bool(self._lost):
-            raise _broken(
-                self._primitive,
-                f"losses of {self._objective} (unless training has diverged: then lower --lr and "
-                "--head-lr)",
-                "finite numbers, zero for a row without a target",
-                "NaN or infinity from finite hidden states",
-            )
 
     def _pair(self, returned: Any) -> RowLosses:
         if not isinstance(returned, tuple | list) or len(returned) != 2:
@@ -281,33 +263,6 @@ class CheckedOutput:
             raise _broken(
                 self._primitive, "counts of targets", "none negative", str(losses.counts.tolist())
             )
-
-    def _watch(self, sums: Tensor, hidden: Tensor) -> None:
-        # A body that has diverged hands on what is not finite, which is no fault of the output's.
-        # The first token is enough to tell, and a fraction of the work.
-        lost = ~sums.isfinite().all() & hidden[:, 0].isfinite().all()
-        self._lost = lost if self._lost is None else self._lost | lost
-        if lost.device.type == "cpu":
-            self.require_finite()
-
-
-class LossWatch:
-    """An observer that complains, at each evaluation, of losses that were not finite.
-
-    Between two evaluations no accelerator is waited for, and there the trainer has just done so.
-    """
-
-    def __init__(self, tasks: Iterable[ObjectiveTask]) -> None:
-        outputs = [task.output for task in tasks]
-        self._outputs = [output for output in outputs if isinstance(output, CheckedOutput)]
-
-    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
-        """Nothing is looked at between two evaluations."""
-
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
-        """See :meth:`CheckedOutput.require_finite`."""
-        for output in self._outputs:
-            output.require_finite()
 
 
 def _expect(

@@ -1,5 +1,6 @@
 """The ``aang`` command group: its global options, and where its commands come from."""
 
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,6 +58,15 @@ REPORTING = {"list-primitives", "plugins"}
 """Commands that say themselves which plug-ins failed; before all others it is told."""
 
 
+_ARGUMENTS = "aang_core.arguments"
+
+
+def given_arguments(context: click.Context) -> list[str]:
+    """All that ``aang`` was called with, to be called with again."""
+    arguments: list[str] = context.meta[_ARGUMENTS]
+    return arguments
+
+
 class AangGroup(click.Group):
     """Commands of the core by lazy import, then those of plug-ins; errors without a traceback."""
 
@@ -83,6 +93,7 @@ class AangGroup(click.Group):
             formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_ARGUMENTS] = list(args)
         with _told_in_one_line(ctx):
             return super().parse_args(ctx, args)
 
@@ -112,7 +123,7 @@ class AangGroup(click.Group):
 
 @contextmanager
 def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
-    """Turn what AANG raises on purpose into a line on standard error and exit status 2."""
+    """Turn what AANG raises on purpose, or an interrupt, into a line on standard error."""
     try:
         yield
     except AangError as error:
@@ -120,7 +131,12 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
             echo(traceback.format_exc(), err=True, nl=False)
         else:
             echo(f"Error: {error}", err=True)
+            for addition in getattr(error, "__notes__", ()):
+                echo(addition, err=True)
         ctx.exit(2)
+    except KeyboardInterrupt:
+        echo("interrupted", err=True)
+        ctx.exit(128 + signal.SIGINT)
     except click.ClickException as error:
         # Click quotes arguments as they are, and a shell's glob may have named files of strangers.
         error.message = printable(error.message)  # type: ignore[misc]

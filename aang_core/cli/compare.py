@@ -1,10 +1,12 @@
 """``aang compare``: methods × tasks × seeds, and a table that says what came of it."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
+from aang_core.cli.app import given_arguments
 from aang_core.cli.output import echo, note
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
@@ -69,6 +71,8 @@ def compare(
     from aang_core.compare.runner import Ended, Runner, make_root
     from aang_core.compare.spec import read_comparison
     from aang_core.compare.tables import FORMATS, outcome, table
+    from aang_core.training.durable import writing
+    from aang_core.training.interruption import Interrupted, interruptible
 
     spec = Path(arguments[0]) if arguments and arguments[0].endswith((".yaml", ".yml")) else None
     registry = plugins.registry
@@ -90,7 +94,13 @@ def compare(
     if not table_only:
         seconds = None if minutes is None else 60 * minutes
         runner = Runner(root, jobs, tell, trust_remote_code=trust_remote_code)
-        ended = runner.run(comparison.cells, seconds=seconds)
+        try:
+            with interruptible():
+                ended = runner.run(comparison.cells, seconds=seconds)
+        except Interrupted as stopped:
+            again = shlex.join(["aang", *given_arguments(click.get_current_context())])
+            echo(f"{stopped}; to go on:\n    {again}", err=True)
+            raise SystemExit(stopped.status) from None
         failed = [e for e in ended if e.error]
         if len(ended) < len(comparison.cells):
             left = len(comparison.cells) - len(ended)
@@ -103,7 +113,8 @@ def compare(
         )
     for form, ending in zip(FORMATS, ("txt", "md", "tex", "json"), strict=True):
         text = table(entries, form, comparison.baseline)
-        (root / f"table.{ending}").write_text(text, encoding="utf-8")
+        with writing(root / f"table.{ending}"):
+            (root / f"table.{ending}").write_text(text, encoding="utf-8")
     echo(table(entries, kind, comparison.baseline), nl=False)
     if failed:
         raise ConfigError(f"{len(failed)} of {len(comparison.cells)} runs failed; see above")

@@ -15,6 +15,10 @@ from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.yaml_source import NumberLoader, parse_yaml
 
+RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
+"""Options that may change where a run is resumed: nothing that was trained depends on them, and a
+folder cannot itself say that it is to be trusted."""
+
 
 @click.command(short_help="Train a classifier with auxiliary objectives.")
 @click.argument(
@@ -24,7 +28,7 @@ from aang_core.yaml_source import NumberLoader, parse_yaml
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="run folder of an interrupted run, to go on with; takes no other option but "
+    help="run folder of an interrupted run, to go on with; takes no other option but --on-nan and "
     "--trust-remote-code",
 )
 @click.option("--quiet", is_flag=True, help="no progress; print the result alone")
@@ -47,41 +51,45 @@ def train(
     """
     from aang_core.build.sources import prepare_sources
     from aang_core.cli.progress import training_progress
-    from aang_core.run import free_run_folder, recorded_differences, train_run, unfinished
+    from aang_core.run import (
+        free_run_folder,
+        recorded_differences,
+        resume_command,
+        train_run,
+        unfinished,
+    )
     from aang_core.run_files import refuse_links
     from aang_core.training.interruption import Interrupted, interruptible
 
     given = given_options(options)
     if resume is not None:
-        trusted = given.pop("trust_remote_code", False)
-        if given or config_file:
+        if config_file or set(given) - RESUMABLE_WITH:
             raise ConfigError(
                 "--resume: an interrupted run goes on with its own options; leave the others out"
             )
         refuse_links(resume)
-        config = unfinished(resume).model_copy(update={"trust_remote_code": trusted})
-        out = resume
+        config, out = unfinished(resume, **{"trust_remote_code": False, **given}), resume
         for difference in recorded_differences(resume, plugins):
             note(difference)
     else:
         config = resolve_config(read_config_file(config_file) if config_file else {}, given)
         out = free_run_folder(config)
-    with training_progress(quiet=quiet) as observe:
-        sources = prepare_sources(config, plugins.registry)
-        try:
-            with interruptible() as interruption:
-                run = train_run(
-                    config,
-                    sources,
-                    out=out,
-                    plugins=plugins,
-                    observe=observe,
-                    resume=resume is not None,
-                    interruption=interruption,
-                )
-        except Interrupted as stopped:
-            echo(f"{stopped}; to go on:\n    aang train --resume {out}", err=True)
-            raise SystemExit(128 + stopped.number) from None
+    try:
+        with interruptible() as interruption, training_progress(quiet=quiet) as observe:
+            run = train_run(
+                config,
+                prepare_sources(config, plugins.registry),
+                out=out,
+                plugins=plugins,
+                observe=observe,
+                resume=resume is not None,
+                interruption=interruption,
+            )
+    except Interrupted as stopped:
+        echo(str(stopped), err=True)
+        if (out / "config.yaml").is_file():
+            echo(f"to go on:\n    {resume_command(out)}", err=True)
+        raise SystemExit(stopped.status) from None
     for line in run.notes:
         note(line)
     if as_json:

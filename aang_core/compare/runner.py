@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Timer
-from typing import Literal
+from typing import IO, Literal
 
 import yaml
 
@@ -17,6 +17,8 @@ from aang_core.compare.spec import Cell
 from aang_core.config import read_config_file, resolve_config
 from aang_core.errors import ConfigError
 from aang_core.run_files import refuse_links
+from aang_core.training.durable import writing
+from aang_core.training.lock import locked
 from aang_core.training.run_folder import RunFolder
 
 State = Literal["finished", "interrupted", "new"]
@@ -82,24 +84,42 @@ class Runner:
         """Run those that have not finished; a failure does not stop the others.
 
         seconds: stop all processes after that time; they can be resumed. So does an interrupt,
-            which is raised again.
+            which is raised again when they have taken their checkpoints; a second one stops them
+            at once.
 
         Returns how the runs ended that did end.
+
+        Raises:
+            LockedError: another process runs this comparison.
         """
+        with locked(self._root):
+            return self._run(cells, seconds)
+
+    def _run(self, cells: Sequence[Cell], seconds: float | None) -> list[Ended]:
         timer = None if seconds is None else Timer(seconds, self._halt)
         if timer is not None:
             timer.daemon = True
             timer.start()
-        with ThreadPoolExecutor(self._jobs) as pool:
+        pool = ThreadPoolExecutor(self._jobs)
+        try:
             futures = [pool.submit(self._cell, cell) for cell in cells]
-            try:
-                return [ended for future in futures if (ended := future.result()) is not None]
-            except BaseException:
-                self._halt()
-                raise
-            finally:
-                if timer is not None:
-                    timer.cancel()
+            return [ended for future in futures if (ended := future.result()) is not None]
+        except BaseException:
+            self._halt()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._wait_for(pool)
+
+    def _wait_for(self, pool: ThreadPoolExecutor) -> None:
+        try:
+            pool.shutdown()
+        except BaseException:
+            # Processes that are asked twice stop at once.
+            self._halt()
+            pool.shutdown()
+            raise
 
     def _halt(self) -> None:
         """Begin no other run, and stop those that are under way."""
@@ -124,28 +144,38 @@ class Runner:
         """Train in a process of its own; None, or why it failed."""
         folder = self._root / cell.folder
         logs = self._root / "logs" / cell.folder.relative_to("runs").with_suffix(".txt")
-        logs.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "aang_core", "train", "--json"]
-        if state == "interrupted":
-            command += ["--resume", str(folder)]
-        else:
-            asked = logs.with_suffix(".yaml")
-            asked.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
-            command += [str(asked), "--out", str(folder)]
-        if self._trust_remote_code:
-            command.append("--trust-remote-code")
-        with logs.open("w", encoding="utf-8") as log:
-            process = subprocess.Popen(
-                command, stdout=log, stderr=log, text=True, env=self._environment()
-            )
-            with self._lock:
-                self._running.add(process)
-            status = process.wait()
-            with self._lock:
-                self._running.discard(process)
+        with writing(logs):
+            logs.parent.mkdir(parents=True, exist_ok=True)
+            if state == "interrupted":
+                command += ["--resume", str(folder)]
+            else:
+                asked = logs.with_suffix(".yaml")
+                asked.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
+                command += [str(asked), "--out", str(folder)]
+            if self._trust_remote_code:
+                command.append("--trust-remote-code")
+            log = logs.open("w", encoding="utf-8")
+        with log:
+            status = self._status_of(command, log)
         if status == 0:
             return None
         return f"{_last_line(logs)} (exit status {status}; {logs})"
+
+    def _status_of(self, command: Sequence[str], log: IO[str]) -> int:
+        # A process group of its own, because an interrupt from a terminal goes to the whole group,
+        # and a process that gets it besides what is sent from here has been asked twice.
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, text=True, env=self._environment(), process_group=0
+        )
+        with self._lock:
+            self._running.add(process)
+            if self._stop.is_set():
+                process.send_signal(signal.SIGTERM)
+        status = process.wait()
+        with self._lock:
+            self._running.discard(process)
+        return status
 
     def _environment(self) -> Mapping[str, str]:
         # Processes that each take every core get in each other's way.

@@ -45,12 +45,20 @@ class StreamEngine:
         self.dev_head = dev_head
         self.passes = Passes(body, precision)
         self.hold_end_task = hold_end_task
+        self._losses: list[Tensor] = []
+        self.losses: Sequence[Tensor] = self._losses
+
+    def limit_rows(self, rows: int) -> None:
+        """See :meth:`aang_core.gradients.GradientEngine.limit_rows`."""
+        self.hold_end_task = False
 
     def step(
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
     ) -> GradientStatistics | None:
         """See :meth:`aang_core.gradients.GradientEngine.step`."""
         heads = [segment.task.head for segment in (end, *auxiliaries)]
+        self._losses = []
+        self.losses = self._losses
         if dev is None:
             sink = GradientSink(self.passes.body, heads, measures=False)
             with sink.attached():
@@ -91,22 +99,29 @@ class StreamEngine:
         sink.begin(segment.coefficient)
         batches = segment.batches
         count: Tensor | None = None
+        total: Tensor | None = None
         for i, batch in enumerate(batches):
             features = self.passes.features(batch) if held is None else held.pop(0)
             losses = self.passes.losses(segment.task, segment.task.head, features, batch)
             del features
             if len(batches) == 1:
-                losses.mean().backward()
+                mean = losses.mean()
+                mean.backward()
+                self._losses.append(mean.detach())
                 return
+            summed = losses.sums.sum()
+            total = summed.detach() if total is None else total + summed.detach()
             # The mean is over the targets of all batches, and how many there are is known only
             # after the last forward pass: add up gradients of sums, divide as they are taken.
             count = losses.counts.sum() if count is None else count + losses.counts.sum()
             if i < len(batches) - 1:
                 with sink.paused():
-                    losses.sums.sum().backward()
+                    summed.backward()
             else:
-                sink.divide_by(count.clamp(min=1))
-                losses.sums.sum().backward()
+                count = count.clamp(min=1)
+                self._losses.append(total / count)
+                sink.divide_by(count)
+                summed.backward()
         sink.take_left_over()
 
 
@@ -117,7 +132,17 @@ def body_gradient(
 
     Over dev rows and through φ* it is v = ∇_θ L_E^val([θ; φ*]).
     """
-    parameters = passes.trained()
+    return task_gradient(passes, task, head, batches, passes.trained())
+
+
+def task_gradient(
+    passes: Passes,
+    task: Task,
+    head: nn.Module,
+    batches: Sequence[Batch],
+    parameters: Sequence[nn.Parameter],
+) -> dict[nn.Parameter, Tensor]:
+    """The gradient of a task's loss through ``head`` by those of ``parameters`` it reaches."""
     if len(batches) == 1:
         loss = passes.losses(task, head, passes.features(batches[0]), batches[0]).mean()
         return _gradients(loss, parameters)

@@ -29,8 +29,10 @@ class RunRecord:
     evaluation: Mapping[str, Any]
 
     @classmethod
-    def load(cls, folder: Path) -> "RunRecord":
+    def load(cls, folder: Path, result: Mapping[str, Any] | None = None) -> "RunRecord":
         """Read a run folder.
+
+        result: of a run that is about to finish, whose ``result.json`` is not written yet.
 
         Raises:
             DataError: it is no run folder, the run did not finish, another version wrote it, or a
@@ -39,11 +41,12 @@ class RunRecord:
         refuse_links(folder)
         if not (folder / "config.yaml").is_file():
             raise DataError(f"{folder}: is no run folder, it holds no config.yaml")
-        if not (folder / "result.json").is_file():
+        if result is None and not (folder / "result.json").is_file():
             raise DataError(f"{folder}: the run did not finish, result.json is missing")
         try:
             config = read_config_file(folder / "config.yaml")
             parts = {name: read_part(folder, f"{name}.json") for name in _PARTS}
+            parts["result"] = read_part(folder, "result.json") if result is None else result
             metrics, weights = (
                 read_part(folder, f"{name}.jsonl") for name in ("metrics", "weights")
             )
@@ -104,7 +107,7 @@ class RunRecord:
                 )
 
 
-_PARTS = ("result", "plugins", "data", "evaluation")
+_PARTS = ("plugins", "data", "evaluation")
 
 
 def _shape(line: Mapping[str, Any]) -> tuple[object, ...]:

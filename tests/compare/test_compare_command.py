@@ -84,7 +84,7 @@ def test_an_interrupted_comparison_goes_on(spec: Path, tmp_path: Path) -> None:
     )
     run = root / "runs" / "words" / "plain" / "seed-0"
     deadline = time.monotonic() + 120
-    while not (run / "checkpoint" / "state.json").exists() and time.monotonic() < deadline:
+    while not (run / "checkpoints" / "000001").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) != 0

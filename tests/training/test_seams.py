@@ -33,7 +33,6 @@ from aang_core.build.checked_stages import (
     CheckedOutput,
     CheckedRepresentation,
     CheckedTransform,
-    LossWatch,
 )
 from aang_core.build.checked_weighter import CheckedWeighter
 from aang_core.build.rehearsal import rehearse
@@ -208,68 +207,28 @@ def trained(checked: CheckedOutput, hidden: Tensor | None = None) -> RowLosses:
     ],
 )
 def test_an_output_that_breaks_its_contract(output: Plain, expected: str, got: str) -> None:
-    checked = CheckedOutput(output, mine("output"), "task/no-op/bidirectional/mine")
+    checked = CheckedOutput(output, mine("output"))
     with pytest.raises(PluginError, match=told("output", expected, got)):
         trained(checked)
-
-
-class NanLater(Plain):
-    """Its third loss is not a number."""
-
-    calls = 0
-
-    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Any:
-        self.calls += 1
-        sums, counts = super().losses(head, hidden, targets)
-        return RowLosses(sums * math.nan if self.calls == 3 else sums, counts)
-
-
-def test_a_loss_that_is_nan_later_is_noticed() -> None:
-    """And blamed on nobody where the hidden states were not finite either."""
-    checked = CheckedOutput(NanLater(), mine("output"), "task/no-op/bidirectional/mine")
-    trained(checked)
-    trained(checked)
-    told_late = "losses of task/no-op/bidirectional/mine .unless training has diverged"
-    with pytest.raises(PluginError, match=told_late):
-        trained(checked)
-    diverged = CheckedOutput(Plain(), mine("output"), "task/no-op/bidirectional/mine")
-    trained(diverged)
-    trained(diverged, torch.full((*ROWS.ids.shape, HIDDEN), math.nan))
-    diverged.require_finite()
-
-
-class _Accelerated(CheckedOutput):
-    """As on an accelerator: what was seen is kept, and read when it is asked for."""
-
-    def __init__(self, output: Plain) -> None:
-        super().__init__(output, mine("output"), "task/no-op/bidirectional/mine")
-        self.asked = 0
-
-    def require_finite(self) -> None:
-        self.asked += 1
-        super().require_finite()
 
 
 def test_calls_after_the_first_read_no_value() -> None:
     """On meta tensors nothing can be read: a synchronisation would be an error."""
     transform = CheckedTransform(NoOpOfMeta(), mine("transform"))
     representation = CheckedRepresentation(lambda real, _: sees(real), mine("representation"))
-    output = _Accelerated(Plain())
+    output = CheckedOutput(Plain(), mine("output"))
     transform(ROWS.ids, ROWS.ordinary, ROWS.vocabulary, Generator().manual_seed(0))
     representation(ROWS.real, Generator())
     trained(output)
-    asked = output.asked
     meta = torch.device("meta")
     ids, selected = transform(
         ROWS.ids.to(meta), ROWS.ordinary.to(meta), ROWS.vocabulary, Generator()
     )
     assert ids.device == selected.device == representation(ROWS.real.to(meta), Generator()).device
     head = output.head(SmallHeads()).to(meta)
-    output._lost = None
     hidden = torch.ones((*ROWS.ids.shape, HIDDEN), device=meta, requires_grad=True)
     losses = output.losses(head, hidden, {"selected": ROWS.ordinary.to(meta)})
     assert losses.sums.device == meta
-    assert output.asked == asked
 
 
 class NoOpOfMeta(NoOp):
@@ -279,21 +238,6 @@ class NoOpOfMeta(NoOp):
         self, ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
     ) -> Corruption:
         return Corruption(ids, ordinary)
-
-
-def test_what_was_kept_is_read_at_the_next_evaluation() -> None:
-    checked = CheckedOutput(Plain(), mine("output"), "task/no-op/bidirectional/mine")
-    trained(checked)
-
-    class Task:
-        output = checked
-
-    watch = LossWatch([Task()])  # type: ignore[list-item]
-    watch.after_evaluation(5, {}, best=True)
-    checked._lost = torch.tensor(True)
-    watch.after_round(6, {})
-    with pytest.raises(PluginError, match="NaN or infinity from finite hidden states"):
-        watch.after_evaluation(10, {}, best=False)
 
 
 class Source:
