@@ -29,6 +29,10 @@ COMMANDS = {
         "aang_core.cli.diagnose:diagnose",
         "Measure how near each objective is to the end task, without training.",
     ),
+    "prepare-domain": (
+        "aang_core.cli.prepare_domain:prepare_domain",
+        "Draw in-domain text for a task from a corpus.",
+    ),
     "list-primitives": (
         "aang_core.cli.list_primitives:list_primitives",
         "List the primitives of every stage, and the weighters.",
