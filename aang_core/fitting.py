@@ -87,7 +87,8 @@ def fit(
     seed: of torch's generator, which dropout draws from, and of the generator of all other draws.
 
     Raises:
-        AangError: no weighter of that name, an option that it does not have, or weights that are none.
+        AangError: no weighter of that name, an option that it does not have, or weights that are
+            not of the tasks, negative or not finite.
     """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
