@@ -39,6 +39,6 @@ def plugins(context: click.Context, as_json: bool, check: bool) -> None:
         print_table([name.replace("_", " ") for name in header], cells)
         for record in found.records:
             for warning in record.warnings:
-                click.echo(f"Plug-in {record.origin.entry_point} ({record.origin}): {warning}")
+                echo(f"Plug-in {record.origin.entry_point} ({record.origin}): {warning}")
     if check and found.failed:
         context.exit(1)

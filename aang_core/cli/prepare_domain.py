@@ -5,6 +5,7 @@ from typing import Literal
 
 import click
 
+from aang_core.cli.output import note
 from aang_core.cli.tables import print_table
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
@@ -83,7 +84,7 @@ def prepare_domain(
         if path is not None
     }
     if not held_out:
-        click.echo("note: neither --dev nor --test is given, so no overlap is removed", err=True)
+        note("neither --dev nor --test is given, so no overlap is removed")
     wanted = max(1, round(times * len(texts)))
     options = parse_settings(settings).get(source, {}) | ({"field": field} if field else {})
     data = plugins.registry.primitive("data", source).make(**options)
@@ -105,9 +106,9 @@ def prepare_domain(
         },
     )
     for line in report.lines():
-        click.echo(f"note: {line}", err=True)
+        note(line)
     if counts.written < wanted:
-        click.echo(f"note: {wanted} texts were wanted, and there are no more", err=True)
+        note(f"{wanted} texts were wanted, and there are no more")
     print_table(
         ["texts", ""],
         [

@@ -192,7 +192,7 @@ def test_train_that_needs_it_says_why_not(
 ) -> None:
     """Status 2 and no run folder; no model is loaded unless a call is what goes wrong."""
     if name != "wrong-shape":
-        train_options += ["--model", tmp_path / "a-model-that-would-not-load"]
+        train_options = [*train_options, "--model", tmp_path / "a-model-that-would-not-load"]
     done = aang(
         *("train", *train_options),
         *("--space", f"task/aang-plugin-{name}:mine/bidirectional/denoise"),
