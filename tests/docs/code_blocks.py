@@ -250,6 +250,8 @@ def _command(words: Sequence[str], folder: Path, registry: Registry) -> None:
             assert all((ROOT / path).exists() for path in paths), paths
         case "python" if arguments[:2] in (["-m", "venv"], ["-m", "build"]):
             pass
+        case "python" if arguments[:2] == ["-m", "pytest"]:
+            _command(arguments[1:], folder, registry)
         case "python" if arguments[0] == "-m":
             main = importlib.import_module(arguments[1]).main
             main.make_context(arguments[1], list(arguments[2:]))
