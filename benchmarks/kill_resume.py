@@ -107,6 +107,10 @@ class Case:
             return []
         return [Chain(**json.loads(line)) for line in self.record.read_text().splitlines()]
 
+    def kills(self) -> int:
+        """How many have been made in those."""
+        return sum(chain.kills for chain in self.chains())
+
     def leave_alone(self) -> Pace:
         """Train without a kill."""
         pace = self.folder / "alone.json"
@@ -251,18 +255,21 @@ def main(out: Path, kills: int, names: Sequence[str], most: int, minutes: float 
         part for name in ("train", "dev", "test") for part in (f"--{name}", task / f"{name}.jsonl")
     ]
     data = [*files, "--domain", task / "domain.txt", "--model", task / "encoder"]
-    shutil.rmtree(out / "first", ignore_errors=True)
     import_what_a_run_needs(["train", *data, *COMMON, "--out", out / "first"], out / "modules.txt")
     cases = [Case(name, [*data, *COMMON, *CASES[name]], out) for name in names]
-    for case in cases:
-        while (made := sum(chain.kills for chain in case.chains())) < kills:
-            if minutes is not None and time.monotonic() - began > 60 * minutes:
-                break
-            chain = case.add_chain(min(most, kills - made))
-            click.echo(f"{case.name}: {chain}", err=True)
+    for case in _in_turn(cases, kills):
+        if minutes is not None and time.monotonic() - began > 60 * minutes:
+            break
+        click.echo(f"{case.name}: {case.add_chain(min(most, kills - case.kills()))}", err=True)
     click.echo("\n".join(table(cases)))
     if not all(chain.identical for case in cases for chain in case.chains()):
         raise SystemExit(1)
+
+
+def _in_turn(cases: Sequence[Case], kills: int) -> Iterator[Case]:
+    """Cases that lack kills, so that when time is up there are some of every case."""
+    while left := [case for case in cases if case.kills() < kills]:
+        yield from left
 
 
 def _in_another_process(task: Path) -> None:

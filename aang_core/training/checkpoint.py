@@ -85,10 +85,12 @@ class Checkpointer:
             Interrupted: a signal has asked to stop; the checkpoint is written.
             StorageError: the checkpoint cannot be written; the last one is still there.
         """
+        # Looked at once: a signal that comes after the saving waits for the next boundary.
         asked = self._interruption.number is not None
         if asked or time.monotonic() - self._last >= self._seconds:
             self.save(trainer)
-        self._interruption.check(trainer.bench.steps)
+        if asked:
+            self._interruption.check(trainer.bench.steps)
 
     def save(self, trainer: Trainer) -> None:
         """Save now.
@@ -96,10 +98,15 @@ class Checkpointer:
         Raises:
             StorageError: the checkpoint cannot be written; the last one is still there.
         """
+
+        def write(folder: Path) -> None:
+            save_checkpoint(folder, trainer)
+            self._folder.share_mode(folder)
+
         # The logs must not lag behind a checkpoint, or lines would be lost for good.
         self._folder.sync(*self._logs)
         with self._folder.writing(self._name):
-            self._store.save(lambda folder: save_checkpoint(folder, trainer))
+            self._store.save(write)
         self._last = time.monotonic()
 
     def take_up(self, trainer: Trainer) -> None:

@@ -102,12 +102,18 @@ class RunFolder:
 
         def shared(folder: Path) -> None:
             write(folder)
-            # safetensors writes files that their owner alone may read, whatever the umask says.
-            for file in folder.iterdir():
-                shutil.copymode(self.path / "config.yaml", file)
+            self.share_mode(folder)
 
         with self.writing(name):
             write_folder(self.path / name, shared)
+
+    def share_mode(self, folder: Path) -> None:
+        """Give the files in ``folder`` the permissions that files of this run have.
+
+        safetensors writes files that their owner alone may read, whatever the umask says.
+        """
+        for file in folder.iterdir():
+            shutil.copymode(self.path / "config.yaml", file)
 
     def writing(self, name: str) -> AbstractContextManager[None]:
         """Tell the user what to do where ``name`` cannot be written."""

@@ -75,7 +75,8 @@ def import_what_a_run_needs(arguments: Sequence[object], names: Path) -> None:
 
     It is not done by training here: a process that has computed gradients should not be forked.
 
-    names: a file for the list of modules, beside which the run's output goes.
+    names: a file for the list of modules, beside which the run's output goes. If it is there, it is
+        what an earlier run has said.
     """
 
     def run() -> None:
@@ -83,8 +84,7 @@ def import_what_a_run_needs(arguments: Sequence[object], names: Path) -> None:
             main([str(argument) for argument in arguments])
         names.write_text("\n".join(sys.modules), encoding="utf-8")
 
-    status = Forked(run, names.with_suffix(".log")).wait()
-    if status != 0:
+    if not names.exists() and Forked(run, names.with_suffix(".log")).wait() != 0:
         raise SystemExit(f"the first run failed, see {names.with_suffix('.log')}")
     for name in names.read_text(encoding="utf-8").split():
         if name not in sys.modules:
