@@ -89,6 +89,12 @@ class Block:
     text: str
 
     @property
+    def section(self) -> str:
+        """The heading of the second level that the block stands under; empty before the first."""
+        before = self.page.read_text(encoding="utf-8").splitlines()[: self.line]
+        return next((line[3:] for line in reversed(before) if line.startswith("## ")), "")
+
+    @property
     def heading(self) -> str | None:
         """The name of the file that the block is the content of."""
         found = _HEADING.match(self.text.splitlines()[0]) if self.text.strip() else None
@@ -361,7 +367,7 @@ def _is_known(name: str, registry: Registry) -> bool:
     """Whether it is a name of something registered, or the code has it as a string."""
     parts = name.split("/")
     registered = {part for p in registry.primitives() for part in (p.name, p.stage)}
-    if all(part in registered for part in parts):
+    if all(part in registered for part in parts) or name.isdigit():  # a checkpoint's number
         return True
     assets = ROOT / "aang_core" / "assets" / "demo-encoder"
     return (assets / name).is_file() or any(name in _strings(path) for path in _sources())

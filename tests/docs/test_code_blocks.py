@@ -9,6 +9,7 @@ from aang_core import AangError
 from tests.docs.code_blocks import Block, blocks, check
 from tests.docs.documents import PAGES, ROOT
 
+TUTORIAL = ROOT / "docs" / "writing-plugins.md"
 EXAMPLES = ROOT / "examples" / "README.md"
 
 
@@ -20,6 +21,8 @@ def test_every_block_of_a_page_is_true(
     monkeypatch.chdir(tmp_path)
     wrong = []
     for block in blocks(page):
+        if page == TUTORIAL and block.section == "Ten minutes to your own":
+            continue  # followed word for word by tests/authoring/test_tutorial.py
         try:
             check(block, tmp_path)
         except (AssertionError, AangError, click.ClickException, ValueError, SyntaxError) as error:
