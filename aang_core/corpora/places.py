@@ -4,7 +4,7 @@ import glob
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
@@ -82,7 +82,7 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
         report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
 
 
-def _lines(stream: gzip.GzipFile | BufferedReader) -> Iterator[bytes]:
+def _lines(stream: gzip.GzipFile | BufferedReader) -> Generator[bytes, None, None]:
     encoding = announced_encoding(stream.peek(4)[:4])
     if encoding is None:
         yield from stream
