@@ -82,7 +82,7 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
         report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
 
 
-def _lines(stream: gzip.GzipFile | BufferedReader) -> Generator[bytes]:
+def _lines(stream: gzip.GzipFile | BufferedReader) -> Generator[bytes, None, None]:
     encoding = announced_encoding(stream.peek(4)[:4])
     if encoding is None:
         yield from stream

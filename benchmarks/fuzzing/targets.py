@@ -23,7 +23,7 @@ from aang_core.config import AUXILIARY_TASKS, read_config_file, resolve_config
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import load_task
 from aang_core.errors import AangError
-from aang_core.plugins import load_plugins
+from aang_core.plugins import Plugins, load_plugins
 from aang_core.registry import Registry
 from aang_core.report.figures import charts_of
 from aang_core.report.page import _tables
@@ -159,7 +159,7 @@ def run_folder_check(run: Path) -> Check:
             charts_of(record)
             _tables(record)
             finished = FinishedRun.load(run)
-            finished.differences(load_plugins(disable=()))
+            finished.differences(_plugins())
             assert finished.model.resolve().is_relative_to(run.resolve())
             _ = finished.columns
         finally:
@@ -176,8 +176,12 @@ def run_folder_seeds(run: Path) -> list[bytes]:
 
 
 @cache
+def _plugins() -> Plugins:
+    return load_plugins()
+
+
 def _registry() -> Registry:
-    return load_plugins().registry
+    return _plugins().registry
 
 
 def _lines(records: Sequence[object]) -> bytes:
