@@ -299,7 +299,7 @@ def _names_in(config: TrainConfig, registry: Registry) -> None:
 def _pip(arguments: Sequence[str], folder: Path) -> None:
     assert arguments[0] == "install"
     for word in arguments[1:]:
-        if word in ("-r", "-e", "build"):
+        if word in ("-r", "-e", "build", "--force-reinstall", "--no-deps"):
             continue
         path, _, extra = word.removesuffix("]").partition("[")
         if path.endswith(".txt"):

@@ -174,7 +174,7 @@ def corrupted() -> CorruptedRows:
         labels=None,
         statistics=DocumentStatistics(1, torch.ones(ROWS.vocabulary.size, dtype=torch.int64)),
         sees=sees(ROWS.real),
-        mask_id=ROWS.vocabulary.mask_id,
+        vocabulary=ROWS.vocabulary,
     )
 
 
