@@ -132,6 +132,7 @@ def listed(site: Site) -> dict[str, Result]:
     """What the two listing commands print, for people and for programs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(site.folder)
+        patch.delenv("COLUMNS", raising=False)
         return {
             line: CliRunner().invoke(command, line.split())
             for line in ("plugins", "plugins --json", "list-primitives", "list-primitives --json")

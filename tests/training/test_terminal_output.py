@@ -26,8 +26,11 @@ def test_what_acts_is_written_out_and_the_rest_stays() -> None:
     assert one_line("a\nnote: b") == r"a\nnote: b"
 
 
-def test_tables_notes_and_errors(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_notes_and_errors(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The cell is as wide as what is shown of it."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     print_table(["name", "next"], [[EVIL, "1"], ["x\ny", "2"]])
     note(EVIL)
     echo(EVIL, err=True)
