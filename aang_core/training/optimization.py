@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_scheduler
 
 
@@ -44,9 +44,8 @@ class Optimization:
         self.parameters = [p for group in groups for p in group["params"]]
         self.optimizer = _optimizer(groups, settings)
         name = "linear" if settings.schedule == "linear" else "constant_with_warmup"
-        self.schedule: LRScheduler = get_scheduler(
-            name, self.optimizer, round(settings.warmup * steps), steps
-        )
+        self._warmup = round(settings.warmup * steps)
+        self.schedule: LambdaLR = get_scheduler(name, self.optimizer, self._warmup, steps)
 
     def trial(self, body: nn.Module, heads: Iterable[nn.Module]) -> "Trial":
         """An optimiser for a trial over body and heads, fresh, at the rates of the moment."""
@@ -61,9 +60,13 @@ class Optimization:
                 self.schedule.step()
 
     def _factor(self) -> float:
-        """What the schedule makes of every rate at present."""
-        group = self.optimizer.param_groups[0]
-        return float(group["lr"]) / float(group["initial_lr"])
+        """What the schedule makes of every rate at present, its warm-up left out.
+
+        A trial begins with an optimiser that remembers nothing wherever it stands in the run. With
+        the warm-up's rates, the first of which is zero, the first round would learn nothing.
+        """
+        at = max(self.schedule.last_epoch, self._warmup)
+        return float(self.schedule.lr_lambdas[0](at))
 
     def clip(self) -> Tensor:
         """Clip the gradient of all parameters together; the norm that it had, a scalar."""
