@@ -180,7 +180,8 @@ def _wait_for_a_moment(draw: random.Random, pace: Pace, run: Path, process: Fork
 
 def _lines(run: Path) -> int:
     """Lines of all logs of a run."""
-    return sum(log.read_bytes().count(b"\n") for log in run.rglob("*.jsonl"))
+    logs = ("weights.jsonl", "metrics.jsonl", "pretraining/tapt/metrics.jsonl")
+    return sum((run / log).read_bytes().count(b"\n") for log in logs if (run / log).exists())
 
 
 def _opened(run: Path, process: Forked) -> float:

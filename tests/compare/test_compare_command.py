@@ -87,9 +87,10 @@ def test_an_interrupted_comparison_goes_on(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
     )
     run = root / "runs" / "words" / "plain" / "seed-0"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not (run / "weights.jsonl").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
+    assert (run / "weights.jsonl").exists(), "the run did not begin"
     with pytest.raises(SystemExit) as refused:
         main(["compare", str(spec), "--out", str(root)])
     assert refused.value.code == 2
@@ -99,6 +100,8 @@ def test_an_interrupted_comparison_goes_on(
     assert process.returncode == 130, said
     assert f"aang compare {spec} --out {root}" in said
     assert not (run / "result.json").exists()
+    told = (root / "logs" / "words" / "plain" / "seed-0.txt").read_text()
+    assert "stopped by SIGTERM at step" in told, told
     (checkpoint,) = (run / "checkpoints").iterdir()
     steps = json.loads((checkpoint / "state.json").read_text())["steps"]
     assert steps == len((run / "weights.jsonl").read_text().splitlines()) > 0
