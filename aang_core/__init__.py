@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Vocabulary,
         random_tokens,
         select_tokens,
+        word_starts,
     )
     from aang_core.tasks import Batch, RowLosses, Task
     from aang_core.tensor_task import TensorTask
@@ -131,6 +132,7 @@ __all__ = [
     "scores",
     "select_tokens",
     "train",
+    "word_starts",
 ]
 
 _HOMES = {
@@ -152,7 +154,7 @@ _HOMES = {
     "stages": (
         "SELECTION_RATE CorruptedRows Corruption Data DataContext DocumentStatistics Example "
         "HeadBuilder Output ReadReport Representation Transform Vocabulary random_tokens "
-        "select_tokens"
+        "select_tokens word_starts"
     ),
     "tasks": "Batch RowLosses Task",
     "tensor_task": "TensorTask",

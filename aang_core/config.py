@@ -1,11 +1,10 @@
 """The options of ``aang train``: one schema for the command line and for configuration files."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -15,11 +14,11 @@ from pydantic import (
     model_validator,
 )
 
-from aang_core.corpora.names import task_name
+from aang_core.corpora.names import plain_name, task_name
 from aang_core.errors import ConfigError
 from aang_core.recipes import RECIPES, find_recipe
 from aang_core.training.evaluation import Metric
-from aang_core.yaml_source import load_yaml
+from aang_core.yaml_source import NumberLoader, parse_yaml
 
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
 
@@ -65,6 +64,12 @@ class TrainConfig(BaseModel):
 
     model: str | None = Field(
         None, description="folder or hub name of the encoder; default: the demo's small encoder"
+    )
+    # Left out of every file that is written, so that no file can ask for it.
+    trust_remote_code: bool = Field(
+        False,
+        exclude=True,
+        description="run the Python code that comes with the model, for models that have some",
     )
     from_scratch: bool = Field(False, description="ignore the encoder's weights")
     max_length: int = Field(128, gt=1, description="tokens a text is cut to")
@@ -135,6 +140,11 @@ class TrainConfig(BaseModel):
     micro_batch_size: int | None = Field(
         None, gt=0, description="most rows in one pass through the body; results stay exact"
     )
+    on_nan: Literal["stop", "skip"] = Field(
+        "stop",
+        description="what to do about a step whose loss or gradient is NaN or infinite: stop with "
+        "what was trained before it, or skip it",
+    )
     save_memory: bool = Field(
         False,
         description="keep the activations of one layer at a time, and compute the others again in "
@@ -164,7 +174,20 @@ class TrainConfig(BaseModel):
         """What the end task is called if ``--target`` does not say so."""
         if self.train is not None:
             return task_name(self.train)
-        return "demo" if self.dataset is None else Path(self.dataset).name
+        return "demo" if self.dataset is None else plain_name(Path(self.dataset).name)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _names_that_can_be(cls, value: Any) -> Any:
+        """Refuse what no file can be called, wherever a text stands."""
+        for text in _texts_in(value):
+            if "\0" in text:
+                raise ValueError(f"{text!r:.60} holds a null character")
+            if any("\ud800" <= c <= "\udbff" for c in text):
+                raise ValueError(f"{text!r:.60} holds half a surrogate pair")
+            if any(len(part) > 255 for part in text.split("/")):
+                raise ValueError(f"{text!r:.60}… is longer than any name can be")
+        return value
 
     @model_validator(mode="after")
     def _data_is_named_once(self) -> "TrainConfig":
@@ -183,6 +206,18 @@ class TrainConfig(BaseModel):
                     f"the name {name!r} must be of lower-case letters, digits and hyphens"
                 )
         return tasks
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """All texts in nested lists and mappings, keys included."""
+    if isinstance(value, str | Path):
+        yield str(value)
+    elif isinstance(value, Mapping):
+        for pair in value.items():
+            yield from _texts_in(pair)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts_in(item)
 
 
 DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
@@ -232,13 +267,24 @@ def read_config_file(path: Path) -> dict[str, Any]:
         ConfigError: no such file, or not a mapping in YAML; the message names the line.
     """
     try:
-        content = load_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        written = path.read_bytes()
+    except OSError as error:
         raise ConfigError(f"{path}: cannot read the configuration: {error}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise ConfigError(f"{where}: is not YAML: {getattr(error, 'problem', error)}") from error
+    content, _ = parse_yaml(written, str(path), NumberLoader)
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise ConfigError(f"{path}: must hold options by name, such as 'weighter: factored'")
-    return {key.replace("-", "_"): value for key, value in content.items()}
+    options = {key.replace("-", "_"): value for key, value in content.items()}
+    refuse_trust(options, str(path))
+    return options
+
+
+def refuse_trust(options: Mapping[str, Any], where: str) -> None:
+    """Raise ConfigError where a file asks for the code of a model to be run.
+
+    Who wrote the file need not be who runs it.
+    """
+    if "trust_remote_code" in options:
+        raise ConfigError(
+            f"{where}: trust_remote_code cannot be asked for in a file; give --trust-remote-code "
+            "on the command line if you trust the authors of the model"
+        )

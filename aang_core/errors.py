@@ -31,3 +31,23 @@ class AmbiguousNameError(AangError):
 
 class PluginError(AangError):
     """A plug-in that cannot be loaded or does not keep the contract of its stage."""
+
+
+class WeighterError(PluginError):
+    """A weighter that asks a workbench for what cannot be done."""
+
+
+class StorageError(AangError):
+    """A file cannot be written: the disk is full, read-only, or something else is in the way."""
+
+
+class LockedError(AangError):
+    """Another process writes into the folder."""
+
+
+class NumericalError(AangError):
+    """A loss or gradient is NaN or infinite."""
+
+
+class OutOfMemoryError(AangError):
+    """There is not enough memory for a step, however few rows go through the model at once."""

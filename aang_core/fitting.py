@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from aang_core.build.checked_weighter import CheckedWeighter
 from aang_core.gradients import (
     DevHead,
     DistributedEngine,
@@ -74,6 +75,7 @@ def fit(
     dev_head: Literal["fresh", "remembered", "end-task"] = "fresh",
     gradients: Literal["stream", "packed"] = "stream",
     meta_every: int = 1,
+    on_nan: Literal["stop", "skip"] = "stop",
     seed: int = 0,
     observers: Sequence[Observer] = (),
 ) -> FitResult:
@@ -86,10 +88,13 @@ def fit(
     evaluate: dev scores of the model as it stands; ``metric`` chooses the best and stops early.
     weighter: its name, or one made already; ``options`` are those of a named one.
     aux_batch_size: rows a step of all auxiliary tasks together.
+    on_nan: what to do about a step whose loss or gradient is NaN or infinite.
     seed: of torch's generator, which dropout draws from, and of the generator of all other draws.
 
     Raises:
-        AangError: no weighter of that name, or an option that it does not have.
+        AangError: no weighter of that name, an option that it lacks, or weights that are none.
+        NumericalError: a loss or gradient is not finite, ten times in a row if they are skipped.
+        OutOfMemoryError: the memory does not do for one row at a time.
     """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
@@ -118,11 +123,14 @@ def fit(
         generator=generator,
         meta_every=meta_every,
         score=lambda: evaluate()[metric],
+        on_nan=on_nan,
     )
     if isinstance(weighter, str):
         primitive = load_plugins().registry.weighter(weighter)
         cards = [TaskCard(task.name, task.factors) for task in auxiliaries]
-        made: Weighter = primitive.make(TaskCard(end_task.name), cards, **(options or {}))
+        made: Weighter = CheckedWeighter.make(
+            primitive, TaskCard(end_task.name), cards, options or {}
+        )
     else:
         made = weighter
     history = _History()

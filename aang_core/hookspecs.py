@@ -8,6 +8,10 @@ plug-in then registers nothing at all, and the command goes on without it.
 
 A registration should be light: with a target ``"module:object"``, the module that holds the
 primitive, and whatever it needs, is imported when the primitive is first used.
+
+What is to go is announced here first: a hook by ``@hookspec(warn_on_impl=...)``, and a former name
+of ``register`` by an argument that ``warn_on_impl_args`` names. pluggy warns the plug-ins that use
+it, which go on working: under either name a hook is handed the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -79,7 +83,10 @@ class RegisterCommand(Protocol):
     """What :func:`aang_register_commands` is handed."""
 
     def __call__(self, command: "click.Command") -> None:
-        """Add one click command, under its own name, to ``aang``."""
+        """Add one command to ``aang``.
+
+        command: of click, with a name and a line of help; it is found under its own name.
+        """
         ...
 
 
@@ -88,7 +95,8 @@ def aang_register_data(register: RegisterPrimitive) -> None:
     """Register data primitives: where the text of an objective comes from.
 
     The target makes a :class:`~aang_core.stages.Data`. Traits in use: ``text`` for a source of
-    texts, ``labels:end-task`` for one whose examples carry the end task's labels.
+    texts, ``labels:end-task`` for one whose examples carry the end task's labels, ``labels:own``
+    for one whose examples carry labels of another task.
     """
 
 
@@ -96,8 +104,9 @@ def aang_register_data(register: RegisterPrimitive) -> None:
 def aang_register_transforms(register: RegisterPrimitive) -> None:
     """Register transforms: how the input is corrupted and which tokens are to be predicted.
 
-    The target makes a :class:`~aang_core.stages.Transform`. Traits in use: ``masks-tokens``,
-    ``replaces-tokens``.
+    The target makes a :class:`~aang_core.stages.Transform`. Traits in use: ``masks-tokens`` where
+    some of the selected tokens become the mask token, ``replaces-tokens`` where some become
+    another ordinary token.
     """
 
 
@@ -107,7 +116,8 @@ def aang_register_representations(register: RegisterPrimitive) -> None:
 
     The target makes a :class:`~aang_core.stages.Representation`. Traits in use: ``directional``
     where tokens see one side only, ``sentence-representation`` where the first token sees the
-    whole row, so that it can stand for the sentence.
+    whole row, so that it can stand for the sentence, ``reading-order`` where a token sees itself
+    and those before it in some order of the row.
     """
 
 
@@ -116,7 +126,7 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
     """Register outputs: what is predicted, and its loss.
 
     The target makes an :class:`~aang_core.stages.Output`. An output says what it needs of the
-    other stages with ``requires``: ``text``, ``labels:end-task``, ``directional``, …
+    other stages with ``requires``: any of the traits that they provide.
     """
 
 

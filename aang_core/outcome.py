@@ -16,6 +16,9 @@ from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.tokens import TokenRows
 from aang_core.training.evaluation import confusion, majority_scores, per_class, scores
 
+MOST_CONFUSED = 1000
+"""Of more classes there is no confusion matrix: it grows with their square."""
+
 
 def data_statistics(sources: Sources, assembly: Assembly) -> dict[str, Any]:
     """Sizes, label counts, cut texts, and the notes of reading: what ``data.json`` holds."""
@@ -49,7 +52,10 @@ def _sources(assembly: Assembly) -> dict[str, TokenRows]:
 
 
 def evaluation(sources: Sources, assembly: Assembly) -> dict[str, Any]:
-    """Scores, confusion and per-class scores of the model as it stands, on dev and test."""
+    """Scores, confusion and per-class scores of the model as it stands, on dev and test.
+
+    There is no confusion of more than :data:`MOST_CONFUSED` classes.
+    """
     labels = sources.task.labels
     found: dict[str, Any] = {"labels": list(labels)}
     classifier = Classifier(assembly.model.body, assembly.model.classifier)
@@ -61,9 +67,10 @@ def evaluation(sources: Sources, assembly: Assembly) -> dict[str, Any]:
         predicted = predict(classifier, rows).argmax(dim=-1).tolist()
         found[part] = {
             "scores": dict(scores(truth, predicted)),
-            "confusion": confusion(truth, predicted, len(labels)),
             "classes": dict(zip(labels, per_class(truth, predicted, len(labels)), strict=True)),
         }
+        if len(labels) <= MOST_CONFUSED:
+            found[part]["confusion"] = confusion(truth, predicted, len(labels))
     return found
 
 

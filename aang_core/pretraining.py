@@ -20,7 +20,8 @@ from aang_core.gradients.passes import Passes
 from aang_core.processes import ALONE, Processes
 from aang_core.tasks import RowLosses, RowSubset, Task
 from aang_core.training.bench import RowBudget, TrainingBench
-from aang_core.training.interruption import Interrupted, Interruption
+from aang_core.training.checkpoint import Checkpointer
+from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import Optimization, OptimizerSettings
 from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Observer, Schedule, Trainer
@@ -42,7 +43,7 @@ def pretrain(
     *,
     device: torch.device,
     observers: Sequence[Observer] = (),
-    interruption: Interruption | None = None,
+    interruption: Interruption,
     processes: Processes = ALONE,
 ) -> Mapping[str, Any]:
     """Train the encoder of ``sources`` on the stage's objective and save it under ``folder``.
@@ -51,7 +52,7 @@ def pretrain(
     rising, and the best state is saved, as an ordinary masked-LM folder ``model``.
 
     A stage that has finished, as ``stage.json`` there says, is not trained again; one that was
-    interrupted begins anew and comes to the same end.
+    interrupted goes on from its last checkpoint.
 
     Several processes share the stage's rows, and each draws for its share what the objective draws:
     another number of them is another draw.
@@ -60,14 +61,12 @@ def pretrain(
 
     Raises:
         DataError: the objective's data has fewer than two texts.
-        Interrupted: ``interruption`` asked to stop; the stage begins anew when the run is resumed.
+        Interrupted: ``interruption`` asked to stop; what was trained is kept.
     """
     place = Path("pretraining") / stage.name
     finished = folder.path / place / "stage.json"
     if finished.is_file():
-        done: Mapping[str, Any] = json.loads(finished.read_text(encoding="utf-8"))
-        return done
-    folder.cut(f"{place}/metrics.jsonl", -1)
+        return _finished_stage(finished, str(place / "model"))
     model, task = assemble_stage(config, sources, stage)
     body, head = model.body.to(device), task.head.to(device)
     train, held_out = hold_out(task, config.seed)
@@ -96,6 +95,15 @@ def pretrain(
         ),
         budget=RowBudget(settings.batch_size, 1, 1, config.micro_batch_size),
         generator=generator,
+        on_nan=config.on_nan,
+    )
+    checkpointer = Checkpointer(
+        folder,
+        f"{place}/checkpoints",
+        (f"{place}/metrics.jsonl",),
+        seconds=config.checkpoint_every,
+        interruption=interruption,
+        processes=processes,
     )
     assert sources.alone is not None
 
@@ -110,13 +118,14 @@ def pretrain(
         selected={"body": body, "head": head},
         evaluate=evaluate,
         observers=(_Log(folder, stage.name), *observers),
-        boundary=lambda trainer: _stop_if_asked(trainer, interruption, processes),
+        boundary=checkpointer,
     )
     started = time.perf_counter()
     before = evaluate()[METRIC]
+    checkpointer.take_up(trainer)
+    processes.wait()
     progress = trainer.train()
-    if folder.writes:
-        model.save_language_model(folder.path / place / "model", head)
+    folder.write_folder(f"{place}/model", lambda to: model.save_language_model(to, head))
     outcome = {
         "objective": stage.objective.name,
         "texts": {"train": len(train), "held_out": len(held_out)},
@@ -127,16 +136,24 @@ def pretrain(
         "model": str(place / "model"),
     }
     folder.write_json(f"{place}/stage.json", outcome)
+    checkpointer.drop_all()
     processes.wait()
     return outcome
 
 
-def _stop_if_asked(
-    trainer: Trainer, interruption: Interruption | None, processes: Processes
-) -> None:
-    number = processes.largest((interruption and interruption.number) or 0)
-    if number:
-        raise Interrupted(number, trainer.bench.steps)
+def _finished_stage(path: Path, model: str) -> Mapping[str, Any]:
+    """What ``stage.json`` says of a stage whose model is in the folder ``model`` of the run.
+
+    Raises:
+        DataError: it is damaged, or names another folder.
+    """
+    try:
+        done = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: is damaged: {error}") from error
+    if not isinstance(done, dict) or done.get("model") != model:
+        raise DataError(f"{path}: is damaged: it does not name the model {model}")
+    return done
 
 
 def check_stage(config: TrainConfig, sources: Sources, stage: PretrainingStage) -> None:

@@ -1,12 +1,14 @@
 """Primitives: the named building blocks of the four stages, and the weighters."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Literal, get_args
 
 from aang_core.errors import AangError, ConfigError, PluginError
+from aang_core.faults import place_of, text_of
 
 Stage = Literal["data", "transform", "representation", "output", "weighter"]
 """What a primitive is for; the first four are the stages of an objective."""
@@ -72,7 +74,7 @@ class Primitive:
         """
         target = _import(self.target, self) if isinstance(self.target, str) else self.target
         if not callable(target):
-            raise PluginError(f"{self._whereabouts()} is not callable. {self._advice()}")
+            raise self.fault(f"{self._target()} is not callable")
         return target
 
     def make(self, *args: Any, **options: Any) -> Any:
@@ -80,16 +82,19 @@ class Primitive:
 
         Raises:
             ConfigError: an option that the target does not have, or lacks.
-            PluginError: the target cannot be imported, cannot be called, or does not take ``args``.
+            PluginError: the target cannot be imported, cannot be called, does not take ``args``, or
+                raises something else than an :class:`AangError`.
         """
         target = self.load()
         options = {**self.options, **options}
         try:
             signature = inspect.signature(target)
         except (TypeError, ValueError):  # some callables written in C have none to check against
+            signature = None
+        if signature is not None:
+            self._check(signature, args, options)
+        with self.blamed("making it"):
             return target(*args, **options)
-        self._check(signature, args, options)
-        return target(*args, **options)
 
     def _check(
         self, signature: inspect.Signature, args: tuple[Any, ...], options: Mapping[str, Any]
@@ -97,9 +102,9 @@ class Primitive:
         try:
             taken = signature.bind_partial(*args).arguments
         except TypeError as error:
-            raise PluginError(
-                f"{self._whereabouts()} does not take the {len(args)} positional arguments that "
-                f"every {self.stage} is made with. {self._advice()}"
+            raise self.fault(
+                f"{self._target()} does not take the {len(args)} positional arguments that "
+                f"every {self.stage} is made with"
             ) from error
         free = [p for p in signature.parameters.values() if p.name not in taken]
         named = [p for p in free if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
@@ -122,22 +127,47 @@ class Primitive:
         try:
             signature.bind(*args, **options)
         except TypeError as error:
-            raise PluginError(
-                f"{self._whereabouts()} cannot be called with options alone: {error}. "
-                f"{self._advice()}"
+            raise self.fault(
+                f"{self._target()} cannot be called with options alone: {error}"
             ) from error
 
-    def _whereabouts(self) -> str:
-        return (
-            f"{self.stage} {self.name} of {self.origin}: its target "
-            f"{self.target if isinstance(self.target, str) else repr(self.target)}"
+    def fault(self, what: str) -> PluginError:
+        """An error that says whose fault ``what`` is, and what to do; for the caller to raise."""
+        return PluginError(
+            f"{self.stage} {self.name} of {self.origin}: {what}. This is for the authors of "
+            f"{self.origin.distribution} to repair; --disable-plugin {self.origin.entry_point} "
+            "leaves the plug-in out."
         )
 
-    def _advice(self) -> str:
-        return (
-            f"This is for the authors of {self.origin.distribution} to repair; "
-            f"--disable-plugin {self.origin.entry_point} leaves the plug-in out."
+    @contextmanager
+    def blamed(self, doing: str, innocent: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
+        """Whatever is raised inside becomes the fault of this primitive.
+
+        doing: what it was called for. innocent: further exceptions that are let pass, besides those
+            that AANG raises on purpose and the user's own interrupt.
+
+        Raises:
+            PluginError: something was raised; the message says what and where.
+        """
+        passed: tuple[type[BaseException], ...] = (
+            *(KeyboardInterrupt, AangError, MemoryError),
+            *innocent,
         )
+        try:
+            yield
+        except passed:
+            raise
+        # Somebody else's code may raise anything, sys.exit included, and none of it may end the
+        # command without the name of the plug-in that caused it.
+        except BaseException as error:
+            place = place_of(error)
+            where = f" at {place}" if place else ""
+            raise self.fault(
+                f"{doing} raised {type(error).__name__}: {text_of(error)}{where}"
+            ) from error
+
+    def _target(self) -> str:
+        return f"its target {self.target if isinstance(self.target, str) else repr(self.target)}"
 
 
 def _list_options(known: list[str]) -> str:
@@ -147,17 +177,8 @@ def _list_options(known: list[str]) -> str:
 def _import(target: str, primitive: Primitive) -> Any:
     """The object that ``"module:object"`` names; a dotted object is followed by attribute."""
     module_name, _, path = target.partition(":")
-    try:
+    with primitive.blamed(f"importing its target {target}"):
         found: Any = import_module(module_name)
         for attribute in path.split("."):
             found = getattr(found, attribute)
-    except (KeyboardInterrupt, AangError):
-        raise
-    # A broken module may raise anything, sys.exit included, and none of it may end the command
-    # without the name of the plug-in that caused it.
-    except BaseException as error:
-        raise PluginError(
-            f"{primitive._whereabouts()} cannot be imported: {type(error).__name__}: {error}. "
-            f"{primitive._advice()}"
-        ) from error
     return found

@@ -116,7 +116,11 @@ class NameTable(Generic[NamedT]):
             return f"{message}: it comes with {supplier}, which pip install {supplier} installs"
         qualified = [f"{entry.origin.distribution}:{entry.name}" for entry in self]
         known = qualified if distribution else list(self._owners)
-        return f"{message}; {did_you_mean(name, [*known, *self._standard], 'it is one of')}"
+        message += f"; {did_you_mean(name, [*known, *self._standard], 'it is one of')}"
+        if self._unavailable and not distribution:
+            absent = ", ".join(self._unavailable)
+            message += f" (plug-ins that are not loaded: {absent}; see aang plugins)"
+        return message
 
 
 class Registry:
@@ -143,10 +147,14 @@ class Registry:
             for stage in (*STAGES, "weighter")
         }
         self.spaces = NameTable(
-            "space", [entry for entry in entries if isinstance(entry, SpaceEntry)]
+            "space",
+            [entry for entry in entries if isinstance(entry, SpaceEntry)],
+            unavailable=unavailable,
         )
         self.objectives = NameTable(
-            "objective", [entry for entry in entries if isinstance(entry, ObjectiveEntry)]
+            "objective",
+            [entry for entry in entries if isinstance(entry, ObjectiveEntry)],
+            unavailable=unavailable,
         )
         self.commands = NameTable(
             "command", [entry for entry in entries if isinstance(entry, CommandEntry)]

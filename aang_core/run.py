@@ -1,8 +1,12 @@
 """One training, from a resolved configuration to the folder that holds all of it."""
 
 import itertools
+import json
+import shlex
+import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -12,13 +16,15 @@ import torch
 import yaml
 
 from aang_core import outcome
-from aang_core.build.assembly import assemble
+from aang_core.build.assembly import Assembly, assemble
 from aang_core.build.sources import Sources, prepare_sources
 from aang_core.build.training import build_trainer, check_engine, choose_device
 from aang_core.config import TrainConfig, read_config_file, resolve_config
-from aang_core.errors import ConfigError
+from aang_core.corpora.names import plain_name
+from aang_core.errors import AangError, ConfigError, DataError, LockedError
 from aang_core.modeling import load_classifier
 from aang_core.plugins import Plugins, load_plugins
+from aang_core.plugins.comparison import plugin_differences
 from aang_core.pretraining import METRIC, check_stage, pretrain
 from aang_core.processes import Processes, processes_of_environment
 from aang_core.report.card import model_card
@@ -26,12 +32,15 @@ from aang_core.report.drawing import plotly_figure
 from aang_core.report.figures import charts_of
 from aang_core.report.page import write_page
 from aang_core.report.records import RunRecord
+from aang_core.run_files import inside
 from aang_core.stages import ReadReport
 from aang_core.tracking import Tracker, check_trackers
-from aang_core.training.checkpoint import find_checkpoint, load_checkpoint, save_checkpoint
+from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.interruption import Interruption
+from aang_core.training.lock import locked, refuse_if_locked
+from aang_core.training.memory import running_out_told
 from aang_core.training.run_folder import RunFolder
-from aang_core.training.trainer import Observer, Trainer
+from aang_core.training.trainer import Observer
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index
@@ -98,7 +107,7 @@ class Run:
     @property
     def model(self) -> "PreTrainedModel":
         """The classifier, an ordinary transformers model, in evaluation mode."""
-        return load_classifier(str(self.folder / str(self.result["model"])))
+        return load_classifier(str(inside(self.folder, str(self.result["model"]))))
 
     @property
     def _record(self) -> RunRecord:
@@ -145,8 +154,8 @@ def free_run_folder(config: TrainConfig) -> Path:
         return config.out
     task = config.target or config.task_name
     what = config.recipe or f"{Path(config.space).stem}-{config.weighter}"
-    base = Path("runs") / f"{task}-{what}-seed{config.seed}"
-    base = base.with_name(base.name.replace(":", "-"))
+    name = f"{plain_name(task)}-{plain_name(what)}-seed{config.seed}"
+    base = Path("runs") / name.replace(":", "-")
     numbered = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))
     return next(path for path in itertools.chain([base], numbered) if not path.exists())
 
@@ -166,19 +175,20 @@ def train_run(
     The folder is made only after model, data and primitives have proved usable.
 
     resume: go on in the folder of a run that was interrupted, as if it had not been.
-    interruption: who asks to stop, which is done between two rounds.
+    interruption: who asks to stop: at once before the folder is made, then between two rounds.
 
     observe: the observers of one training, given its name, its steps and its metric; the name is
         that of a stage of pre-training, or empty for the training itself.
 
     Raises:
-        AangError: something that the user named cannot be used.
+        AangError: something that the user named cannot be used, or the disk or the memory is full.
         Interrupted: ``interruption`` asked to stop; what was trained is kept.
     """
     device = choose_device(config.device)
     processes = processes_of_environment(device)
     check_engine(config, processes)
     check_trackers(config.log)
+    changes = _changes(out, plugins) if resume else []
     report = sources.report
     for stage in sources.pretraining:
         sources = replace(sources, report=ReadReport())
@@ -188,46 +198,109 @@ def train_run(
     torch.manual_seed(config.seed)
     assembly = assemble(config, sources)
     report.include(sources.report)
-    folder = _folder(out, resume, processes)
-    folder.write_text("config.yaml", _reusable(config))
-    folder.write_json("plugins.json", _plugins_used(plugins, sources))
-    folder.write_json(
-        "data.json", outcome.data_statistics(replace(sources, report=report), assembly)
-    )
-    stages = {}
-    for stage in sources.pretraining:
-        torch.manual_seed(config.seed)
-        seen = observe(stage.name, stage.settings.steps, METRIC) if observe else ()
-        stages[stage.name] = pretrain(
-            config,
-            sources,
-            stage,
-            folder,
-            device=device,
-            observers=seen,
-            interruption=interruption,
-            processes=processes,
+    asked = interruption or Interruption()
+    with asked.deferred(), _opened(out, resume=resume, processes=processes) as folder:
+        folder.write_text("config.yaml", _reusable(config))
+        folder.write_json("plugins.json", _plugins_used(plugins, sources) | {"changes": changes})
+        folder.write_json(
+            "data.json", outcome.data_statistics(replace(sources, report=report), assembly)
         )
-        sources = sources.after(str(folder.path / stages[stage.name]["model"]))
-    if stages:
-        torch.manual_seed(config.seed)
-        assembly = assemble(config, sources)
+        stages = {}
+        for stage in sources.pretraining:
+            torch.manual_seed(config.seed)
+            seen = observe(stage.name, stage.settings.steps, METRIC) if observe else ()
+            stages[stage.name] = pretrain(
+                config,
+                sources,
+                stage,
+                folder,
+                device=device,
+                observers=seen,
+                interruption=asked,
+                processes=processes,
+            )
+            sources = sources.after(str(folder.path / stages[stage.name]["model"]))
+        if stages:
+            torch.manual_seed(config.seed)
+            assembly = assemble(config, sources)
+        seen = observe("", config.steps, config.metric) if observe else ()
+        result = _trained(config, sources, assembly, folder, device, seen, asked, processes)
+        if not processes.first:
+            processes.wait()  # until the first one has written everything
+            return Run.open(folder.path)
+        if stages:
+            result["pretraining"] = stages
+        record = RunRecord.load(folder.path, result)
+        folder.write_text("model/README.md", model_card(record))
+        with folder.writing("report.html"):
+            write_page([record], folder.path / "report.html")
+        # Last, because a run that has it has finished.
+        folder.write_json("result.json", result)
+        processes.wait()
+    return Run(folder.path, result, report.lines())
+
+
+@contextmanager
+def _opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFolder]:
+    """The run folder, which no other process writes meanwhile.
+
+    An error that leaves something to resume says how. A new folder in which nothing could be
+    written is not left behind. Of several processes the first one makes and writes it.
+    """
+    if not processes.first:
+        processes.wait()
+        with running_out_told():
+            yield RunFolder(out, writes=False)
+        return
+    new = not resume and not out.exists()
+    folder = RunFolder(out) if resume else RunFolder.create(out)
+    try:
+        with locked(out), running_out_told():
+            if resume:
+                check_unfinished(out)
+            processes.wait()
+            yield folder
+    except LockedError:
+        raise
+    except AangError as error:
+        if (out / "config.yaml").is_file():
+            error.add_note(f"What was trained is kept. To go on:\n    {resume_command(out)}")
+        elif new:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def resume_command(out: Path) -> str:
+    """What goes on with the run in ``out``."""
+    return shlex.join(["aang", "train", "--resume", str(out)])
+
+
+def _trained(
+    config: TrainConfig,
+    sources: Sources,
+    assembly: Assembly,
+    folder: RunFolder,
+    device: torch.device,
+    observers: Sequence[Observer],
+    interruption: Interruption,
+    processes: Processes,
+) -> dict[str, Any]:
+    """Train from where the folder's checkpoints are, save the model, and say what came of it."""
     started = time.perf_counter()
-    seen = observe("", config.steps, config.metric) if observe else ()
-    checkpoint = folder.path / "checkpoint"
     tracked = config.log and processes.first
     trackers = [Tracker(config.log, folder.path, _reusable(config))] if tracked else []
-    trainer, modules = build_trainer(
-        config,
-        assembly,
-        device,
-        (_Log(folder), *trackers, *seen),
-        checkpoints=checkpoint,
+    checkpointer = Checkpointer(
+        folder,
+        "checkpoints",
+        ("weights.jsonl", "metrics.jsonl"),
+        seconds=config.checkpoint_every,
         interruption=interruption,
         processes=processes,
     )
-    if resume:
-        _take_up(folder, checkpoint, trainer, modules)
+    trainer = build_trainer(
+        config, assembly, device, (_Log(folder), *trackers, *observers), checkpointer, processes
+    )
+    checkpointer.take_up(trainer)
     if not processes.first:
         # Dropout draws from torch's own generator, and should drop other units for other rows.
         torch.manual_seed(config.seed + OTHER_DROPOUT * processes.rank + trainer.bench.steps)
@@ -236,14 +309,14 @@ def train_run(
     for tracker in trackers:
         tracker.close()
     seconds = time.perf_counter() - started
+    checkpointer.save(trainer)
+    interruption.check(trainer.bench.steps)
     if not processes.first:
-        processes.wait()
-        return Run.open(folder.path)
-    save_checkpoint(checkpoint, trainer, modules)
+        return {}
     evaluated = outcome.evaluation(sources, assembly)
     folder.write_json("evaluation.json", evaluated)
-    assembly.model.save(folder.path / "model")
-    folder.share_mode("checkpoint", "model")
+    folder.write_folder("model", assembly.model.save)
+    checkpointer.drop_older()
     result = outcome.result(
         config, assembly, evaluated, best_step=progress.best_step, steps=trainer.bench.steps
     ) | {
@@ -251,34 +324,33 @@ def train_run(
         "peak_memory_bytes": outcome.peak_memory_bytes(device),
         "model": "model",
     }
+    if trainer.bench.numbers.skipped:
+        result["skipped_steps"] = trainer.bench.numbers.skipped
     if config.recipe is not None:
         result["recipe"] = config.recipe
-    if stages:
-        result["pretraining"] = stages
     if sources.fine_tuning is not None:
         result["fine_tuning"] = dict(sources.fine_tuning)
     if processes.size > 1:
         result["processes"] = processes.size
-    folder.write_json("result.json", result)
-    record = RunRecord.load(folder.path)
-    folder.write_text("model/README.md", model_card(record))
-    write_page([record], folder.path / "report.html")
-    processes.wait()
-    return Run(folder.path, result, report.lines())
+    return result
 
 
-def _folder(out: Path, resume: bool, processes: Processes) -> RunFolder:
-    """The run's folder, made by the first process; others look for it only when it is there."""
-    if processes.first:
-        folder = RunFolder(out) if resume else RunFolder.create(out)
-    else:
-        folder = RunFolder(out, writes=False)
-    processes.wait()
-    return folder
-
-
-def unfinished(out: Path) -> TrainConfig:
+def unfinished(out: Path, **over: Any) -> TrainConfig:
     """The configuration of the run in ``out``, which was interrupted.
+
+    over: options that go for the rest of the run.
+
+    Raises:
+        ConfigError: it is no run folder, or the run has finished.
+        LockedError: the run is still going on.
+    """
+    check_unfinished(out)
+    refuse_if_locked(out)
+    return resolve_config(read_config_file(out / "config.yaml"), {**over, "out": out})
+
+
+def check_unfinished(out: Path) -> None:
+    """See that there is something to resume in ``out``.
 
     Raises:
         ConfigError: it is no run folder, or the run has finished.
@@ -287,18 +359,34 @@ def unfinished(out: Path) -> TrainConfig:
         raise ConfigError(f"--resume {out}: is no run folder, it holds no config.yaml")
     if (out / "result.json").is_file():
         raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")
-    return resolve_config(read_config_file(out / "config.yaml"), {"out": out})
 
 
-def _take_up(
-    folder: RunFolder, checkpoint: Path, trainer: Trainer, modules: Mapping[str, torch.nn.Module]
-) -> None:
-    """Bring trainer and logs to where the last checkpoint is; without one, to the beginning."""
-    found = find_checkpoint(checkpoint)
-    if found is not None:
-        load_checkpoint(found, trainer, modules)
-    for name in ("weights.jsonl", "metrics.jsonl"):
-        folder.cut(name, trainer.bench.steps if found is not None else -1)
+def recorded_differences(out: Path, installed: Plugins) -> list[str]:
+    """How the plug-ins of the run in ``out`` differ from those installed, a sentence each.
+
+    Raises:
+        DataError: the run's record of them is damaged.
+    """
+    recorded = _recorded_plugins(out)
+    return plugin_differences(recorded, installed) if recorded else []
+
+
+def _changes(out: Path, installed: Plugins) -> list[str]:
+    """The differences at this resumption and at those before."""
+    recorded = _recorded_plugins(out) or {}
+    return [*recorded.get("changes", ()), *recorded_differences(out, installed)]
+
+
+def _recorded_plugins(out: Path) -> Mapping[str, Any] | None:
+    """What ``plugins.json`` holds; None if the run was interrupted before it was written."""
+    path = out / "plugins.json"
+    if not path.is_file():
+        return None
+    try:
+        recorded: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path}: is damaged: {error}; start the run anew") from error
+    return recorded
 
 
 def _reusable(config: TrainConfig) -> str:

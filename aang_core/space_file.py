@@ -113,6 +113,8 @@ _UNKNOWN_KEY = ("extra_forbidden", "invalid_key")
 
 def _explain(error: Mapping[str, Any]) -> str:
     """What is wrong with a value, in the words of whoever wrote the file."""
+    if not error["loc"]:  # a key that no text can be, such as half a surrogate pair
+        return str(error["msg"])
     key = str(error["loc"][0])
     match error["type"]:
         case "missing":

@@ -23,10 +23,8 @@ NumberLoader.add_implicit_resolver(
 )
 
 
-def load_yaml(text: str) -> Any:
-    """The value of a YAML document; raises ``yaml.YAMLError``."""
-    # A subclass of the safe loader makes nothing but plain values either.
-    return yaml.load(text, NumberLoader)
+_LONGEST = 250_000
+"""Bytes of the largest file that is read; that takes seconds already."""
 
 
 class Source:
@@ -55,12 +53,16 @@ def parse_yaml(
     kind: how plain values are read; a file of names is better read without ``1e-4`` as a number.
 
     Raises:
-        ConfigError: it is not YAML, or a key is given twice; the message names the line.
+        ConfigError: it is not YAML, a key is given twice, or it is too large; the message names the
+            line.
     """
+    if len(content) > _LONGEST:
+        raise ConfigError(f"{label}: is larger than {_LONGEST} bytes; is it the right file?")
     try:
         loader = kind(content)
         try:
             node = loader.get_single_node()
+            _refuse_explosion(node, label)
             _refuse_repeated_keys(node, label)
             value = None if node is None else loader.construct_document(node)
         finally:
@@ -109,6 +111,41 @@ def _refuse_repeated_keys(node: yaml.Node | None, label: str) -> None:
                     line = key.start_mark.line + 1
                     raise ConfigError(f"{label}:{line}: the key {key.value} is twice")
                 seen.add(key.value)
+
+
+_LARGEST = 20_000
+"""Most values that a file may hold, each counted as often as aliases repeat it."""
+
+
+def _refuse_explosion(root: yaml.Node | None, label: str) -> None:
+    """Raise ConfigError for aliases that lead back to themselves, or make millions of a few lines.
+
+    Loading shares what aliases repeat; whatever walks through the value afterwards does not.
+    """
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = _LARGEST + 1  # what an alias in it finds
+            total = 1 + sum(map(size, _children(node)))
+            if total > _LARGEST:
+                raise ConfigError(
+                    f"{label}:{node.start_mark.line + 1}: what begins here comes to more than "
+                    f"{_LARGEST} values, or refers to itself; is it the right file?"
+                )
+            sizes[id(node)] = total
+        return sizes[id(node)]
+
+    if root is not None:
+        size(root)
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        for pair in node.value:
+            yield from pair
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value
 
 
 def _mappings(node: yaml.Node | None, visited: set[int]) -> Iterator[yaml.MappingNode]:

@@ -2,23 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from sklearn.model_selection import train_test_split
 
+from aang_core.build.checked_stages import (
+    CheckedData,
+    CheckedOutput,
+    CheckedRepresentation,
+    CheckedTransform,
+)
+from aang_core.build.checked_weighter import CheckedWeighter
 from aang_core.build.end_task import END_TASK, EndTask
 from aang_core.build.objective_task import ObjectiveTask
+from aang_core.build.rehearsal import rehearse
 from aang_core.build.sources import Sources
 from aang_core.build.stage import PretrainingStage
 from aang_core.config import TrainConfig
 from aang_core.corpora.cache import cache_folder
-from aang_core.corpora.tokens import TokenRows, tokenize, vocabulary
+from aang_core.corpora.tokens import TokenRows, tokenize
 from aang_core.errors import ConfigError
 from aang_core.modeling import TextModel, load_text_model, load_tokenizer
 from aang_core.objective import Objective
 from aang_core.primitive import Primitive
-from aang_core.stages import Data, DataContext, Example, Vocabulary
+from aang_core.stages import DataContext, Example
 from aang_core.weighting import TaskCard, Weighter
 
 
@@ -50,10 +57,11 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
     reader = _Reader(config, sources, model)
     dev, meta = _hold_out(task.dev, config.meta_fraction, config.seed)
     auxiliaries = reader.objectives()
-    weighter = sources.weighter.make(
+    weighter = CheckedWeighter.make(
+        sources.weighter,
         TaskCard(END_TASK),
         [TaskCard(o.name, o.factors) for o in auxiliaries],
-        **sources.options.get(sources.weighter.key, {}),
+        sources.options.get(sources.weighter.key, {}),
     )
     return Assembly(
         model=model,
@@ -89,11 +97,12 @@ def assemble_stage(
 def _load_model(config: TrainConfig, sources: Sources) -> TextModel:
     return load_text_model(
         sources.encoder,
-        load_tokenizer(sources.encoder),
+        load_tokenizer(sources.encoder, trust_remote_code=config.trust_remote_code),
         sources.task.labels,
         from_scratch=config.from_scratch and not sources.pretrained,
         share_decoder=config.share_decoder,
         dropout=config.dropout,
+        trust_remote_code=config.trust_remote_code,
     )
 
 
@@ -112,22 +121,22 @@ class _Reader:
         return [self.objective(objective) for objective in self._sources.objectives]
 
     def objective(self, objective: Objective) -> ObjectiveTask:
-        output = self._make(objective.output)
+        """The objective as a task, its primitives tried on two rows."""
+        made = {p.stage: self._make(p) for p in objective.primitives[1:]}
+        output = CheckedOutput(made["output"], objective.output)
         source = self._source(objective)
-        return ObjectiveTask(
+        task = ObjectiveTask(
             name=objective.name,
             factors=objective.factors,
             rows=source.rows,
-            vocabulary=self._vocabulary,
-            transform=self._make(objective.transform),
-            representation=self._make(objective.representation),
+            vocabulary=self._model.heads.vocabulary,
+            transform=CheckedTransform(made["transform"], objective.transform),
+            representation=CheckedRepresentation(made["representation"], objective.representation),
             output=output,
             head=output.head(self._model.heads.for_classes(source.classes)),
         )
-
-    @cached_property
-    def _vocabulary(self) -> Vocabulary:
-        return vocabulary(self._model.tokenizer)
+        rehearse(task, int(self._model.body.base.config.hidden_size))
+        return task
 
     def train(self) -> TokenRows:
         """The end task's training rows."""
@@ -156,7 +165,7 @@ class _Reader:
     def _source(self, objective: Objective) -> "_Source":
         name = objective.data.key
         if name not in self._rows:
-            data: Data = self._make(objective.data)
+            data = CheckedData(self._make(objective.data), objective.data)
             context = DataContext(
                 train=self._sources.task.train,
                 domain=self._sources.domain,

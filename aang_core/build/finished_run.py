@@ -1,6 +1,5 @@
 """A finished run, taken up again from its folder."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,8 @@ from aang_core.corpora.tokens import tokenize
 from aang_core.errors import DataError
 from aang_core.modeling import load_classifier, load_tokenizer
 from aang_core.plugins import Plugins
+from aang_core.plugins.comparison import plugin_differences
+from aang_core.run_files import inside, read_part, refuse_links
 from aang_core.stages import ReadReport
 from aang_core.training.evaluation import scores
 
@@ -50,31 +51,31 @@ class FinishedRun:
         Raises:
             DataError: it is no run folder, or the run did not finish.
         """
+        refuse_links(folder)
         if not (folder / "config.yaml").is_file():
             raise DataError(f"{folder}: is no run folder, it holds no config.yaml")
         try:
-            result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-            plugins = json.loads((folder / "plugins.json").read_text(encoding="utf-8"))
+            result = read_part(folder, "result.json")
+            plugins = read_part(folder, "plugins.json")
         except FileNotFoundError as error:
             raise DataError(
                 f"{folder}: the run did not finish, {Path(str(error.filename)).name} is missing"
             ) from error
-        except ValueError as error:
-            raise DataError(f"{folder}: result.json or plugins.json is damaged: {error}") from error
         config = resolve_config(read_config_file(folder / "config.yaml"), {})
         return cls(folder, config, result, plugins)
 
     def differences(self, installed: Plugins) -> list[str]:
         """How the plug-ins that the run used differ from those installed, a sentence each."""
-        now = {r.origin.distribution: r.origin.version for r in installed.records}
-        used = set(self.plugins["primitives"].values())
-        then = {p["distribution"]: p["version"] for p in self.plugins["plugins"]}
-        return [
-            f"the run used {name} {then[name]}; "
-            + (f"installed is {now[name]}" if name in now else "it is not installed now")
-            for name in sorted(used)
-            if now.get(name) != then.get(name)
-        ]
+        return plugin_differences(self.plugins, installed)
+
+    @property
+    def model(self) -> Path:
+        """The folder of the classifier.
+
+        Raises:
+            DataError: ``result.json`` names one that is not in the run folder.
+        """
+        return inside(self.folder, self.result["model"])
 
     @property
     def columns(self) -> Columns:
@@ -84,8 +85,12 @@ class FinishedRun:
             return files.columns
         return Columns(self.config.text, self.config.text_pair, self.config.label)
 
-    def evaluate(self, path: Path, report: ReadReport) -> Mapping[str, float]:
+    def evaluate(
+        self, path: Path, report: ReadReport, *, trust_remote_code: bool = False
+    ) -> Mapping[str, float]:
         """Scores of the saved model on a labelled file with the run's columns.
+
+        trust_remote_code: whether the Python code that comes with the model may be run.
 
         Raises:
             DataError: the file cannot be used, or has a label that the model does not know.
@@ -93,9 +98,9 @@ class FinishedRun:
         labelled = read_rows(path, self.columns, report)
         if not labelled.examples:
             raise DataError(f"{path}: there is no example in it.")
-        source = str(self.folder / str(self.result["model"]))
-        tokenizer = load_tokenizer(source)
-        model = load_classifier(source)
+        source = str(self.model)
+        tokenizer = load_tokenizer(source, trust_remote_code=trust_remote_code)
+        model = load_classifier(source, trust_remote_code=trust_remote_code)
         label_ids = {name: int(i) for name, i in (model.config.label2id or {}).items()}
         for example, place in zip(labelled.examples, labelled.places, strict=True):
             if example.label not in label_ids:

@@ -56,7 +56,7 @@ class ObjectiveTask:
                 labels=padded.labels,
                 statistics=self.rows.document_statistics(),
                 sees=attention,
-                mask_id=self.vocabulary.mask_id,
+                vocabulary=self.vocabulary,
             )
         )
         return Batch(encoder_inputs(padded, ids, attention), targets, len(ids))

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from aang_core.build.finished_run import FinishedRun
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.tables import read_table
+from aang_core.corpora.text_files import well_formed
 from aang_core.errors import DataError
 from aang_core.modeling import load_classifier, load_tokenizer
 
@@ -44,8 +45,12 @@ class Predictor:
     columns: Columns
 
     @classmethod
-    def load(cls, source: Path, device: torch.device) -> "Predictor":
+    def load(
+        cls, source: Path, device: torch.device, *, trust_remote_code: bool = False
+    ) -> "Predictor":
         """The model of a run folder, or of any folder that holds a classifier.
+
+        trust_remote_code: whether the Python code that comes with it may be run.
 
         Raises:
             DataError: the run did not finish. ModelError: there is no classifier in the folder.
@@ -53,10 +58,10 @@ class Predictor:
         columns, folder, limit = Columns(), source, None
         if (source / "config.yaml").is_file():
             run = FinishedRun.load(source)
-            columns, folder = run.columns, source / str(run.result["model"])
+            columns, folder = run.columns, run.model
             limit = run.config.max_length
-        model = load_classifier(str(folder))
-        tokenizer = load_tokenizer(str(folder))
+        model = load_classifier(str(folder), trust_remote_code=trust_remote_code)
+        tokenizer = load_tokenizer(str(folder), trust_remote_code=trust_remote_code)
         model.to(device).eval()  # type: ignore[arg-type]
         longest = min(tokenizer.model_max_length, 512 if limit is None else limit)
         return cls(model, tokenizer, longest, columns)
@@ -112,5 +117,5 @@ def read_texts(path: Path, columns: Columns) -> Iterator[Text]:
                 raise DataError(
                     f"{table.where(number)}: column {name!r} holds {value!r:.60}, which is no text"
                 )
-            found.append(value)
+            found.append(well_formed(value))
         yield found[0], found[1] if len(found) > 1 else None

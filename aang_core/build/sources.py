@@ -77,7 +77,8 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     """Resolve every name of ``config``, then read the end task.
 
     Raises:
-        AangError: a name is unknown or ambiguous, an option is not used, a file cannot be used.
+        AangError: a name is unknown or ambiguous, an option is not used, a primitive cannot be
+            imported, a file cannot be used.
     """
     weighter = registry.weighter(config.weighter)
     auxiliary = auxiliary_files(config)
@@ -87,7 +88,11 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     if not getattr(weighter.load(), "uses_auxiliaries", True):
         objectives = []
     stages = _stages(config, registry)
-    _check_settings(config, weighter, [*objectives, *(stage.objective for stage in stages)])
+    composed = [*objectives, *(stage.objective for stage in stages)]
+    _check_settings(config, weighter, composed)
+    # A target that cannot be imported is told now, before anything is read or a model is loaded.
+    for primitive in dict.fromkeys(p for objective in composed for p in objective.primitives):
+        primitive.load()
     task, domain, out_of_domain = _read(config, report)
     if config.model is None and not config.is_demo:
         report.note(

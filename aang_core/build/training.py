@@ -1,7 +1,6 @@
 """From an assembly to the trainer that trains it."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import torch
 
@@ -22,11 +21,9 @@ from aang_core.gradients import (
 )
 from aang_core.processes import ALONE, Processes, local_rank
 from aang_core.training.bench import RowBudget, TrainingBench
-from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.evaluation import scores
-from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import Optimization, OptimizerSettings
-from aang_core.training.trainer import Observer, Schedule, Trainer
+from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer
 
 
 def choose_device(name: str) -> torch.device:
@@ -75,20 +72,18 @@ def build_trainer(
     assembly: Assembly,
     device: torch.device,
     observers: Sequence[Observer] = (),
-    checkpoints: Path | None = None,
-    interruption: Interruption | None = None,
+    boundary: Boundary | None = None,
     processes: Processes = ALONE,
-) -> tuple[Trainer, dict[str, torch.nn.Module]]:
-    """The trainer of a run on ``device``, and its body and heads by name, for checkpoints.
+) -> Trainer:
+    """The trainer of a run on ``device``.
 
-    checkpoints: the folder that they are written to; None for none while training.
-    interruption: who asks training to stop; with ``checkpoints`` alone.
+    boundary: told between two rounds, where a checkpoint can be taken.
     processes: those that share the training.
     """
     body, head = assembly.model.body.to(device), assembly.model.classifier.to(device)
     if config.save_memory:
         assembly.model.body.save_memory()
-    heads = {task.name: task.head.to(device) for task in assembly.auxiliaries}
+    heads = [task.head.to(device) for task in assembly.auxiliaries]
     generator = torch.Generator().manual_seed(config.seed)
     bench = TrainingBench(
         body,
@@ -98,7 +93,7 @@ def build_trainer(
         engine=_engine(config, body, _dev_head(config, generator), device, processes),
         optimization=Optimization(
             body,
-            [head, *heads.values()],
+            [head, *heads],
             OptimizerSettings(
                 lr=config.lr,
                 head_lr=config.head_lr,
@@ -117,26 +112,17 @@ def build_trainer(
         generator=generator,
         meta_every=config.meta_every,
         score=lambda: score_rows(assembly, assembly.dev, processes)[config.metric],
+        on_nan=config.on_nan,
     )
-    modules = {"body": body, assembly.end_task.name: head, **heads}
-    trainer = Trainer(
+    return Trainer(
         bench,
         assembly.weighter,
         schedule=Schedule(config.steps, config.eval_every, config.patience, config.metric),
         selected={"body": body, "head": head},
         evaluate=lambda: score_rows(assembly, assembly.dev, processes),
         observers=tuple(observers),
-        boundary=Checkpointer(
-            checkpoints,
-            modules,
-            config.checkpoint_every,
-            interruption or Interruption(),
-            processes,
-        )
-        if checkpoints
-        else None,
+        boundary=boundary,
     )
-    return trainer, modules
 
 
 def _engine(

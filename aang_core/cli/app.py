@@ -1,5 +1,6 @@
 """The ``aang`` command group: its global options, and where its commands come from."""
 
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,9 @@ from typing import Any
 import click
 
 from aang_core.cli.loaded import loaded_plugins, tell_failures
+from aang_core.cli.output import echo
 from aang_core.errors import AangError, UnknownNameError
+from aang_core.printable import printable
 from aang_core.registry import CommandEntry, did_you_mean
 
 COMMANDS = {
@@ -25,6 +28,10 @@ COMMANDS = {
     "diagnose": (
         "aang_core.cli.diagnose:diagnose",
         "Measure how near each objective is to the end task, without training.",
+    ),
+    "prepare-domain": (
+        "aang_core.cli.prepare_domain:prepare_domain",
+        "Draw in-domain text for a task from a corpus.",
     ),
     "list-primitives": (
         "aang_core.cli.list_primitives:list_primitives",
@@ -55,6 +62,15 @@ REPORTING = {"list-primitives", "plugins"}
 """Commands that say themselves which plug-ins failed; before all others it is told."""
 
 
+_ARGUMENTS = "aang_core.arguments"
+
+
+def given_arguments(context: click.Context) -> list[str]:
+    """All that ``aang`` was called with, to be called with again."""
+    arguments: list[str] = context.meta[_ARGUMENTS]
+    return arguments
+
+
 class AangGroup(click.Group):
     """Commands of the core by lazy import, then those of plug-ins; errors without a traceback."""
 
@@ -81,6 +97,7 @@ class AangGroup(click.Group):
             formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_ARGUMENTS] = list(args)
         with _told_in_one_line(ctx):
             return super().parse_args(ctx, args)
 
@@ -110,15 +127,24 @@ class AangGroup(click.Group):
 
 @contextmanager
 def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
-    """Turn what AANG raises on purpose into a line on standard error and exit status 2."""
+    """Turn what AANG raises on purpose, or an interrupt, into a line on standard error."""
     try:
         yield
     except AangError as error:
         if ctx.params.get("debug"):
-            click.echo(traceback.format_exc(), err=True, nl=False)
+            echo(traceback.format_exc(), err=True, nl=False)
         else:
-            click.echo(f"Error: {error}", err=True)
+            echo(f"Error: {error}", err=True)
+            for addition in getattr(error, "__notes__", ()):
+                echo(addition, err=True)
         ctx.exit(2)
+    except KeyboardInterrupt:
+        echo("interrupted", err=True)
+        ctx.exit(128 + signal.SIGINT)
+    except click.ClickException as error:
+        # Click quotes arguments as they are, and a shell's glob may have named files of strangers.
+        error.message = printable(error.message)  # type: ignore[misc]
+        raise
 
 
 # The options are eager so that they hold for --help too, which lists the plug-ins' commands.

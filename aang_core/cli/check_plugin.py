@@ -2,6 +2,7 @@
 
 import click
 
+from aang_core.cli.output import echo
 from aang_core.errors import ConfigError
 
 
@@ -24,19 +25,22 @@ def check_plugin(plugin: str) -> None:
     for check in checks:
         try:
             check.run()
-        # A plug-in is somebody else's code and may raise anything while it is checked.
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        # A plug-in is somebody else's code and may raise anything while it is checked, sys.exit
+        # included.
+        except BaseException as error:
             failed += 1
-            click.secho(f"FAILED  {check.name}", fg="red")
-            click.echo(f"        {_told(error)}\n        To do: {check.advice}.")
+            echo(f"FAILED  {check.name}", fg="red")
+            echo(f"        {_told(error)}\n        To do: {check.advice}.")
         else:
-            click.echo(f"passed  {check.name}")
-    click.echo(f"{len(checks) - failed} of {len(checks)} checks passed.")
+            echo(f"passed  {check.name}")
+    echo(f"{len(checks) - failed} of {len(checks)} checks passed.")
     if failed:
         raise SystemExit(1)
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
     # Hypothesis adds how to reproduce a failure below what it is.
     first = str(error).strip().splitlines()

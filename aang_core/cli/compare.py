@@ -1,10 +1,13 @@
 """``aang compare``: methods × tasks × seeds, and a table that says what came of it."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
+from aang_core.cli.app import given_arguments
+from aang_core.cli.output import echo, note
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.registry import Registry
@@ -12,7 +15,7 @@ from aang_core.registry import Registry
 
 @click.command(short_help="Compare methods over tasks and seeds; resumable.")
 @click.option("--method", "methods", multiple=True, help="a recipe or weighter; may be given again")
-@click.option("--seeds", type=click.IntRange(min=1), help="number of seeds, from 0 on")
+@click.option("--seeds", type=click.IntRange(min=1, max=10_000), help="number of seeds, from 0 on")
 @click.option("--baseline", help="method that the others are tested against")
 @click.option("--grid", help="grid of hyper-parameters to choose from on dev: paper-td")
 @click.option("--out", type=click.Path(path_type=Path), help="folder of the comparison")
@@ -32,6 +35,11 @@ from aang_core.registry import Registry
     type=click.FloatRange(min=0, min_open=True),
     help="stop after that time; the next call goes on from there",
 )
+@click.option(
+    "--trust-remote-code",
+    is_flag=True,
+    help="run the Python code that comes with the model, for models that have some",
+)
 @click.option("--table-only", is_flag=True, help="run nothing; the table of what is there")
 @click.option("--quiet", is_flag=True, help="no line for each run")
 @click.argument(
@@ -49,6 +57,7 @@ def compare(
     jobs: int,
     kind: str,
     minutes: float | None,
+    trust_remote_code: bool,
     table_only: bool,
     quiet: bool,
     arguments: tuple[str, ...],
@@ -62,6 +71,8 @@ def compare(
     from aang_core.compare.runner import Ended, Runner, make_root
     from aang_core.compare.spec import read_comparison
     from aang_core.compare.tables import FORMATS, outcome, table
+    from aang_core.training.durable import writing
+    from aang_core.training.interruption import Interrupted, interruptible
 
     spec = Path(arguments[0]) if arguments and arguments[0].endswith((".yaml", ".yml")) else None
     registry = plugins.registry
@@ -77,27 +88,34 @@ def compare(
     def tell(ended: Ended) -> None:
         if not quiet or ended.error:
             done = "kept" if ended.state == "finished" else ended.error or "done"
-            click.echo(f"{ended.cell.folder.relative_to('runs')}: {done}", err=True)
+            echo(f"{ended.cell.folder.relative_to('runs')}: {done}", err=True)
 
     failed = []
     if not table_only:
         seconds = None if minutes is None else 60 * minutes
-        ended = Runner(root, jobs, tell).run(comparison.cells, seconds=seconds)
+        runner = Runner(root, jobs, tell, trust_remote_code=trust_remote_code)
+        try:
+            with interruptible():
+                ended = runner.run(comparison.cells, seconds=seconds)
+        except Interrupted as stopped:
+            again = shlex.join(["aang", *given_arguments(click.get_current_context())])
+            echo(f"{stopped}; to go on:\n    {again}", err=True)
+            raise SystemExit(stopped.status) from None
         failed = [e for e in ended if e.error]
         if len(ended) < len(comparison.cells):
             left = len(comparison.cells) - len(ended)
-            click.echo(f"note: {left} runs are left; the same command goes on", err=True)
+            note(f"{left} runs are left; the same command goes on")
     entries = outcome(comparison, root)
     if comparison.baseline and not any(e.method == comparison.baseline for e in entries):
-        click.echo(
-            f"note: the baseline {comparison.baseline} has no finished run, so nothing is tested "
-            "against it",
-            err=True,
+        note(
+            f"the baseline {comparison.baseline} has no finished run, so nothing is tested against "
+            "it"
         )
     for form, ending in zip(FORMATS, ("txt", "md", "tex", "json"), strict=True):
         text = table(entries, form, comparison.baseline)
-        (root / f"table.{ending}").write_text(text, encoding="utf-8")
-    click.echo(table(entries, kind, comparison.baseline), nl=False)
+        with writing(root / f"table.{ending}"):
+            (root / f"table.{ending}").write_text(text, encoding="utf-8")
+    echo(table(entries, kind, comparison.baseline), nl=False)
     if failed:
         raise ConfigError(f"{len(failed)} of {len(comparison.cells)} runs failed; see above")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from aang_core.cli.output import echo, note
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
 from aang_core.cli.train import given_options
@@ -93,13 +94,13 @@ def diagnose(
         draw(found, plot)
     if not quiet:
         for line in sources.report.lines():
-            click.echo(f"note: {line}", err=True)
+            note(line)
     if as_json:
-        click.echo(json.dumps(found.document(), indent=2))
+        echo(json.dumps(found.document(), indent=2))
     else:
         _print(found, sort)
         if plot is not None:
-            click.echo(f"The figure is in {plot}.")
+            echo(f"The figure is in {plot}.")
 
 
 def _print(found: Any, sort: str) -> None:
@@ -119,20 +120,20 @@ def _print(found: Any, sort: str) -> None:
     nearest = min(found.objectives, key=keys["distance"])
     farthest = max(found.objectives, key=keys["distance"])
     ratio = found.total_rows / found.end_task_rows
-    click.echo(
+    echo(
         f"\nMeans ± standard deviations over {found.batches} batches. "
         "What Theorem 4.1 of AANG says of them:"
     )
-    click.echo(
+    echo(
         f"P1  A smaller Δ is better. Nearest is {nearest.name} (Δ̂ {nearest.distance.mean:.3g}), "
         f"farthest {farthest.name} (Δ̂ {farthest.distance.mean:.3g})."
     )
-    click.echo(
+    echo(
         f"P2  More samples are better, at the same γ. N' = {found.total_rows}: "
         f"{found.end_task_rows} of the end task and {found.auxiliary_rows} of "
         f"{len(found.objectives)} objectives, {ratio:.1f} times as many as the end task alone."
     )
-    click.echo(
+    echo(
         f"    γ = λ_e N' / N_e = {found.gamma:.3g} with the λ_e of {found.end_task_weight:.3g} "
         f"that the weighter begins with; λ_e = {1 / ratio:.3g} would give γ = 1."
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from aang_core.cli.output import echo, note
 from aang_core.cli.tables import print_table
 from aang_core.plugins import Plugins
 
@@ -17,21 +18,28 @@ from aang_core.plugins import Plugins
     type=click.Path(path_type=Path),
     help="labelled file with the columns that the run was trained with",
 )
+@click.option(
+    "--trust-remote-code",
+    is_flag=True,
+    help="run the Python code that comes with the model, for models that have some",
+)
 @click.option("--json", "as_json", is_flag=True, help="print the scores as JSON")
 @click.pass_obj
-def evaluate(plugins: Plugins, /, run: Path, data: Path, as_json: bool) -> None:
+def evaluate(
+    plugins: Plugins, /, run: Path, data: Path, trust_remote_code: bool, as_json: bool
+) -> None:
     """Score the model of the run folder RUN on labelled data."""
     from aang_core.build.finished_run import FinishedRun
     from aang_core.stages import ReadReport
 
     finished = FinishedRun.load(run)
     for difference in finished.differences(plugins):
-        click.echo(f"note: {difference}", err=True)
+        note(difference)
     report = ReadReport()
-    scores = finished.evaluate(data, report)
+    scores = finished.evaluate(data, report, trust_remote_code=trust_remote_code)
     for line in report.lines():
-        click.echo(f"note: {line}", err=True)
+        note(line)
     if as_json:
-        click.echo(json.dumps({"run": str(run), "data": str(data), "scores": dict(scores)}))
+        echo(json.dumps({"run": str(run), "data": str(data), "scores": dict(scores)}))
     else:
         print_table(["metric", str(data)], [[name, f"{s:.4f}"] for name, s in scores.items()])

@@ -5,6 +5,7 @@ import json
 
 import click
 
+from aang_core.cli.output import echo
 from aang_core.cli.tables import print_table
 from aang_core.errors import AangError
 from aang_core.objective import Objective
@@ -29,20 +30,20 @@ def list_objectives(plugins: Plugins, named: bool, as_json: bool) -> None:
     combinations = itertools.product(*(registry.primitives(stage) for stage in STAGES))
     names = [o.name for o in itertools.starmap(Objective, combinations) if o.legal]
     if as_json:
-        click.echo(json.dumps(names, indent=2))
+        echo(json.dumps(names, indent=2))
         return
     for name in names:
-        click.echo(name)
+        echo(name)
 
 
 def _print_named(rows: list[dict[str, str | None]], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        echo(json.dumps(rows, indent=2))
     elif rows:
         header = ["name", "objective", "summary", "distribution", "version", "error"]
         print_table(header, [[value or "" for value in row.values()] for row in rows], lead=2)
     else:
-        click.echo("There are no named objectives.")
+        echo("There are no named objectives.")
 
 
 def _row(entry: ObjectiveEntry, registry: Registry) -> dict[str, str | None]:

@@ -6,6 +6,7 @@ from typing import get_args
 import click
 
 from aang_core.cli.loaded import loaded_plugins, tell_failures
+from aang_core.cli.output import echo
 from aang_core.cli.tables import print_table
 from aang_core.errors import UnknownNameError
 from aang_core.plugins import Plugins
@@ -33,12 +34,12 @@ def list_primitives(
             p for p in primitives if plugin in (p.origin.distribution, p.origin.entry_point)
         )
     if as_json:
-        click.echo(json.dumps([_as_json(primitive) for primitive in primitives], indent=2))
+        echo(json.dumps([_as_json(primitive) for primitive in primitives], indent=2))
     elif primitives:
         header = ["stage", "name", "summary", "provides", "requires", "distribution", "version"]
         print_table(header, [_as_row(primitive) for primitive in primitives], lead=2)
     else:
-        click.echo("There are no such primitives.")
+        echo("There are no such primitives.")
     tell_failures(context, to_stderr=as_json)
 
 

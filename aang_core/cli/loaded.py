@@ -4,6 +4,7 @@ import traceback
 
 import click
 
+from aang_core.cli.output import echo
 from aang_core.plugins import Plugins, load_plugins
 
 _KEY = "aang_core.plugins"
@@ -29,11 +30,11 @@ def tell_failures(context: click.Context, *, to_stderr: bool = True) -> None:
     """Name every plug-in that failed to load, and why; with its traceback under ``--debug``."""
     for record in loaded_plugins(context).failed:
         origin = record.origin
-        click.echo(
+        echo(
             f"Plug-in {origin.entry_point} ({origin}) failed to load and registered nothing: "
             f"{record.error}",
             err=to_stderr,
         )
         if context.find_root().params.get("debug") and record.exception is not None:
             lines = traceback.format_exception(record.exception)
-            click.echo("".join(lines), err=to_stderr, nl=False)
+            echo("".join(lines), err=to_stderr, nl=False)

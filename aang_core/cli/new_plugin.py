@@ -5,6 +5,7 @@ from typing import cast, get_args
 
 import click
 
+from aang_core.cli.output import echo
 from aang_core.primitive import Stage
 
 
@@ -31,8 +32,10 @@ def new_plugin(name: str, stage: str, folder: Path) -> None:
     written = write_plugin(name, cast(Stage, stage), folder)
     place = written[0].parent
     for file in written:
-        click.echo(f"wrote {file}")
-    click.echo(
+        echo(f"wrote {file}")
+    echo(
         f"\nInstall and test it, then make it your own:\n\n"
-        f"    pip install -e '{place}[test]'\n    pytest {place}\n    aang check-plugin {place}"
+        f"    pip install -e '{place}[test]'\n"
+        f"    python -m pytest {place}\n"
+        f"    aang check-plugin {place}"
     )

@@ -5,6 +5,7 @@ import json
 import click
 
 from aang_core.cli.loaded import loaded_plugins
+from aang_core.cli.output import echo
 from aang_core.cli.tables import print_table
 
 
@@ -26,13 +27,18 @@ def plugins(context: click.Context, as_json: bool, check: bool) -> None:
             "entry_point": record.origin.entry_point,
             "status": record.status,
             "error": record.error,
+            "warnings": list(record.warnings),
         }
         for record in found.records
     ]
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        echo(json.dumps(rows, indent=2))
     else:
-        header = ["distribution", "version", "entry point", "status", "error"]
-        print_table(header, [[value or "" for value in row.values()] for row in rows])
+        header = ["distribution", "version", "entry_point", "status", "error"]
+        cells = [[str(row[name] or "") for name in header] for row in rows]
+        print_table([name.replace("_", " ") for name in header], cells)
+        for record in found.records:
+            for warning in record.warnings:
+                echo(f"Plug-in {record.origin.entry_point} ({record.origin}): {warning}")
     if check and found.failed:
         context.exit(1)

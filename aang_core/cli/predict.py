@@ -5,11 +5,12 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import click
 
-from aang_core.errors import ConfigError
+from aang_core.errors import ConfigError, DataError
+from aang_core.printable import ACTING, printable
 
 
 @click.command(short_help="Predict the labels of texts.")
@@ -27,6 +28,11 @@ from aang_core.errors import ConfigError
 )
 @click.option("--batch-size", type=click.IntRange(min=1), default=32, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="torch device")
+@click.option(
+    "--trust-remote-code",
+    is_flag=True,
+    help="run the Python code that comes with the model, for models that have some",
+)
 @click.option("--quiet", is_flag=True, help="no progress")
 def predict(
     model: Path,
@@ -37,6 +43,7 @@ def predict(
     kind: str,
     batch_size: int,
     device: str,
+    trust_remote_code: bool,
     quiet: bool,
 ) -> None:
     """Write label and probabilities of each text to standard output, as they are computed.
@@ -47,23 +54,42 @@ def predict(
     from aang_core.build.training import choose_device
     from aang_core.cli.progress import counting
     from aang_core.corpora.labelled import Columns
+    from aang_core.corpora.text_files import well_formed
 
     if bool(texts) == (data is not None):
         raise ConfigError("give texts, or a file of them with --data; one of the two")
-    predictor = Predictor.load(model, choose_device(device))
+    predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
     columns = Columns(
         text or predictor.columns.text, text_pair or predictor.columns.text_pair, label=""
     )
     if data is None:
-        given: Iterator[Any] = iter((t, None) for t in texts)
+        given: Iterator[Any] = iter((well_formed(t), None) for t in texts)
     elif str(data) == "-":
-        given = ((line.rstrip("\r\n"), None) for line in sys.stdin if line.strip())
+        given = ((line, None) for line in _lines(sys.stdin.buffer))
     else:
         given = read_texts(data, columns)
     write = _csv if kind == "csv" else _json_lines
     with counting("texts", quiet=quiet) as progress:
         found = predictor.predict(given, batch_size=batch_size)
         write(_counted(found, progress), sys.stdout, predictor.labels)
+
+
+def _lines(stream: BinaryIO) -> Iterator[str]:
+    """The lines of standard input that are not blank, as they come.
+
+    Raises:
+        DataError: a line is not UTF-8.
+    """
+    for number, line in enumerate(stream, start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"standard input:{number}: not UTF-8 text (byte {error.start} of the line). "
+                "Convert it, for example with: iconv -f LATIN1 -t UTF-8"
+            ) from error
+        if text.strip():
+            yield text
 
 
 def _counted(found: Iterator[Any], progress: Any) -> Iterator[Any]:
@@ -76,13 +102,22 @@ def _json_lines(found: Iterator[Any], out: TextIO, labels: list[str]) -> None:
     for p in found:
         pair = {} if p.text_pair is None else {"text_pair": p.text_pair}
         record = {"text": p.text, **pair, "label": p.label, "probabilities": p.probabilities}
-        out.write(json.dumps(record, ensure_ascii=False) + "\n")
+        out.write(_escaped(json.dumps(record, ensure_ascii=False)) + "\n")
         out.flush()
+
+
+def _escaped(document: str) -> str:
+    """JSON in which what a terminal acts upon is escaped: still the same text to whoever parses it.
+
+    Control characters under U+0020 are escaped in any JSON.
+    """
+    return ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
 def _csv(found: Iterator[Any], out: TextIO, labels: list[str]) -> None:
     writer = csv.writer(out)
-    writer.writerow(["text", "text_pair", "label", *labels])
+    writer.writerow(["text", "text_pair", "label", *map(printable, labels)])
     for p in found:
-        writer.writerow([p.text, p.text_pair or "", p.label, *p.probabilities.values()])
+        cells = [printable(cell) for cell in (p.text, p.text_pair or "", p.label)]
+        writer.writerow([*cells, *p.probabilities.values()])
         out.flush()

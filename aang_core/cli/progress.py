@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import click
 from datasets import disable_progress_bars
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from aang_core.build.end_task import END_TASK
+from aang_core.cli.output import echo
+from aang_core.printable import one_line
 from aang_core.run import Observe
 
 
@@ -40,13 +41,13 @@ class ProgressBar:
         self._show(step)
         if not self._interactive:
             where = f"{self._stage}, step" if self._stage else "step"
-            click.echo(f"{where} {step}: {self._state()}", err=True)
+            echo(f"{where} {step}: {self._state()}", err=True)
 
     def _show(self, step: int) -> None:
         self._progress.update(self._bar, completed=step, state=self._state())
 
     def _state(self) -> str:
-        return " · ".join(part for part in (self._score, self._weights) if part)
+        return one_line(" · ".join(part for part in (self._score, self._weights) if part))
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
     if quiet:
         yield lambda stage, steps, metric: []
         return
-    click.echo("reading data and loading the encoder ...", err=True)
+    echo("reading data and loading the encoder ...", err=True)
     columns = (
         BarColumn(bar_width=20),
         MofNCompleteColumn(),

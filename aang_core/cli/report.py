@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from aang_core.cli.output import echo
 from aang_core.errors import ConfigError
 
 PAGE = "report.html"
@@ -28,10 +29,10 @@ def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None) -> No
     try:
         if figures is not None:
             written = write_figures(records, figures)
-            click.echo(f"{len(written)} figures are in {figures}.")
+            echo(f"{len(written)} figures are in {figures}.")
         if figures is None or out is not None:
             page = out or (runs[0] / PAGE if len(runs) == 1 else Path(PAGE))
             write_page(records, page)
-            click.echo(f"The report is in {page}.")
+            echo(f"The report is in {page}.")
     except OSError as error:
         raise ConfigError(f"cannot write the report: {error}") from error

@@ -4,6 +4,7 @@ import json
 
 import click
 
+from aang_core.cli.output import echo
 from aang_core.cli.tables import print_table
 from aang_core.errors import AangError
 from aang_core.plugins import Plugins
@@ -22,13 +23,13 @@ def list_spaces(plugins: Plugins, as_json: bool) -> None:
     registry = plugins.registry
     rows = [_row(entry, registry) for entry in registry.spaces]
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        echo(json.dumps(rows, indent=2))
     elif rows:
         header = ["name", "summary", "objectives", "distribution", "version", "error"]
         cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
         print_table(header, cells)
     else:
-        click.echo("There are no spaces.")
+        echo("There are no spaces.")
 
 
 def _row(entry: SpaceEntry, registry: Registry) -> dict[str, object]:
@@ -61,12 +62,12 @@ def show_space(plugins: Plugins, space: str, as_json: bool) -> None:
     if as_json:
         dropped = [dropped._asdict() for dropped in shown.dropped]
         document = {"name": shown.name, "objectives": objectives, "dropped": dropped}
-        click.echo(json.dumps(document, indent=2))
+        echo(json.dumps(document, indent=2))
     else:
-        click.echo(f"{shown.name}: {shown.summary}" if shown.summary else shown.name)
-        click.echo(f"\n{len(objectives)} objectives")
+        echo(f"{shown.name}: {shown.summary}" if shown.summary else shown.name)
+        echo(f"\n{len(objectives)} objectives")
         for name in objectives:
-            click.echo(f"  {name}")
-        click.echo(f"\n{len(shown.dropped)} dropped")
+            echo(f"  {name}")
+        echo(f"\n{len(shown.dropped)} dropped")
         for name, reason in shown.dropped:
-            click.echo(f"  {name}: {reason}")
+            echo(f"  {name}: {reason}")

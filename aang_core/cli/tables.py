@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-import click
+from aang_core.cli.output import echo
+from aang_core.printable import one_line
 
 _GAP = "  "
 _LEAST_TEXT = 24  # running text broken into a narrower column than this is hard to read
@@ -19,6 +20,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, lead: i
     which the first ``lead`` cells are the heading. Into a file or a pipe every row is one line,
     unless ``COLUMNS`` is set.
     """
+    rows = [[one_line(cell) for cell in row] for row in rows]
     columns = list(zip(header, *rows, strict=True))
     natural = [max(map(_width, column)) for column in columns]
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
@@ -62,7 +64,7 @@ def _print_aligned(
                 part + " " * (width - _width(part))
                 for part, width in zip(parts, widths, strict=True)
             ]
-            click.secho(_GAP.join(padded).rstrip(), bold=row is header)
+            echo(_GAP.join(padded).rstrip(), bold=row is header)
 
 
 def _break(cell: str, width: int) -> Iterator[str]:
@@ -87,7 +89,7 @@ def _break(cell: str, width: int) -> Iterator[str]:
 def _print_records(header: Sequence[str], rows: Sequence[Sequence[str]], lead: int) -> None:
     for row in rows:
         # Left to the terminal to wrap, so that a copied line is whole.
-        click.secho(" ".join(row[:lead]), bold=True)
+        echo(" ".join(row[:lead]), bold=True)
         for title, cell in zip(header[lead:], row[lead:], strict=True):
             if cell:
-                click.echo(f"{_GAP}{title}: {cell}")
+                echo(f"{_GAP}{title}: {cell}")

@@ -6,14 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
+from aang_core.cli.output import echo, note
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
-from aang_core.yaml_source import load_yaml
+from aang_core.yaml_source import NumberLoader, parse_yaml
+
+RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
+"""Options that may change where a run is resumed: nothing that was trained depends on them, and a
+folder cannot itself say that it is to be trusted."""
 
 
 @click.command(short_help="Train a classifier with auxiliary objectives.")
@@ -24,7 +28,8 @@ from aang_core.yaml_source import load_yaml
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="run folder of an interrupted run, to go on with; takes no other option",
+    help="run folder of an interrupted run, to go on with; takes no other option but --on-nan and "
+    "--trust-remote-code",
 )
 @click.option("--quiet", is_flag=True, help="no progress; print the result alone")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
@@ -48,44 +53,55 @@ def train(
     from aang_core.build.training import choose_device
     from aang_core.cli.progress import training_progress
     from aang_core.processes import processes_of_environment
-    from aang_core.run import free_run_folder, train_run, unfinished
+    from aang_core.run import (
+        free_run_folder,
+        recorded_differences,
+        resume_command,
+        train_run,
+        unfinished,
+    )
+    from aang_core.run_files import refuse_links
     from aang_core.training.interruption import Interrupted, interruptible
 
     given = given_options(options)
     if resume is not None:
-        if given or config_file:
+        if config_file or set(given) - RESUMABLE_WITH:
             raise ConfigError(
                 "--resume: an interrupted run goes on with its own options; leave the others out"
             )
-        config, out = unfinished(resume), resume
+        refuse_links(resume)
+        config, out = unfinished(resume, **{"trust_remote_code": False, **given}), resume
+        for difference in recorded_differences(resume, plugins):
+            note(difference)
     else:
         config = resolve_config(read_config_file(config_file) if config_file else {}, given)
         out = free_run_folder(config)
     processes = processes_of_environment(choose_device(config.device))
     processes.wait()  # until all of them have found the same free folder
-    with training_progress(quiet=quiet or not processes.first) as observe:
-        sources = prepare_sources(config, plugins.registry)
-        try:
-            with interruptible() as interruption:
-                run = train_run(
-                    config,
-                    sources,
-                    out=out,
-                    plugins=plugins,
-                    observe=observe,
-                    resume=resume is not None,
-                    interruption=interruption,
-                )
-        except Interrupted as stopped:
-            if processes.first:
-                click.echo(f"{stopped}; to go on:\n    aang train --resume {out}", err=True)
-            raise SystemExit(128 + stopped.number) from None
+    quiet = quiet or not processes.first
+    try:
+        with interruptible() as interruption, training_progress(quiet=quiet) as observe:
+            run = train_run(
+                config,
+                prepare_sources(config, plugins.registry),
+                out=out,
+                plugins=plugins,
+                observe=observe,
+                resume=resume is not None,
+                interruption=interruption,
+            )
+    except Interrupted as stopped:
+        if processes.first:
+            echo(str(stopped), err=True)
+            if (out / "config.yaml").is_file():
+                echo(f"to go on:\n    {resume_command(out)}", err=True)
+        raise SystemExit(stopped.status) from None
     if not processes.first:
         return
     for line in run.notes:
-        click.echo(f"note: {line}", err=True)
+        note(line)
     if as_json:
-        click.echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
+        echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
         _print_result(run.result, run.folder, config)
 
@@ -116,10 +132,9 @@ def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
         name, dot, option = target.rpartition(".")
         if not (equals and dot and name and option):
             raise ConfigError(f"--set {setting}: give NAME.OPTION=VALUE, such as factored.lr=0.5")
-        try:
-            parsed.setdefault(name, {})[option.replace("-", "_")] = load_yaml(value)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"--set {setting}: {value!r} is no YAML value") from error
+        parsed.setdefault(name, {})[option.replace("-", "_")], _ = parse_yaml(
+            value, f"--set {setting}", NumberLoader
+        )
     return parsed
 
 
@@ -146,18 +161,18 @@ def _print_result(result: Mapping[str, Any], folder: Path, config: TrainConfig) 
     if reference := result.get("fine_tuning"):
         lines.insert(1, (f"plain fine-tuning, mean of {reference['seeds']} seeds", reference))
     if result["best_step"] == 0:
-        click.echo("No step of training beat the untrained model on dev, so that one is kept:")
+        echo("No step of training beat the untrained model on dev, so that one is kept:")
     else:
-        click.echo(f"The best model is that of step {result['best_step']}:")
+        echo(f"The best model is that of step {result['best_step']}:")
     print_table(
         [metric["name"], "dev", "test"],
         [[name, _score(scores["dev"]), _score(scores["test"])] for name, scores in lines],
     )
     model = str(folder / result["model"])
-    click.echo(f"Everything about this run is in {folder}. Its model is an ordinary transformers")
-    click.echo("folder, which needs no AANG:")
-    click.echo("    from transformers import pipeline")
-    click.echo(f"    classify = pipeline('text-classification', model={model!r})")
+    echo(f"Everything about this run is in {folder}. Its model is an ordinary transformers")
+    echo("folder, which needs no AANG:")
+    echo("    from transformers import pipeline")
+    echo(f"    classify = pipeline('text-classification', model={model!r})")
 
 
 def _score(value: float | None) -> str:

@@ -9,13 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Timer
-from typing import Literal
+from typing import IO, Literal
 
 import yaml
 
 from aang_core.compare.spec import Cell
 from aang_core.config import read_config_file, resolve_config
 from aang_core.errors import ConfigError
+from aang_core.run_files import refuse_links
+from aang_core.training.durable import writing
+from aang_core.training.lock import locked
 from aang_core.training.run_folder import RunFolder
 
 State = Literal["finished", "interrupted", "new"]
@@ -57,11 +60,20 @@ class Runner:
     """Runs cells, several at once.
 
     root: the folder of the comparison. jobs: processes at once, which share the cores.
+    trust_remote_code: whether they may run the code that comes with a model.
     ended: called after each run, from whichever thread ran it, one at a time.
     """
 
-    def __init__(self, root: Path, jobs: int, ended: Callable[[Ended], None]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        jobs: int,
+        ended: Callable[[Ended], None],
+        *,
+        trust_remote_code: bool = False,
+    ) -> None:
         self._root = root
+        self._trust_remote_code = trust_remote_code
         self._ended = ended
         self._jobs = jobs
         self._stop = Event()
@@ -72,24 +84,42 @@ class Runner:
         """Run those that have not finished; a failure does not stop the others.
 
         seconds: stop all processes after that time; they can be resumed. So does an interrupt,
-            which is raised again.
+            which is raised again when they have taken their checkpoints; a second one stops them
+            at once.
 
         Returns how the runs ended that did end.
+
+        Raises:
+            LockedError: another process runs this comparison.
         """
+        with locked(self._root):
+            return self._run(cells, seconds)
+
+    def _run(self, cells: Sequence[Cell], seconds: float | None) -> list[Ended]:
         timer = None if seconds is None else Timer(seconds, self._halt)
         if timer is not None:
             timer.daemon = True
             timer.start()
-        with ThreadPoolExecutor(self._jobs) as pool:
+        pool = ThreadPoolExecutor(self._jobs)
+        try:
             futures = [pool.submit(self._cell, cell) for cell in cells]
-            try:
-                return [ended for future in futures if (ended := future.result()) is not None]
-            except BaseException:
-                self._halt()
-                raise
-            finally:
-                if timer is not None:
-                    timer.cancel()
+            return [ended for future in futures if (ended := future.result()) is not None]
+        except BaseException:
+            self._halt()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._wait_for(pool)
+
+    def _wait_for(self, pool: ThreadPoolExecutor) -> None:
+        try:
+            pool.shutdown()
+        except BaseException:
+            # Processes that are asked twice stop at once.
+            self._halt()
+            pool.shutdown()
+            raise
 
     def _halt(self) -> None:
         """Begin no other run, and stop those that are under way."""
@@ -114,26 +144,38 @@ class Runner:
         """Train in a process of its own; None, or why it failed."""
         folder = self._root / cell.folder
         logs = self._root / "logs" / cell.folder.relative_to("runs").with_suffix(".txt")
-        logs.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "aang_core", "train", "--json"]
-        if state == "interrupted":
-            command += ["--resume", str(folder)]
-        else:
-            asked = logs.with_suffix(".yaml")
-            asked.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
-            command += [str(asked), "--out", str(folder)]
-        with logs.open("w", encoding="utf-8") as log:
-            process = subprocess.Popen(
-                command, stdout=log, stderr=log, text=True, env=self._environment()
-            )
-            with self._lock:
-                self._running.add(process)
-            status = process.wait()
-            with self._lock:
-                self._running.discard(process)
+        with writing(logs):
+            logs.parent.mkdir(parents=True, exist_ok=True)
+            if state == "interrupted":
+                command += ["--resume", str(folder)]
+            else:
+                asked = logs.with_suffix(".yaml")
+                asked.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
+                command += [str(asked), "--out", str(folder)]
+            if self._trust_remote_code:
+                command.append("--trust-remote-code")
+            log = logs.open("w", encoding="utf-8")
+        with log:
+            status = self._status_of(command, log)
         if status == 0:
             return None
         return f"{_last_line(logs)} (exit status {status}; {logs})"
+
+    def _status_of(self, command: Sequence[str], log: IO[str]) -> int:
+        # A process group of its own, because an interrupt from a terminal goes to the whole group,
+        # and a process that gets it besides what is sent from here has been asked twice.
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, text=True, env=self._environment(), process_group=0
+        )
+        with self._lock:
+            self._running.add(process)
+            if self._stop.is_set():
+                process.send_signal(signal.SIGTERM)
+        status = process.wait()
+        with self._lock:
+            self._running.discard(process)
+        return status
 
     def _environment(self) -> Mapping[str, str]:
         # Processes that each take every core get in each other's way.
@@ -156,9 +198,11 @@ def make_root(root: Path) -> None:
 
     Raises:
         ConfigError: it cannot be made, or holds something that is no comparison.
+        DataError: a link in it leads out of it.
     """
     if root.is_dir() and any(root.iterdir()) and not (root / "runs").is_dir():
         RunFolder.check_free(root)
+    refuse_links(root)
     try:
         (root / "runs").mkdir(parents=True, exist_ok=True)
     except OSError as error:

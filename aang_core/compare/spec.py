@@ -15,14 +15,15 @@ grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0]}   # optional
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from aang_core.config import TrainConfig, resolve_config
+from aang_core.config import TrainConfig, refuse_trust, resolve_config
 from aang_core.errors import AangError, ConfigError
 from aang_core.registry import Registry, did_you_mean
 from aang_core.space import load_space
@@ -39,7 +40,9 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
 """Grids by name: AANG-TD's of appendix D. What belongs to a weighter that a method does not use
 is left out for that method."""
 
-_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=100)]
+"""What folders are called after; so it is no path, and no file system finds it too long."""
+
 _Options = dict[str, Any]
 
 
@@ -133,6 +136,7 @@ def plan(value: object, source: Source, registry: Registry) -> Comparison:
             f"{source.at(('baseline',))}: baseline {given.baseline!r} is no method here; {hint}"
         )
     grid = _grid(given.grid, source)
+    _refuse_too_many(given, grid, source)
     cells = [
         cell
         for task in given.tasks
@@ -141,6 +145,22 @@ def plan(value: object, source: Source, registry: Registry) -> Comparison:
     ]
     _check_names(cells, given, source, registry)
     return Comparison(list(given.tasks), list(given.methods), given.baseline, cells)
+
+
+MOST_RUNS = 10_000
+"""Most runs of a comparison; a slip in the grid can ask for millions."""
+
+
+def _refuse_too_many(
+    given: ComparisonFile, grid: Mapping[str, Sequence[Any]], source: Source
+) -> None:
+    settings = math.prod(len(values) for values in grid.values())
+    runs = len(given.tasks) * len(given.methods) * len(given.seeds) * settings
+    if runs > MOST_RUNS:
+        raise ConfigError(
+            f"{source.at(())}: asks for as many as {runs} runs; the most is {MOST_RUNS}, so leave "
+            "tasks, methods, seeds or values of the grid out"
+        )
 
 
 def _check_names(
@@ -183,9 +203,8 @@ def _cells(
     source: Source,
 ) -> Iterator[Cell]:
     options = {**given.options, **given.tasks[task], **given.methods[method]}
-    options["set"] = _merged(
-        part.get("set") or {} for part in (given.options, given.tasks[task], given.methods[method])
-    )
+    parts = (given.options, given.tasks[task], given.methods[method])
+    options["set"] = _merged([part.get("set") or {} for part in parts])
     weighter = _resolved(options, given, source, task, method).weighter
     used = {
         option: values
@@ -208,10 +227,15 @@ def _cells(
             )
 
 
-def _merged(settings: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Options of primitives and weighters, later ones over earlier ones."""
+def _merged(settings: Sequence[Any]) -> Any:
+    """Options of primitives and weighters, later ones over earlier ones.
+
+    One that has another form is returned as it is, for the schema to refuse.
+    """
     merged: dict[str, dict[str, Any]] = {}
     for part in settings:
+        if not isinstance(part, Mapping) or not all(isinstance(v, Mapping) for v in part.values()):
+            return part
         for name, options in part.items():
             merged[name] = {**merged.get(name, {}), **options}
     return merged
@@ -236,6 +260,7 @@ def _resolved(
     if "out" in plain:
         where = _place(given, source, "out", task, method)
         raise ConfigError(f"{where}: out: every run has a folder of its own")
+    refuse_trust(plain, _place(given, source, "trust_remote_code", task, method))
     try:
         return resolve_config(plain, {})
     except AangError as error:
@@ -272,6 +297,8 @@ def _explain(error: Mapping[str, Any]) -> str:
             return f"unknown key {key}; {hint}"
         case "too_short":
             return f"{key} is empty"
+        case "string_too_long":
+            return f"the name {error['input']:.40}… is too long; the most is 100 characters"
         case "string_pattern_mismatch":
             return f"{error['input']!r} is no name: letters, digits and . _ + - make one"
         case _:

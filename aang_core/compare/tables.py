@@ -9,6 +9,7 @@ from typing import Any
 
 from aang_core.compare.spec import Cell, Comparison
 from aang_core.compare.statistics import holm, paired_t_p, permutation_p
+from aang_core.run_files import read_part
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,11 @@ class Entry:
 
 
 def outcome(comparison: Comparison, root: Path) -> list[Entry]:
-    """An entry for each method and task of which a run has finished."""
+    """An entry for each method and task of which a run has finished.
+
+    Raises:
+        DataError: the result of a run is damaged.
+    """
     entries = []
     for task in comparison.tasks:
         for method in comparison.methods:
@@ -53,9 +58,9 @@ def outcome(comparison: Comparison, root: Path) -> list[Entry]:
 def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry | None:
     settings: dict[int | None, list[tuple[Cell, Mapping[str, Any]]]] = {}
     for cell in cells:
-        path = root / cell.folder / "result.json"
-        if path.is_file():
-            result = json.loads(path.read_text(encoding="utf-8"))
+        folder = root / cell.folder
+        if (folder / "result.json").is_file():
+            result = read_part(folder, "result.json")
             settings.setdefault(cell.choice, []).append((cell, result["metric"]))
     if not settings:
         return None

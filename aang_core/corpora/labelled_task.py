@@ -2,6 +2,7 @@
 
 import difflib
 import hashlib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,9 @@ from aang_core.corpora.labelled import Columns, LabelledRows, read_rows
 from aang_core.corpora.names import task_name
 from aang_core.errors import DataError
 from aang_core.stages.data import Example, ReadReport
+
+MOST_CLASSES = 10_000
+"""A column with more different values is no column of classes."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ def assemble_task(
         if part is not None and not part.examples:
             raise DataError(f"{part.source}: there is no example in it.")
     labels = classes_of(train, label_option)
+    note_look_alikes(train.source, labels, report)
     for part in (dev, test):
         if part is not None:
             _require_known_labels(part, labels, train.source)
@@ -125,7 +130,7 @@ def classes_of(train: LabelledRows, option: str) -> tuple[str, ...]:
     option: what names the column of the label.
 
     Raises:
-        DataError: there are fewer than two.
+        DataError: there are fewer than two, or more than :data:`MOST_CLASSES`.
     """
     labels = tuple(sorted(set(_labels(train.examples))))
     if len(labels) < 2:
@@ -133,7 +138,33 @@ def classes_of(train: LabelledRows, option: str) -> tuple[str, ...]:
             f"{train.source}: every example has the label {labels[0]!r}. A classifier needs "
             f"examples of at least two classes; does {option} name the right column?"
         )
+    if len(labels) > MOST_CLASSES:
+        raise DataError(
+            f"{train.source}: there are {len(labels)} different labels in {len(train.examples)} "
+            f"examples, such as {_listed([label[:40] for label in labels], 3)}. The most is "
+            f"{MOST_CLASSES} classes; does {option} name the right column?"
+        )
     return labels
+
+
+def note_look_alikes(source: str, labels: Iterable[str], report: ReadReport) -> None:
+    """Tell of labels that differ only in case, space or signs that nobody sees."""
+    alike: dict[str, list[str]] = {}
+    for label in labels:
+        alike.setdefault(_skeleton(label), []).append(label)
+    groups = [" and ".join(map(repr, group)) for group in alike.values() if len(group) > 1]
+    if groups:
+        more = f"; so do {len(groups) - 3} more groups" if len(groups) > 3 else ""
+        report.note(
+            f"{source}: the labels {'; '.join(groups[:3])} differ only in case, space or invisible "
+            f"characters{more}. Each is a class of its own; write them alike if they are meant to "
+            "be one"
+        )
+
+
+def _skeleton(label: str) -> str:
+    folded = unicodedata.normalize("NFKC", label).casefold()
+    return "".join(c for c in folded if not c.isspace() and unicodedata.category(c) != "Cf")
 
 
 def _require_known_labels(part: LabelledRows, labels: Sequence[str], source: str) -> None:

@@ -4,9 +4,12 @@ import glob
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 
+from aang_core.corpora.text_files import announced_encoding
 from aang_core.errors import DataError
 from aang_core.stages.data import ReadReport
 
@@ -59,26 +62,48 @@ def _files_in(folder: Path, extensions: tuple[str, ...], report: ReadReport) -> 
 def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
     """Number, from 1, and bytes of each line that is not blank, plain or gzipped.
 
-    Whatever cannot be read is counted in ``report``; what came before it is not lost.
+    Of a file whose first bytes announce UTF-16 or UTF-32, the lines in UTF-8. Whatever cannot be
+    read is counted in ``report``; what came before it is not lost.
     """
     number = 0
     try:
         with path.open("rb") as raw:
             zipped = raw.read(2) == _GZIP
             raw.seek(0)
-            for number, line in enumerate(gzip.GzipFile(fileobj=raw) if zipped else raw, start=1):
-                if line.strip():
-                    yield number, line
+            with closing(_lines(gzip.GzipFile(fileobj=raw) if zipped else raw)) as lines:
+                for number, line in enumerate(lines, start=1):
+                    if line.strip():
+                        yield number, line
+    except UnicodeDecodeError as error:
+        report.add(f"{error.encoding} file damaged or cut off, rest skipped", f"{path}:{number}")
     except (EOFError, zlib.error, gzip.BadGzipFile):
         report.add("gzip file damaged or cut off, rest skipped", f"{path}:{number}")
     except OSError as error:
         report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
 
 
+def _lines(stream: gzip.GzipFile | BufferedReader) -> Generator[bytes, None, None]:
+    encoding = announced_encoding(stream.peek(4)[:4])
+    if encoding is None:
+        yield from stream
+        return
+    decoded = TextIOWrapper(stream, encoding, newline="\n")
+    try:
+        for line in decoded:
+            yield line.encode()
+    finally:
+        decoded.detach()  # the file is not its own to close
+
+
 def read_text_lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
     """The lines of a UTF-8 text file with their places."""
     for number, line in read_lines(path, report):
         try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8"), f"{path}:{number}"
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
             report.add("line that is not UTF-8, skipped", f"{path}:{number}")
+            continue
+        if "\0" in text:
+            report.add("line with null bytes, skipped", f"{path}:{number}")
+        else:
+            yield text, f"{path}:{number}"

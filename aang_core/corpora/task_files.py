@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from aang_core.corpora.labelled import Columns, read_rows
-from aang_core.corpora.labelled_task import classes_of
+from aang_core.corpora.labelled_task import classes_of, note_look_alikes
 from aang_core.errors import DataError
 from aang_core.stages.data import DataContext, Example
 
@@ -47,7 +47,8 @@ class LabelledFile:
         rows = read_rows(self._path, self._columns, context.report)
         if not rows.examples:
             raise DataError(f"{rows.source}: there is no example in it.")
-        classes_of(rows, self._columns.option_of("label"))
+        labels = classes_of(rows, self._columns.option_of("label"))
+        note_look_alikes(rows.source, labels, context.report)
         return rows.examples
 
 

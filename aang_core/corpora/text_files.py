@@ -7,7 +7,10 @@ from pathlib import Path
 
 from aang_core.errors import DataError
 
+# UTF-32's mark begins with that of UTF-16.
 _MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
@@ -19,17 +22,38 @@ _GZIP = b"\x1f\x8b"
 def read_text(path: Path) -> str:
     """The whole text of a file, line endings as they are.
 
-    UTF-8 with or without a byte-order mark, or UTF-16 with one, plain or gzipped.
+    UTF-8 with or without a byte-order mark, or UTF-16 or UTF-32 with one, plain or gzipped.
 
     Raises:
         DataError: there is no such file, it cannot be read, its compressed data is damaged, or
-            its bytes are in another encoding (the message says at which line).
+            its bytes are in another encoding or null (the message says at which line).
     """
-    return _decode(_read_bytes(path), path)
+    content = _read_bytes(path)
+    text = _decode(content, path)
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise DataError(
+            f"{path}:{line}: a null byte (byte {content.index(0)}). Either the file is UTF-16 that "
+            f"does not announce itself, which iconv -f UTF-16LE -t UTF-8 {path.name} converts, or "
+            f"it is damaged; tr -d '\\000' < {path.name} leaves null bytes out"
+        )
+    return text
+
+
+def announced_encoding(start: bytes) -> str | None:
+    """UTF-16 or UTF-32 if the first four bytes of a file announce it, as Python calls it."""
+    found = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
+    return None if found == "utf-8" else found.rsplit("-", 1)[0]
 
 
 def require_file(path: Path) -> None:
     """Raise a DataError unless ``path`` is a file."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:  # its name is too long, a folder closed; a null in it
+        raise DataError(f"{path}: cannot be read ({error}).") from error
     if path.is_dir():
         raise DataError(
             f"{path}: this is a folder. Name one file in it, such as {path / 'train.jsonl'}."
@@ -70,7 +94,7 @@ def _decode(content: bytes, path: Path) -> str:
         return content[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
         good = content[len(mark) : len(mark) + error.start].decode(encoding, "replace")
-        name = "UTF-8" if encoding == "utf-8" else "UTF-16"
+        name = encoding.upper().removesuffix("-LE").removesuffix("-BE")
         raise DataError(
             f"{path}:{good.count(chr(10)) + 1}: not {name} text (byte {len(mark) + error.start}). "
             f"Save the file as UTF-8, for example with: iconv -f LATIN1 -t UTF-8 {path.name}"

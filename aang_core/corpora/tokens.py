@@ -1,8 +1,8 @@
 """Texts as token ids: tokenised once, kept compactly, padded a batch at a time."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from aang_core.corpora.token_cache import collect, encode, special_ids
 from aang_core.errors import ConfigError, DataError, ModelError
 from aang_core.stages.data import Example, ReadReport
 from aang_core.stages.output import DocumentStatistics
-from aang_core.stages.transform import Vocabulary
+from aang_core.stages.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class TokenRows:
     lengths: ``[N]`` int64, tokens of each row, special ones included.
     labels: ``[N]`` int64 class ids, or None.
     truncated: how many of the texts were longer than allowed and were cut.
+    empty: indices of the texts that have no ordinary token.
     """
 
     def __init__(
@@ -60,6 +61,9 @@ class TokenRows:
         self._starts = self.lengths.cumsum(0) - self.lengths
         self._ids = _flat(ids, np.int32)
         self._ordinary = _flat(encoded.column("ordinary").combine_chunks(), np.bool_)
+        ends = torch.cat([torch.zeros(1, dtype=torch.int64), self._ordinary.cumsum(0)])
+        ordinary = ends[self._starts + self.lengths] - ends[self._starts]
+        self.empty: list[int] = (ordinary == 0).nonzero().flatten().tolist()
         types = _flat(encoded.column("types").combine_chunks(), np.int8)
         self._types = types if len(types) == len(self._ids) else None
         self._pad_id = pad_id
@@ -162,11 +166,13 @@ def tokenize(
         event = f"text longer than {max_length} tokens, cut; {source} has {len(rows)} texts"
         report.add(event, f"text {first + 1}")
         report.counts[event] += rows.truncated - 1
+    for index in rows.empty:
+        report.add(f"text of which the tokenizer leaves nothing; {source}", f"text {index + 1}")
     return rows
 
 
 def vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
-    """What transforms may know of the tokenizer.
+    """What primitives may know of the tokenizer.
 
     Raises:
         ModelError: the tokenizer has no mask token.
@@ -178,7 +184,28 @@ def vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
             "the token with tokenizer.add_special_tokens({'mask_token': '<mask>'}) and save it."
         )
     ordinary = sorted(set(tokenizer.get_vocab().values()) - special_ids(tokenizer))
-    return Vocabulary(_size(tokenizer), tokenizer.mask_token_id, torch.tensor(ordinary))
+    return Vocabulary(
+        _size(tokenizer),
+        tokenizer.mask_token_id,
+        torch.tensor(ordinary),
+        decode=partial(_texts, tokenizer, ordinary),
+    )
+
+
+def _texts(tokenizer: PreTrainedTokenizerBase, ordinary: Sequence[int]) -> list[str]:
+    """What each id reads as behind other text; empty for those that are not ordinary.
+
+    Alone, a token loses the space in front of it, so each is decoded behind a piece of a word.
+    """
+    letters = (token for token in ordinary if str(tokenizer.decode([token])).isalpha())
+    before = next(letters, ordinary[0])
+    pairs = [[before, token] for token in ordinary]
+    decoded = tokenizer.batch_decode(pairs, clean_up_tokenization_spaces=False)
+    alone = str(tokenizer.decode([before]))
+    texts = [""] * _size(tokenizer)
+    for token, both in zip(ordinary, decoded, strict=True):
+        texts[token] = both.removeprefix(alone)
+    return texts
 
 
 def _size(tokenizer: PreTrainedTokenizerBase) -> int:

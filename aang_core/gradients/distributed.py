@@ -16,6 +16,9 @@ from aang_core.tasks import Batch, Task
 
 Gradients = dict[nn.Parameter, Tensor]
 
+DOT, SQUARE, LOSS = range(3)
+"""What is exchanged of every auxiliary task."""
+
 
 class DistributedEngine:
     """The stream engine, its tasks shared among processes; signals are those of one process.
@@ -37,8 +40,12 @@ class DistributedEngine:
     ) -> None:
         self.dev_head = dev_head
         self.processes = processes
+        self.losses: Sequence[Tensor] = []
         self._passes = Passes(body, precision)
         self._stream = StreamEngine(body, dev_head, precision)
+
+    def limit_rows(self, rows: int) -> None:
+        """See :meth:`aang_core.gradients.GradientEngine.limit_rows`; batches come smaller."""
 
     def step(
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
@@ -53,20 +60,27 @@ class DistributedEngine:
         if dev is not None:
             probe = self.dev_head.fit(end.task, self._all_features(end, features), end.batches)
             batches = [dev[i] for i in self._own(dev)]
-            v = self._mean_gradient(end.task, probe, batches, None, body)
+            v, _ = self._mean_gradient(end.task, probe, batches, None, body)
         sink = GradientSink(self._passes.body, heads, v, measures=dev is not None)
         costs = [sum(map(_cost, segment.batches)) for segment in auxiliaries]
         shares = self.processes.own(costs)
+        numbers = torch.zeros(3, len(auxiliaries), dtype=parameters[0].dtype)
+        numbers = numbers.to(parameters[0].device)
         with sink.attached():
             for i in shares[self.processes.rank]:
-                self._stream.accumulate(sink, auxiliaries[i])
+                numbers[LOSS, i] = self._stream.accumulate(sink, auxiliaries[i])
+        dots, squares = sink.measured()
+        for position, i in enumerate(shares[self.processes.rank]):
+            numbers[DOT, i], numbers[SQUARE, i] = dots[position], squares[position]
+        (numbers,) = self.processes.sum([numbers])
         auxiliary = self._summed(sink.totals, parameters)
         batches = [end.batches[i] for i in mine]
-        own = self._mean_gradient(end.task, end.task.head, batches, features, parameters)
+        own, loss = self._mean_gradient(end.task, end.task.head, batches, features, parameters)
+        self.losses = [*numbers[LOSS], loss]
         self._leave(auxiliary, own, end.coefficient)
         if dev is None:
             return None
-        return self._statistics(end, auxiliaries, shares, sink, auxiliary, own, v)
+        return self._statistics(end, auxiliaries, numbers, auxiliary, own, v)
 
     def _own(self, batches: Sequence[Batch]) -> list[int]:
         return self.processes.own([_cost(batch) for batch in batches])[self.processes.rank]
@@ -95,27 +109,30 @@ class DistributedEngine:
         batches: Sequence[Batch],
         features: list[Tensor] | None,
         parameters: Sequence[nn.Parameter],
-    ) -> Gradients:
-        """Gradient of a task's mean loss over the batches of all processes, the same in each.
+    ) -> tuple[Gradients, Tensor]:
+        """Gradient of a task's mean loss over the batches of all processes, and that loss.
 
         batches: those of this process. features: of them, where they have been computed; emptied.
         """
         like = parameters[0]
-        count = torch.zeros((), dtype=torch.float64, device=like.device)
+        # The sum of losses, and of how many targets.
+        total = torch.zeros(2, dtype=torch.float64, device=like.device)
         gradients: Gradients = {}
         for batch in batches:
             seen = self._passes.features(batch) if features is None else features.pop(0)
             losses = self._passes.losses(task, head, seen, batch)
-            count += losses.counts.sum()
-            parts = torch.autograd.grad(losses.sums.sum(), parameters, allow_unused=True)
+            summed = losses.sums.sum()
+            total += torch.stack([summed.detach().double(), losses.counts.sum().double()])
+            parts = torch.autograd.grad(summed, parameters, allow_unused=True)
             for parameter, part in zip(parameters, parts, strict=True):
                 if part is None:
                     continue
                 known = gradients.get(parameter)
                 gradients[parameter] = part if known is None else known + part
-        (count,) = self.processes.sum([count])
-        summed = self._summed(gradients, parameters)
-        return {p: total / count.clamp(min=1).to(total.dtype) for p, total in summed.items()}
+        (total,) = self.processes.sum([total])
+        count = total[1].clamp(min=1)
+        of_all = self._summed(gradients, parameters)
+        return {p: g / count.to(g.dtype) for p, g in of_all.items()}, total[0] / count
 
     def _summed(
         self, gradients: Mapping[nn.Parameter, Tensor], parameters: Sequence[nn.Parameter]
@@ -140,21 +157,15 @@ class DistributedEngine:
         self,
         end: Segment,
         auxiliaries: Sequence[Segment],
-        shares: Sequence[Sequence[int]],
-        sink: GradientSink,
+        numbers: Tensor,
         auxiliary: Gradients,
         own: Gradients,
         v: Gradients,
     ) -> GradientStatistics:
         body = self._passes.trained()
-        like = body[0]
-        numbers = torch.zeros(2, len(auxiliaries), dtype=like.dtype, device=like.device)
-        measured = sink.measured()
-        for position, i in enumerate(shares[self.processes.rank]):
-            numbers[0, i], numbers[1, i] = (row[position] for row in measured)
-        (numbers,) = self.processes.sum([numbers])
         of_end = torch.stack([_dot(own, v, body), _dot(own, own, body)])
-        dots, squares = torch.cat([numbers, of_end.unsqueeze(1)], dim=1)
+        measured = torch.stack([numbers[DOT], numbers[SQUARE]])
+        dots, squares = torch.cat([measured, of_end.unsqueeze(1)], dim=1)
         return assemble_statistics(
             [*(s.task.name for s in auxiliaries), end.task.name],
             [s.coefficient for s in auxiliaries],

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from torch import Tensor
+
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.processes import Processes
@@ -27,11 +29,20 @@ class GradientEngine(Protocol):
     processes: those that share a step. Rows of the end task and of dev should come in at least as
         many batches, so that they can.
     dev_head: the head that the dev gradient goes through.
+    losses: of the last step's tasks, the auxiliary ones first, on the device.
     """
 
     splits_rows: bool
     processes: Processes
     dev_head: DevHead
+    losses: Sequence[Tensor]
+
+    def limit_rows(self, rows: int) -> None:
+        """Spend less memory from now on: at most so many rows of all tasks in one pass.
+
+        A task with more rows than that has to come in several batches.
+        """
+        ...
 
     def step(
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None

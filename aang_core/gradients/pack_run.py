@@ -68,10 +68,11 @@ class PackRun:
                 self._hold(parameter, DEV, parameter.grad)
                 parameter.grad = None
 
-    def head_backward(self, k: int, task: Task) -> None:
-        """The loss of task k, through its head down to the features of its rows."""
+    def head_backward(self, k: int, task: Task) -> Tensor:
+        """The loss of task k, through its head down to the features of its rows; detached."""
         batch, features = self._batches[k], self.features[k]
-        self._passes.losses(task, task.head, features, batch).mean().backward()
+        loss = self._passes.losses(task, task.head, features, batch).mean()
+        loss.backward()
         body = dict.fromkeys(self._passes.trained())
         for parameter in task.head.parameters():
             gradient = parameter.grad
@@ -84,6 +85,7 @@ class PackRun:
                 self._enter_tied(parameter, k, gradient)
             else:
                 self._hold(parameter, k, gradient)
+        return loss.detach()
 
     def backward(self) -> None:
         """Through the body; every gradient is in the ledger afterwards."""

@@ -56,6 +56,7 @@ class PackedEngine:
         self.passes = Passes(body, precision)
         self.max_rows = max_rows
         self._stream = StreamEngine(body, dev_head, precision, hold_end_task=max_rows is None)
+        self.losses: Sequence[Tensor] = []
         self._taps: Taps | None = None
         try:
             self._taps = Taps(body)
@@ -66,14 +67,20 @@ class PackedEngine:
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
     ) -> GradientStatistics | None:
         """See :meth:`aang_core.gradients.GradientEngine.step`."""
-        if dev is None or self._taps is None:
-            return self._stream.step(end, auxiliaries, dev)
-        try:
-            return self._step(self._taps, end, auxiliaries, dev)
-        except CannotPackError as error:
-            # Raised in a forward pass, before any gradient has been made.
-            self._fall_back(error)
-            return self._stream.step(end, auxiliaries, dev)
+        if dev is not None and self._taps is not None:
+            try:
+                return self._step(self._taps, end, auxiliaries, dev)
+            except CannotPackError as error:
+                # Raised in a forward pass, before any gradient has been made.
+                self._fall_back(error)
+        statistics = self._stream.step(end, auxiliaries, dev)
+        self.losses = self._stream.losses
+        return statistics
+
+    def limit_rows(self, rows: int) -> None:
+        """See :meth:`aang_core.gradients.GradientEngine.limit_rows`."""
+        self.max_rows = rows
+        self._stream.limit_rows(rows)
 
     def _fall_back(self, error: CannotPackError) -> None:
         self._taps = None
@@ -89,15 +96,16 @@ class PackedEngine:
         rows = sum(batch.rows for s in segments for batch in s.batches) + _rows(dev)
         whole = all(len(s.batches) == 1 for s in segments) and len(dev) == 1
         if whole and (self.max_rows is None or rows <= self.max_rows):
-            self._together(taps, ledger, segments, dev[0])
+            losses = self._together(taps, ledger, segments, dev[0])
         else:
-            self._apart(taps, ledger, segments, dev)
+            losses = self._apart(taps, ledger, segments, dev)
+        self.losses = [losses[k] for k in range(len(segments))]
         return ledger.finish([s.task.name for s in segments])
 
     def _together(
         self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Batch
-    ) -> None:
-        """All rows in one pass."""
+    ) -> dict[int, Tensor]:
+        """All rows in one pass; the losses by number of the task."""
         end = len(segments) - 1
         batches = {DEV: dev, **{k: s.batches[0] for k, s in enumerate(segments)}}
         run = PackRun(self.passes, taps, ledger, batches)
@@ -105,16 +113,17 @@ class PackedEngine:
         run.dev_backward(segments[end].task, probe)
         # The end task first: whether its head reaches the body tells how the auxiliary heads'
         # gradients have to be kept.
-        for k in (end, *range(end)):
-            run.head_backward(k, segments[k].task)
+        losses = {k: run.head_backward(k, segments[k].task) for k in (end, *range(end))}
         run.backward()
+        return losses
 
     def _apart(
         self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Sequence[Batch]
-    ) -> None:
+    ) -> dict[int, Tensor]:
         """Several passes: the end task's, which is finished last, then dev with auxiliary tasks."""
         end = len(segments) - 1
         last: PackRun | None = None
+        losses: dict[int, Tensor] = {}
         if len(segments[end].batches) == 1:
             last = PackRun(self.passes, taps, ledger, {end: segments[end].batches[0]})
             features = [last.features[end]]
@@ -133,16 +142,17 @@ class PackedEngine:
                 run.dev_backward(segments[end].task, probe)
             for k in batches:
                 if k != DEV:
-                    run.head_backward(k, segments[k].task)
+                    losses[k] = run.head_backward(k, segments[k].task)
             run.backward()
         for k, segment in enumerate(segments[:end]):
             if len(segment.batches) > 1:
-                self._in_batches(ledger, k, segment)
+                losses[k] = self._in_batches(ledger, k, segment)
         if last is None:
-            self._in_batches(ledger, end, segments[end])
+            losses[end] = self._in_batches(ledger, end, segments[end])
         else:
-            last.head_backward(end, segments[end].task)
+            losses[end] = last.head_backward(end, segments[end].task)
             last.backward()
+        return losses
 
     def _fit(self, end: Segment, features: Sequence[Tensor]) -> nn.Module:
         return self.dev_head.fit(end.task, self.passes.dev_features(features), end.batches)
@@ -164,21 +174,24 @@ class PackedEngine:
         if group:
             yield group
 
-    def _in_batches(self, ledger: Ledger, task: int, segment: Segment) -> None:
-        """A task with more rows than go through the body at once."""
-        counts = []
+    def _in_batches(self, ledger: Ledger, task: int, segment: Segment) -> Tensor:
+        """A task with more rows than go through the body at once; its loss."""
+        counts, sums = [], []
         parameters = dict.fromkeys([*self.passes.trained(), *_trained(segment.task.head)])
         for batch in segment.batches:
             features = self.passes.features(batch)
             losses = self.passes.losses(segment.task, segment.task.head, features, batch)
             counts.append(losses.counts.sum())
-            losses.sums.sum().backward()
+            summed = losses.sums.sum()
+            summed.backward()
+            sums.append(summed.detach())
         count = torch.stack(counts).sum().clamp(min=1)
         for parameter in parameters:
             if parameter.grad is not None:
                 gradient = (parameter.grad / count).unsqueeze(0)
                 parameter.grad = None
                 ledger.add(parameter, task, gradient, ledger.v.get(parameter))
+        return torch.stack(sums).sum() / count
 
 
 def _rows(batches: Iterable[Batch]) -> int:

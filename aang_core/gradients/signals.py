@@ -30,10 +30,16 @@ class GradientStatistics:
 
     def read(self, signals: frozenset[Signal]) -> StepSignals:
         """The signals asked for, as numbers, in one transfer from the device."""
-        k = len(self.tasks)
-        norms = self.squares.sqrt()
+        return self.selected(self.values().tolist(), signals)
+
+    def values(self) -> Tensor:
+        """All of it as one tensor ``[2 K + 3]`` in double precision, still on the device."""
         scalars = torch.stack([self.auxiliary_dot, self.auxiliary_norm, self.dev_norm])
-        values = torch.cat([self.dots, norms, scalars]).double().tolist()
+        return torch.cat([self.dots, self.squares.sqrt(), scalars]).double()
+
+    def selected(self, values: Sequence[float], signals: frozenset[Signal]) -> StepSignals:
+        """The signals asked for, from what :meth:`values` has become on the host."""
+        k = len(self.tasks)
         dot = dict(zip(self.tasks, values[:k], strict=True))
         norm = dict(zip(self.tasks, values[k : 2 * k], strict=True))
         auxiliary_dot, auxiliary_norm, dev_norm = values[2 * k :]

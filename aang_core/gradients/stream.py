@@ -47,6 +47,11 @@ class StreamEngine:
         self.dev_head = dev_head
         self.passes = Passes(body, precision)
         self.hold_end_task = hold_end_task
+        self.losses: Sequence[Tensor] = []
+
+    def limit_rows(self, rows: int) -> None:
+        """See :meth:`aang_core.gradients.GradientEngine.limit_rows`."""
+        self.hold_end_task = False
 
     def step(
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
@@ -56,8 +61,7 @@ class StreamEngine:
         if dev is None:
             sink = GradientSink(self.passes.body, heads, measures=False)
             with sink.attached():
-                for segment in (*auxiliaries, end):
-                    self.accumulate(sink, segment)
+                self.losses = [self.accumulate(sink, s) for s in (*auxiliaries, end)]
             sink.release()
             return None
 
@@ -72,10 +76,9 @@ class StreamEngine:
         held: list[Tensor] | None = features if self.hold_end_task else None
         del features
         with sink.attached():
-            for segment in auxiliaries:
-                self.accumulate(sink, segment)
+            losses = [self.accumulate(sink, segment) for segment in auxiliaries]
             auxiliary_square = sink.body_square()
-            self.accumulate(sink, end, held)
+            self.losses = [*losses, self.accumulate(sink, end, held)]
         sink.release()
         return sink.statistics(
             [*(s.task.name for s in auxiliaries), end.task.name],
@@ -85,31 +88,39 @@ class StreamEngine:
 
     def accumulate(
         self, sink: GradientSink, segment: Segment, held: list[Tensor] | None = None
-    ) -> None:
-        """Run a task's rows, batch by batch, and give the sink its gradient.
+    ) -> Tensor:
+        """Run a task's rows, batch by batch, and give the sink its gradient; its mean loss.
 
         held: features of the batches where they have been computed already; emptied on the way.
         """
         sink.begin(segment.coefficient)
         batches = segment.batches
         count: Tensor | None = None
+        total: Tensor | None = None
+        loss = torch.zeros(())
         for i, batch in enumerate(batches):
             features = self.passes.features(batch) if held is None else held.pop(0)
             losses = self.passes.losses(segment.task, segment.task.head, features, batch)
             del features
             if len(batches) == 1:
-                losses.mean().backward()
-                return
+                mean = losses.mean()
+                mean.backward()
+                return mean.detach()
+            summed = losses.sums.sum()
+            total = summed.detach() if total is None else total + summed.detach()
             # The mean is over the targets of all batches, and how many there are is known only
             # after the last forward pass: add up gradients of sums, divide as they are taken.
             count = losses.counts.sum() if count is None else count + losses.counts.sum()
             if i < len(batches) - 1:
                 with sink.paused():
-                    losses.sums.sum().backward()
+                    summed.backward()
             else:
-                sink.divide_by(count.clamp(min=1))
-                losses.sums.sum().backward()
+                count = count.clamp(min=1)
+                loss = total / count
+                sink.divide_by(count)
+                summed.backward()
         sink.take_left_over()
+        return loss
 
 
 def body_gradient(
@@ -119,7 +130,17 @@ def body_gradient(
 
     Over dev rows and through φ* it is v = ∇_θ L_E^val([θ; φ*]).
     """
-    parameters = passes.trained()
+    return task_gradient(passes, task, head, batches, passes.trained())
+
+
+def task_gradient(
+    passes: Passes,
+    task: Task,
+    head: nn.Module,
+    batches: Sequence[Batch],
+    parameters: Sequence[nn.Parameter],
+) -> dict[nn.Parameter, Tensor]:
+    """The gradient of a task's loss through ``head`` by those of ``parameters`` it reaches."""
     if len(batches) == 1:
         loss = passes.losses(task, head, passes.features(batches[0]), batches[0]).mean()
         return _gradients(loss, parameters)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +22,8 @@ from transformers import (
 from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 from transformers.utils import logging as transformers_logging
 
-from aang_core.errors import ModelError
+from aang_core.corpora.tokens import vocabulary
+from aang_core.errors import AangError, ModelError
 from aang_core.gradients import RowFreeMethod
 from aang_core.modeling.heads import EncoderHeads, LanguageModelHead, TransformersHead
 
@@ -162,27 +164,35 @@ class TextModel:
             self.tokenizer.save_pretrained(folder)
 
 
-def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
+def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
     """The tokenizer of a model folder or hub name.
+
+    trust_remote_code: whether the Python code that comes with it may be run.
 
     Raises:
         ModelError: there is none.
     """
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "tokenizer"):
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            source, trust_remote_code=trust_remote_code
+        )
         return tokenizer
 
 
-def load_classifier(source: str) -> PreTrainedModel:
+def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrainedModel:
     """A trained classifier, in evaluation mode.
+
+    trust_remote_code: whether the Python code that comes with it may be run.
 
     Raises:
         ModelError: ``source`` holds none.
     """
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
-        model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(source)
+        model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+            source, trust_remote_code=trust_remote_code
+        )
         return model
 
 
@@ -194,20 +204,24 @@ def load_text_model(
     from_scratch: bool = False,
     share_decoder: bool = True,
     dropout: float | None = None,
+    trust_remote_code: bool = False,
 ) -> TextModel:
     """Load an encoder with a classification head for ``labels`` and, if it has one, its LM head.
 
     from_scratch: take the configuration only and draw fresh weights from torch's generator.
     dropout: dropout probability everywhere in the model; None keeps the model's own.
+    trust_remote_code: whether the Python code that comes with it may be run.
 
     Raises:
         ModelError: ``source`` is no model, or one that AANG cannot use as an encoder.
     """
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
-        config = _configuration(source, labels, dropout)
-        classifier = _load(AutoModelForSequenceClassification, source, config, from_scratch)
-        language_model = _load(AutoModelForMaskedLM, source, config, from_scratch)
+        config = _configuration(source, labels, dropout, trust_remote_code)
+        classifier, language_model = (
+            _load(auto, source, config, from_scratch, trust_remote_code)
+            for auto in (AutoModelForSequenceClassification, AutoModelForMaskedLM)
+        )
     base = cast(PreTrainedModel, classifier.base_model)
     # get_output_embeddings() returns whatever module holds the decoder, untyped.
     decoder: Any = language_model.get_output_embeddings()
@@ -220,18 +234,27 @@ def load_text_model(
         tokenizer=tokenizer,
         body=EncoderBody(base),
         classifier=head,
-        heads=EncoderHeads(head, language_model_head, share_decoder=share_decoder),
+        heads=EncoderHeads(
+            head,
+            language_model_head,
+            # What its tokens read as is kept, so the tokenizer is read once.
+            cache(partial(vocabulary, tokenizer)),
+            share_decoder=share_decoder,
+        ),
         max_length=_positions(config, tokenizer),
     )
 
 
-def _configuration(source: str, labels: Sequence[str], dropout: float | None) -> PreTrainedConfig:
+def _configuration(
+    source: str, labels: Sequence[str], dropout: float | None, trust_remote_code: bool
+) -> PreTrainedConfig:
     names = dict(enumerate(labels))
     config: PreTrainedConfig = AutoConfig.from_pretrained(
         source,
         num_labels=len(labels),
         id2label=names,
         label2id={name: i for i, name in names.items()},
+        trust_remote_code=trust_remote_code,
     )
     if getattr(config, "is_encoder_decoder", False):
         raise ModelError(f"model {source!r} is an encoder-decoder; AANG trains plain encoders")
@@ -248,12 +271,22 @@ def _configuration(source: str, labels: Sequence[str], dropout: float | None) ->
     return config
 
 
-def _load(auto: Any, source: str, config: PreTrainedConfig, from_scratch: bool) -> PreTrainedModel:
+def _load(
+    auto: Any,
+    source: str,
+    config: PreTrainedConfig,
+    from_scratch: bool,
+    trust_remote_code: bool,
+) -> PreTrainedModel:
     # Left alone, transformers takes torch's fused attention where the model knows it, else eager.
     if from_scratch:
-        model: PreTrainedModel = auto.from_config(config, dtype=torch.float32)
+        model: PreTrainedModel = auto.from_config(
+            config, dtype=torch.float32, trust_remote_code=trust_remote_code
+        )
     else:
-        model = auto.from_pretrained(source, config=config, dtype=torch.float32)
+        model = auto.from_pretrained(
+            source, config=config, dtype=torch.float32, trust_remote_code=trust_remote_code
+        )
     return model
 
 
@@ -280,8 +313,17 @@ def _refuse_other_folders(source: str) -> None:
 def _clear_errors(source: str, what: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+    except (AangError, MemoryError):
+        raise
+    # Of a damaged file tokenizers raises a bare Exception, safetensors and pickle errors of their
+    # own, and the classes of configurations whatever their code runs into.
+    except Exception as error:
         reason = str(error).strip().splitlines()
+        if "trust_remote_code" in str(error):
+            raise ModelError(
+                f"--model {source}: its {what} comes with Python code of its own, which is run "
+                "only with --trust-remote-code. Read the code first, or take another model"
+            ) from error
         raise ModelError(
             f"--model {source}: cannot load its {what}: {reason[0] if reason else error!r}. "
             "Give a folder or hub name of a masked-LM encoder such as roberta-base"

@@ -6,6 +6,7 @@ for any architecture, without a rule for each.
 """
 
 import copy
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -14,6 +15,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from aang_core.errors import ModelError
+from aang_core.stages import Vocabulary
 
 
 class _GivenHiddenStates(nn.Module):
@@ -100,18 +102,21 @@ class EncoderHeads:
         decoder itself is one for all, tied to the word embeddings where the model ties it. False
         copies the decoder too, as the papers do (AANG, section 6): 16 copies of a 50k-word decoder
         do not fit small machines.
+    vocabulary: reads the tokenizer; called when its tokens are first asked for.
     """
 
     def __init__(
         self,
         classifier: TransformersHead,
         language_model: TransformersHead,
+        vocabulary: Callable[[], Vocabulary],
         *,
         share_decoder: bool = True,
         classes: int | None = None,
     ) -> None:
         self._classifier = classifier
         self._language_model = language_model
+        self._vocabulary = vocabulary
         self._share_decoder = share_decoder
         self._config = classifier.model.config
         self._labels = int(self._config.num_labels or 0)
@@ -122,9 +127,23 @@ class EncoderHeads:
         return EncoderHeads(
             self._classifier,
             self._language_model,
+            self._vocabulary,
             share_decoder=self._share_decoder,
             classes=classes,
         )
+
+    @property
+    def hidden_size(self) -> int:
+        return int(self._config.hidden_size)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """See :class:`aang_core.stages.HeadBuilder`.
+
+        Raises:
+            ModelError: the tokenizer has no mask token.
+        """
+        return self._vocabulary()
 
     def language_model(self) -> nn.Module:
         decoder = self._language_model.model.get_output_embeddings()
@@ -146,13 +165,13 @@ class EncoderHeads:
 
     def positions(self) -> nn.Module:
         """See :class:`aang_core.stages.HeadBuilder`."""
-        positions = nn.Embedding(self._config.max_position_embeddings, self._config.hidden_size)
+        positions = nn.Embedding(self._config.max_position_embeddings, self.hidden_size)
         nn.init.zeros_(positions.weight)
         return positions
 
     def token_regression(self) -> nn.Module:
         dropout = getattr(self._config, "hidden_dropout_prob", 0.1)
-        return TokenRegressionHead(self._config.hidden_size, dropout, self._init_std)
+        return TokenRegressionHead(self.hidden_size, dropout, self._init_std)
 
     @property
     def _init_std(self) -> float:

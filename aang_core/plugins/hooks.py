@@ -2,7 +2,7 @@
 
 import difflib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,18 @@ _IMPLEMENTATION_MARK = f"{hookspecs.PROJECT}_impl"  # the attribute that hookimp
 
 @dataclass(frozen=True)
 class Hook:
-    """One implementation of a hook: the hook's name and the function to be called."""
+    """One implementation of a hook: the hook's name and the function to be called.
+
+    arguments: the names under which it takes ``register``; a deprecated one is among the spec's.
+    """
 
     name: str
     function: Any
+    arguments: tuple[str, ...]
+
+    def call(self, register: Callable[..., None]) -> Any:
+        """Hand the function its ``register``."""
+        return self.function(**dict.fromkeys(self.arguments, register))
 
 
 def hook_names() -> list[str]:
@@ -30,6 +38,9 @@ def hook_names() -> list[str]:
 
 def implemented_hooks(plugin: object) -> list[Hook]:
     """The hooks that ``plugin``, a module or an object, implements, in the order of the specs.
+
+    pluggy warns of those whose spec is marked with ``warn_on_impl``, and of arguments that it is
+    marked with in ``warn_on_impl_args``.
 
     Raises:
         PluginError: a function that looks like a hook but is not one (misspelled, undecorated, or
@@ -55,9 +66,9 @@ def implemented_hooks(plugin: object) -> list[Hook]:
                 if implementation.optionalhook:
                     continue
                 raise PluginError(f"{_place(function)}: {_unknown_hook(caller.name)}")
-            if not _takes_register(function):
+            if not _fits(function, caller.name):
                 raise PluginError(f"{_place(function)}: {_ONE_ARGUMENT.format(function.__name__)}")
-            found[caller.name] = Hook(caller.name, function)
+            found[caller.name] = Hook(caller.name, function, tuple(_parameters(function)))
     if not found:
         raise PluginError(
             "it implements no hook; check that the entry point names the module with the "
@@ -82,13 +93,21 @@ def _argument_message(plugin: object) -> str | None:
     """What is wrong with the arguments of a hook, which pluggy says in words for its own users."""
     for name in dir(plugin):
         function = getattr(plugin, name, None)
-        if hasattr(function, _IMPLEMENTATION_MARK) and not _takes_register(function):
+        if hasattr(function, _IMPLEMENTATION_MARK) and not _fits(function, name):
             return f"{_place(function)}: {_ONE_ARGUMENT.format(name)}"
     return None
 
 
-def _takes_register(function: Any) -> bool:
-    return list(inspect.signature(function).parameters) == ["register"]
+def _fits(function: Any, hook: str) -> bool:
+    """Whether a function takes ``register``, under this name or a deprecated one of its spec."""
+    spec = getattr(hookspecs, hook, None)
+    allowed = ["register"] if spec is None else _parameters(spec)
+    taken = _parameters(function)
+    return bool(taken) and set(taken) <= set(allowed)
+
+
+def _parameters(function: Any) -> list[str]:
+    return list(inspect.signature(function).parameters)
 
 
 def _unknown_hook(name: str) -> str:

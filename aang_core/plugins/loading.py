@@ -4,13 +4,13 @@ import contextlib
 import inspect
 import os
 import sys
-import traceback
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from aang_core.errors import PluginError, UnknownNameError
+from aang_core.faults import place_of, text_of
 from aang_core.plugin_api import check_plugin_api
 from aang_core.plugins.discovery import Candidate, find_candidates
 from aang_core.plugins.hooks import implemented_hooks
@@ -30,12 +30,14 @@ class PluginRecord:
 
     error: why it is not loaded, one line; None if it is.
     exception: what it raised, if it failed by raising.
+    warnings: what it uses that is deprecated, and what to use instead, a line each.
     """
 
     origin: Origin
     status: Status
     error: str | None = None
     exception: BaseException | None = field(default=None, repr=False, compare=False)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,68 +135,56 @@ def _load(candidate: Candidate) -> tuple[PluginRecord, list[Entry]]:
     try:
         # Standard output belongs to the command: a plug-in that prints would spoil --json.
         with contextlib.redirect_stdout(sys.stderr):
-            _run_hooks(candidate, staging)
+            deprecations = _run_hooks(candidate, staging)
     except KeyboardInterrupt:
         raise
     # A plug-in is somebody else's code. It may raise anything, SystemExit included, and whatever
     # it is concerns this plug-in alone.
     except BaseException as error:
         return PluginRecord(origin, "failed", _describe(error, candidate), error), []
-    return PluginRecord(origin, "ok"), staging.close()
+    return PluginRecord(origin, "ok", warnings=deprecations), staging.close()
 
 
-def _run_hooks(candidate: Candidate, staging: Staging) -> None:
+def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
+    """Returns what is deprecated among what the plug-in uses."""
     module = candidate.load()
     check_plugin_api(module)
-    for hook in implemented_hooks(module):
-        result: Any = hook.function(staging.register_for(hook.name))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hooks = implemented_hooks(module)
+    # pluggy's warning says which file; whose it is, the user has to be told too.
+    for warning in caught:
+        warnings.warn_explicit(
+            f"plug-in {candidate.origin.entry_point} ({candidate.origin}): {warning.message}",
+            warning.category,
+            warning.filename,
+            warning.lineno,
+        )
+    for hook in hooks:
+        result: Any = hook.call(staging.register_for(hook.name))
         if inspect.isgenerator(result) or inspect.iscoroutine(result):
             result.close()
             raise PluginError(
                 f"{hook.name} is a generator or a coroutine, whose body never runs; make it a "
                 "plain function, without yield or async"
             )
+    return tuple(f"{w.filename}:{w.lineno}: {w.message}" for w in caught)
 
 
 def _describe(error: BaseException, candidate: Candidate) -> str:
     """One line: where it happened, what it was, and what to do."""
     if isinstance(error, PluginError):
-        place = _place(error)
+        place = place_of(error)
         return f"{place}: {error}" if place else str(error)
     name = candidate.origin.entry_point
     if isinstance(error, SyntaxError):
         what = f"{error.filename}:{error.lineno}: SyntaxError: {error.msg}"
     elif isinstance(error, SystemExit):
-        what = f"{_place(error) or candidate.source}: it called sys.exit({error.code!r})"
+        what = f"{place_of(error) or candidate.source}: it called sys.exit({error.code!r})"
     else:
-        what = f"{_place(error) or candidate.source}: {type(error).__name__}: {_text(error)}"
+        what = f"{place_of(error) or candidate.source}: {type(error).__name__}: {text_of(error)}"
     if isinstance(error, ImportError):
         remedy = "Install what it needs into this environment, or leave the plug-in out with"
     else:
         remedy = "Report it to the plug-in's authors, or leave the plug-in out with"
     return f"{what}. {remedy} --disable-plugin {name}"
-
-
-def _text(error: BaseException) -> str:
-    """The message of an exception on one line; its own code may be broken as well."""
-    try:
-        return " ".join(str(error).split())
-    except Exception:
-        return "(its message cannot be shown)"
-
-
-def _place(error: BaseException) -> str:
-    """``FILE, line N, in FUNCTION`` of the plug-in's innermost frame, or nothing."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if _is_of_plugin(frame.filename):
-            where = f", in {frame.name}" if not frame.name.startswith("<") else ""
-            return f"{frame.filename}:{frame.lineno}{where}"
-    return ""
-
-
-def _is_of_plugin(filename: str) -> bool:
-    """Whether a frame is neither of the import machinery nor of the core or the stdlib."""
-    path = Path(filename)
-    core, stdlib = Path(__file__).parents[1], Path(os.__file__).parent
-    in_stdlib = path.is_relative_to(stdlib) and "site-packages" not in path.parts
-    return not (filename.startswith("<") or path.is_relative_to(core) or in_stdlib)

@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from aang_core.printable import printable
 from aang_core.report.records import RunRecord
 
 LISTED = 10
@@ -119,7 +120,8 @@ def _table(header: list[str], rows: list[list[str]]) -> str:
 
 def _plain(text: Any) -> str:
     """Text in which nothing is Markdown or HTML: labels come from files of strangers."""
-    escaped = "".join(f"\\{c}" if c in "\\`*_[]#|" else c for c in " ".join(str(text).split()))
+    shown = printable(" ".join(str(text).split()))
+    escaped = "".join(f"\\{c}" if c in "\\`*_[]#|" else c for c in shown)
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -5,6 +5,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from aang_core.printable import printable
 from aang_core.report.charts import Bars, Chart, Heat, Lines
 
 ROW = 26
@@ -69,16 +70,25 @@ def plotly_figure(chart: Chart) -> Any:
 
 def draw_picture(chart: Chart, path: Path) -> None:
     """The chart in the format that the extension of ``path`` names, .png, .svg or .pdf."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    rows = len(chart.labels) if isinstance(chart, Bars) else 0
-    rows = len(chart.y) if isinstance(chart, Heat) else rows
-    figure = Figure(figsize=(8, max(4.0, 1.5 + 0.25 * rows)), layout="constrained")
+    # A name between dollar signs is a name, and no mathematics.
+    with rc_context({"text.parse_math": False}):
+        rows = len(chart.labels) if isinstance(chart, Bars) else 0
+        rows = len(chart.y) if isinstance(chart, Heat) else rows
+        figure = Figure(figsize=(8, max(4.0, 1.5 + 0.25 * rows)), layout="constrained")
+        _draw(chart, figure)
+        figure.savefig(path, dpi=150)
+
+
+def _draw(chart: Chart, figure: Any) -> None:
     axes = figure.add_subplot()
     match chart:
         case Lines():
             for series in chart.series:
-                axes.plot(series.x, series.y, "*" if series.points else "-", label=series.name)
+                (name,) = _short([series.name])
+                axes.plot(series.x, series.y, "*" if series.points else "-", label=name)
             if chart.mark is not None:
                 place, word = chart.mark
                 axes.axvline(place, linestyle=":", color="grey", label=word)
@@ -111,9 +121,7 @@ def draw_picture(chart: Chart, path: Path) -> None:
             axes.set_ylabel(chart.y_label)
     axes.set_xlabel(chart.x_label)
     axes.set_title(chart.title)
-    figure.savefig(path, dpi=150)
 
 
 def _short(labels: Any) -> list[str]:
-    # matplotlib takes a pair of dollar signs for mathematics.
-    return [textwrap.shorten(str(label), 60).replace("$", r"\$") for label in labels]
+    return [textwrap.shorten(printable(str(label)), 60) for label in labels]

@@ -176,7 +176,7 @@ def _confusions(run: RunRecord) -> list[Heat]:
     charts = []
     labels = run.evaluation["labels"]
     for part in ("dev", "test"):
-        if part not in run.evaluation:
+        if "confusion" not in run.evaluation.get(part, ()):
             continue
         counts = run.evaluation[part]["confusion"]
         right = sum(counts[i][i] for i in range(len(labels)))

@@ -153,9 +153,9 @@ def _tables_of_several(runs: Sequence[RunRecord]) -> list[Table]:
 
 
 def _setting(value: Any) -> str:
-    return (
-        "–" if value in (None, [], {}) else value if isinstance(value, str) else json.dumps(value)
-    )
+    if value in (None, [], {}):
+        return "–"
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _duration(seconds: float) -> str:

@@ -1,15 +1,14 @@
 """Run folders as reports read them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from aang_core.config import read_config_file
 from aang_core.errors import DataError
+from aang_core.run_files import read_part, refuse_links
 
 
 @dataclass(frozen=True)
@@ -30,29 +29,35 @@ class RunRecord:
     evaluation: Mapping[str, Any]
 
     @classmethod
-    def load(cls, folder: Path) -> "RunRecord":
+    def load(cls, folder: Path, result: Mapping[str, Any] | None = None) -> "RunRecord":
         """Read a run folder.
+
+        result: of a run that is about to finish, whose ``result.json`` is not written yet.
 
         Raises:
             DataError: it is no run folder, the run did not finish, another version wrote it, or a
                 file in it is damaged.
         """
+        refuse_links(folder)
         if not (folder / "config.yaml").is_file():
             raise DataError(f"{folder}: is no run folder, it holds no config.yaml")
-        if not (folder / "result.json").is_file():
+        if result is None and not (folder / "result.json").is_file():
             raise DataError(f"{folder}: the run did not finish, result.json is missing")
         try:
-            config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-            parts = {name: _json(folder / f"{name}.json") for name in _PARTS}
-            metrics, weights = (_lines(folder / f"{name}.jsonl") for name in ("metrics", "weights"))
+            config = read_config_file(folder / "config.yaml")
+            parts = {name: read_part(folder, f"{name}.json") for name in _PARTS}
+            parts["result"] = read_part(folder, "result.json") if result is None else result
+            metrics, weights = (
+                read_part(folder, f"{name}.jsonl") for name in ("metrics", "weights")
+            )
         except FileNotFoundError as error:
             raise DataError(
                 f"{folder}: {Path(str(error.filename)).name} is missing; another version of AANG "
                 f"wrote this run, and this is {version('aang-core')}. Train it again to report it"
             ) from error
-        except (ValueError, yaml.YAMLError) as error:
-            raise DataError(f"{folder}: a file in it is damaged: {error}") from error
-        return cls(folder, config, metrics=metrics, weights=weights, **parts)
+        record = cls(folder, config, metrics=metrics, weights=weights, **parts)
+        record._require_agreement()
+        return record
 
     @property
     def name(self) -> str:
@@ -77,13 +82,42 @@ class RunRecord:
             name: sum(row["weights"][name] for row in rows) / len(rows) for name in self.objectives
         }
 
+    def _require_agreement(self) -> None:
+        """Raise DataError where one file does not go with another, or a line with the others."""
+        labels = self.evaluation["labels"]
+        evaluated = [self.evaluation[part] for part in ("dev", "test") if part in self.evaluation]
+        counted = [part["labels"].keys() for part in self.data["parts"].values()]
+        agrees = {
+            "metrics.jsonl": bool(self.metrics)
+            and all(self.metric in line["dev"] for line in self.metrics),
+            "weights.jsonl": all(_shape(line) == _shape(self.weights[0]) for line in self.weights),
+            "evaluation.json": all(
+                part["classes"].keys() == set(labels)
+                and part["scores"].keys() == evaluated[0]["scores"].keys()
+                and _is_square(part.get("confusion"), len(labels))
+                for part in evaluated
+            ),
+            "data.json": all(keys == set(labels) for keys in counted),
+        }
+        for name, does in agrees.items():
+            if not does:
+                raise DataError(
+                    f"{self.folder / name}: is damaged: what it names is not what the rest of the "
+                    "run names"
+                )
 
-_PARTS = ("result", "plugins", "data", "evaluation")
+
+_PARTS = ("plugins", "data", "evaluation")
 
 
-def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+def _shape(line: Mapping[str, Any]) -> tuple[object, ...]:
+    """What a line of ``weights.jsonl`` has values for."""
+    factors = line.get("factors")
+    return (
+        line["weights"].keys(),
+        None if factors is None else {stage: names.keys() for stage, names in factors.items()},
+    )
 
 
-def _lines(path: Path) -> list[Mapping[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+def _is_square(counts: Sequence[Sequence[int]] | None, size: int) -> bool:
+    return counts is None or [len(row) for row in counts] == [size] * size

@@ -11,10 +11,10 @@ from aang_core.stages.transform import (
     SELECTION_RATE,
     Corruption,
     Transform,
-    Vocabulary,
     random_tokens,
     select_tokens,
 )
+from aang_core.stages.vocabulary import Vocabulary, word_starts
 
 __all__ = [
     "SELECTION_RATE",
@@ -32,4 +32,5 @@ __all__ = [
     "Vocabulary",
     "random_tokens",
     "select_tokens",
+    "word_starts",
 ]

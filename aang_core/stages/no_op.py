@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from aang_core.stages.transform import Corruption, Vocabulary, select_tokens
+from aang_core.stages.transform import Corruption, select_tokens
+from aang_core.stages.vocabulary import Vocabulary
 
 
 class NoOp:

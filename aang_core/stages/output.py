@@ -6,6 +6,7 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
+from aang_core.stages.vocabulary import Vocabulary
 from aang_core.tasks import RowLosses
 
 
@@ -32,7 +33,7 @@ class CorruptedRows:
     labels: ``[B]`` int64 class ids, or None where the data has no labels.
     statistics: document frequencies of the data source.
     sees: ``[B, T, T]`` bool, which tokens a token may attend to, as the representation has it.
-    mask_id: id of the mask token.
+    vocabulary: the tokens that there are.
     """
 
     original: Tensor
@@ -43,11 +44,27 @@ class CorruptedRows:
     labels: Tensor | None
     statistics: DocumentStatistics
     sees: Tensor
-    mask_id: int
+    vocabulary: Vocabulary
 
 
 class HeadBuilder(Protocol):
-    """Makes heads that fit the shared encoder; every call returns a new module."""
+    """Makes heads that fit the shared encoder; every call returns a new module.
+
+    Where none of these is what you predict, make a module of your own: ``hidden_size`` is H, the
+    size of the hidden states that it gets.
+    """
+
+    @property
+    def hidden_size(self) -> int: ...
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens that there are.
+
+        An output that cannot do with them says so in :meth:`Output.head`, with a
+        :class:`~aang_core.errors.ConfigError`: then nothing has been trained or written yet.
+        """
+        ...
 
     def language_model(self) -> nn.Module:
         """Hidden states ``[S, H]`` → vocabulary logits ``[S, V]``.

@@ -1,29 +1,14 @@
 """The transform stage: how an input is corrupted (AANG, section 3, stage 2)."""
 
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from aang_core.stages.vocabulary import Vocabulary
+
 SELECTION_RATE = 0.15
 """Share of the ordinary tokens that become prediction targets (BERT, section 3.1)."""
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """What a transform may know of the tokenizer.
-
-    size: number of token ids, V.
-    mask_id: id of the mask token.
-    ordinary: ``[V']`` int64, the ids that stand for text, so no special token. A random token is
-        drawn from these only: a padding id drawn in the middle of a row would move the positions
-        of models that count them from the ids, as RoBERTa does.
-    """
-
-    size: int
-    mask_id: int
-    ordinary: Tensor
 
 
 class Corruption(NamedTuple):

@@ -24,6 +24,7 @@ RecordingWorkbench      a workbench that trains nothing, for a weighter's own te
 SmallHeads              heads on a small hidden size, for an output's own tests
 TokenRows, token_rows   rows of tokens, and a hypothesis strategy for them
 corrupted_rows          a hypothesis strategy for rows as an output gets them
+VOCABULARY              the forty token ids of those rows
 task_cards              a hypothesis strategy for the tasks that a weighter gets
 ======================  ==========================================================================
 """
@@ -32,12 +33,13 @@ from aang_core.testing.data import check_data
 from aang_core.testing.heads import SmallHeads
 from aang_core.testing.outputs import check_output
 from aang_core.testing.representations import check_representation
-from aang_core.testing.rows import TokenRows, corrupted_rows, token_rows
+from aang_core.testing.rows import VOCABULARY, TokenRows, corrupted_rows, token_rows
 from aang_core.testing.transforms import check_transform
 from aang_core.testing.weighters import check_weighter, task_cards
 from aang_core.testing.workbench import RecordingWorkbench
 
 __all__ = [
+    "VOCABULARY",
     "RecordingWorkbench",
     "SmallHeads",
     "TokenRows",

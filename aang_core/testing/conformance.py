@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from aang_core.errors import AangError, ConfigError, UnknownNameError
@@ -51,7 +52,11 @@ def checks_of(plugin: str) -> list[Check]:
     )
     if record.status != "ok":
         return [loads]
-    return [loads, light, *_of_entries(record, plugins)]
+    deprecated = [
+        Check("it uses nothing deprecated", partial(_holds, False, warning), "the message says it")
+        for warning in record.warnings
+    ]
+    return [loads, light, *deprecated, *_of_entries(record, plugins)]
 
 
 def _record(plugin: str, plugins: Plugins) -> PluginRecord:
@@ -92,6 +97,16 @@ def _of_entries(record: PluginRecord, plugins: Plugins) -> Iterator[Check]:
 
 def _of_primitive(primitive: Primitive) -> Iterator[Check]:
     what = f"{primitive.stage} {primitive.name}"
+    try:
+        primitive.load()
+    except AangError as error:
+        # All further checks of the primitive would say the same again.
+        yield Check(
+            f"{what}: its target can be imported",
+            partial(_holds, False, str(error)),
+            'register what is there: the class itself, or "module:Class"',
+        )
+        return
     if primitive.stage == "weighter":
         yield Check(f"{what}: its contract", lambda: _check(primitive), _CONTRACT)
         return

@@ -10,6 +10,9 @@ HIDDEN_SIZE = 8
 class SmallHeads:
     """Linear heads on a hidden size of 8, over 40 token ids and 3 classes; no dropout."""
 
+    hidden_size = HIDDEN_SIZE
+    vocabulary = VOCABULARY
+
     def language_model(self) -> nn.Module:
         return nn.Linear(HIDDEN_SIZE, VOCABULARY.size)
 

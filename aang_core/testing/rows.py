@@ -10,8 +10,17 @@ from aang_core.stages import CorruptedRows, DocumentStatistics, Vocabulary
 
 PAD, FIRST, LAST, MASK = range(4)
 CLASSES = 3
-VOCABULARY = Vocabulary(size=40, mask_id=MASK, ordinary=torch.arange(MASK + 1, 40))
-"""Forty token ids: padding, the two special tokens around every row, mask, and 36 of text."""
+_FORMS = (" the", " Paris", " NATO", "ing", "Ton", "ED", ",", " 42", "\ufffd")
+VOCABULARY = Vocabulary(
+    size=40,
+    mask_id=MASK,
+    ordinary=torch.arange(MASK + 1, 40),
+    decode=lambda: ("",) * (MASK + 1) + _FORMS * 4,
+)
+"""Forty token ids: padding, the two special tokens around every row, mask, and 36 of text.
+
+Nine texts, four ids each: words, names, abbreviations, parts of them, and half a character.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,5 +93,5 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True) -> CorruptedRows:
             torch.randint(documents + 1, (VOCABULARY.size,), generator=generator),
         ),
         sees=(order.unsqueeze(1) <= order.unsqueeze(2)) & rows.real.unsqueeze(1),
-        mask_id=MASK,
+        vocabulary=VOCABULARY,
     )

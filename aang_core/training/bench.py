@@ -1,16 +1,21 @@
 """The workbench: what a weighter trains with."""
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import get_args
 
 import torch
 from torch import nn
 
-from aang_core.errors import AangError
-from aang_core.gradients import DevHead, GradientEngine, Segment
+from aang_core.errors import AangError, OutOfMemoryError, WeighterError
+from aang_core.gradients import DevHead, GradientEngine, GradientStatistics, Segment
 from aang_core.tasks import Batch, Task
-from aang_core.training.optimization import Optimization
+from aang_core.training.memory import free, in_a_line, is_out_of_memory
+from aang_core.training.moment import Moment
+from aang_core.training.numbers import NumberPolicy, OnNan, problem_of
+from aang_core.training.optimization import Optimization, Trial
 from aang_core.training.rows import RowOrder, group_by_length, share_rows
 from aang_core.training.updates import (
     DevLoss,
@@ -23,6 +28,10 @@ from aang_core.weighting import DevLossAlong, Signal, StepSignals, Update
 PASS_OVERHEAD = 256
 """What one more pass through the body is taken to cost, in tokens; it only decides where rows of a
 task are split by length, not what a step computes."""
+
+_EVERY_SIGNAL: frozenset[Signal] = frozenset(get_args(Signal))
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,19 @@ class RowBudget:
 
 
 @dataclass(frozen=True)
+class _Drawn:
+    """The rows of one step."""
+
+    end: Segment
+    auxiliaries: Sequence[Segment]
+    dev: Sequence[Batch] | None
+
+    @property
+    def segments(self) -> list[Segment]:
+        return [*self.auxiliaries, self.end]
+
+
+@dataclass(frozen=True)
 class StepRecord:
     """What the last step did, for the run's log."""
 
@@ -56,6 +78,7 @@ class TrainingBench:
     score: the dev metric of the model as it stands.
     generator: source of every draw of the training loop: tasks, rows and what tasks do with them.
         Dropout alone draws from torch's own generator.
+    on_nan: what to do about a step whose loss or gradient is NaN or infinite.
     """
 
     def __init__(
@@ -71,12 +94,14 @@ class TrainingBench:
         generator: torch.Generator,
         meta_every: int = 1,
         score: Callable[[], float] | None = None,
+        on_nan: OnNan = "stop",
     ) -> None:
         self.body = body
         self.optimization = optimization
         self.generator = generator
         self.steps = 0
         self.last: StepRecord | None = None
+        self.numbers = NumberPolicy(on_nan)
         self._end_task = end_task
         self._dev = dev
         self._auxiliaries = {task.name: task for task in auxiliaries}
@@ -94,6 +119,8 @@ class TrainingBench:
             ]
         }
         self._device = next(body.parameters()).device
+        self._round_began = 0, self._moment(), self.numbers.state_dict()
+        self._touched = False
 
     @property
     def end_task(self) -> str:
@@ -112,38 +139,41 @@ class TrainingBench:
         """See :meth:`aang_core.weighting.Workbench.step`.
 
         Raises:
-            AangError: a coefficient names no task, or the end task has none.
+            WeighterError: a coefficient names no task, is negative or not finite, or the end task
+                has none.
+            NumericalError: a loss or gradient is not finite.
+            OutOfMemoryError: the memory does not do for one row at a time.
         """
+        _check_coefficients("a step", coefficients)
         auxiliary = {name: c for name, c in coefficients.items() if name != self.end_task}
         unknown = [name for name in auxiliary if name not in self._auxiliaries]
         if unknown or self.end_task not in coefficients:
-            raise AangError(
+            raise WeighterError(
                 f"a step needs a coefficient for {self.end_task!r} and knows no task "
                 f"{', '.join(unknown) or '(none other)'}"
             )
         self._train_mode()
-        end = Segment(
-            self._end_task,
-            self._draw(
-                self._end_task, "end-task", self._budget.end_task, self._engine.processes.size
-            ),
-            coefficients[self.end_task],
-        )
         rows = share_rows(self._budget.auxiliary, auxiliary) if auxiliary else {}
-        segments = [
-            Segment(task, self._draw(task, f"auxiliary:{name}", rows[name]), auxiliary[name])
-            for name, task in ((name, self._auxiliaries[name]) for name in auxiliary)
-        ]
         measures = signals and self.steps % self._meta_every == 0
-        dev = (
-            self._draw(self._dev, "dev", self._budget.dev, self._engine.processes.size)
-            if measures
-            else None
-        )
-        statistics = self._engine.step(end, segments, dev)
-        self.optimization.step()
-        self.steps += 1
-        measured = None if statistics is None else statistics.read(signals)
+
+        def draw() -> _Drawn:
+            parts = self._engine.processes.size
+            return _Drawn(
+                Segment(
+                    self._end_task,
+                    self._draw(self._end_task, "end-task", self._budget.end_task, parts),
+                    coefficients[self.end_task],
+                ),
+                [
+                    Segment(
+                        task, self._draw(task, f"auxiliary:{name}", rows[name]), auxiliary[name]
+                    )
+                    for name, task in ((name, self._auxiliaries[name]) for name in auxiliary)
+                ],
+                self._draw(self._dev, "dev", self._budget.dev, parts) if measures else None,
+            )
+
+        measured = self._optimize(draw, self.optimization, signals)
         self.last = StepRecord(coefficients, measured)
         return measured
 
@@ -153,17 +183,19 @@ class TrainingBench:
         """See :meth:`aang_core.weighting.Workbench.trial`.
 
         Raises:
-            AangError: a coefficient names no task, or there is none.
+            WeighterError: a coefficient names no task, is negative or not finite, or there is none.
         """
+        _check_coefficients("a trial", coefficients)
         tasks = [self._named(name) for name in coefficients]
         if not tasks:
-            raise AangError("a trial needs a task to train; it was given none")
+            raise WeighterError("a trial needs a task to train; it was given none")
         heads = [task.head for task in tasks]
         self._train_mode()
         training = self.optimization.trial(self.body, heads)
         before = Keepsake(training.parameters)
         rows = max(len(task) for task in tasks)
-        for _ in range(math.ceil(fraction * rows / self._budget.end_task)):
+
+        def draw() -> _Drawn:
             first, *others = [
                 Segment(task, self._draw(task, order, self._budget.end_task, parts), coefficient)
                 for task, order, coefficient, parts in zip(
@@ -174,15 +206,18 @@ class TrainingBench:
                     strict=True,
                 )
             ]
-            self._engine.step(first, others, None)
-            training.step()
-            self.steps += 1
-        update = before.difference(tuple(coefficients), offload=offload)
-        before.put_back()
-        return update
+            return _Drawn(first, others, None)
+
+        try:
+            for _ in range(math.ceil(fraction * rows / self._budget.end_task)):
+                self._optimize(draw, training, frozenset())
+            return before.difference(tuple(coefficients), offload=offload)
+        finally:
+            before.put_back()
 
     def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
         """See :meth:`aang_core.weighting.Workbench.apply`."""
+        self._touched = True
         apply_updates(_own(updates), coefficients)
 
     def dev_loss(self, updates: Sequence[Update], coefficients: Sequence[float]) -> DevLossAlong:
@@ -205,20 +240,144 @@ class TrainingBench:
 
     def snapshot(self) -> Callable[[], None]:
         """See :meth:`aang_core.weighting.Workbench.snapshot`."""
-        return Keepsake(self.optimization.parameters).put_back
+        kept, touched = Keepsake(self.optimization.parameters), self._touched
+
+        def put_back() -> None:
+            kept.put_back()
+            self._touched = touched
+
+        return put_back
 
     def begin_round(self) -> None:
         """Bring the learning rates to where the steps of the run are, trials included."""
         self.optimization.catch_up(self.steps)
+        self._round_began = self.steps, self._moment(), self.numbers.state_dict()
+        self._touched = False
+
+    def back_to_round(self) -> bool:
+        """Stand where the round began, as if it had not.
+
+        Returns whether that can be done: not if parameters have been changed since.
+        """
+        if self._touched:
+            return False
+        self.steps, moment, numbers = self._round_began
+        self.numbers.load_state_dict(numbers)
+        self._come_back(moment)
+        return True
+
+    @property
+    def rows_at_once(self) -> int | None:
+        """The most rows of one task that go through the body in one pass; None for no limit."""
+        return self._budget.at_once
+
+    def limit_rows(self, rows: int) -> None:
+        """Let at most so many rows through the body at once from now on."""
+        self._budget = replace(self._budget, at_once=rows)
+        self._engine.limit_rows(rows)
 
     @property
     def dev_head(self) -> DevHead:
         """The head that the dev gradient goes through, for checkpoints."""
         return self._engine.dev_head
 
+    @property
+    def modules(self) -> Mapping[str, nn.Module]:
+        """The body and every task's head by name, for checkpoints."""
+        heads = {name: task.head for name, task in self._auxiliaries.items()}
+        return {"body": self.body, self.end_task: self._end_task.head, **heads}
+
     def row_orders(self) -> Mapping[str, RowOrder]:
         """Where each task stands in its rows, for checkpoints."""
         return self._orders
+
+    def _optimize(
+        self,
+        draw: Callable[[], _Drawn],
+        training: Optimization | Trial,
+        signals: frozenset[Signal],
+    ) -> StepSignals | None:
+        """One step of ``training``, which is left out if its numbers are bad; what it measured."""
+        drawn, statistics = self._gradient(draw)
+        norm = training.clip()
+        losses = torch.stack([loss.to(norm) for loss in (*self._engine.losses, norm)]).double()
+        # The one transfer from the device in a step.
+        measures = [] if statistics is None else [statistics.values()]
+        values = torch.cat([losses, *measures]).tolist()
+        self.steps += 1
+        numbers, measured = values[: len(losses)], values[len(losses) :]
+        problem = problem_of(
+            self.body,
+            drawn.segments,
+            numbers[:-1],
+            numbers[-1],
+            None if statistics is None else statistics.selected(measured, _EVERY_SIGNAL),
+        )
+        if problem is not None:
+            training.drop()
+            self.numbers.bad(self.steps, problem)
+            return None
+        self.numbers.good()
+        self._touched |= training is self.optimization
+        training.update()
+        return None if statistics is None else statistics.selected(measured, signals)
+
+    def _gradient(self, draw: Callable[[], _Drawn]) -> tuple[_Drawn, GradientStatistics | None]:
+        """Draw rows and make their gradient, with fewer rows at once where memory runs out.
+
+        The rows are the same again, and so is all that is drawn for them.
+
+        Raises:
+            OutOfMemoryError: it does not do for one row at a time.
+        """
+        while True:
+            moment = self._moment()
+            try:
+                return self._attempt(draw)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                reason = in_a_line(error)
+            # Here, where the error is gone, nothing holds on to the tensors of the attempt.
+            self.optimization.drop()
+            free()
+            self._come_back(moment)
+            self._halve(reason)
+
+    def _attempt(self, draw: Callable[[], _Drawn]) -> tuple[_Drawn, GradientStatistics | None]:
+        drawn = draw()
+        return drawn, self._engine.step(drawn.end, drawn.auxiliaries, drawn.dev)
+
+    def _halve(self, reason: str) -> None:
+        """Let half as many rows through the body at once.
+
+        Raises:
+            OutOfMemoryError: it is one row already.
+        """
+        parts = (self._budget.end_task, self._budget.dev, self._budget.auxiliary)
+        now = self._budget.at_once or (max(parts) if self._engine.splits_rows else sum(parts))
+        step = self.steps + 1
+        if self._engine.processes.size > 1:
+            raise OutOfMemoryError(
+                f"step {step}: not enough memory ({reason}). Several processes take every step "
+                "together, so none can take smaller bites alone: give --micro-batch-size"
+            )
+        if now == 1:
+            raise OutOfMemoryError(
+                f"step {step}: not enough memory for one row at a time ({reason}). Give the run "
+                "more, or take a smaller --model or --max-length"
+            )
+        self.limit_rows(now // 2)
+        _log.warning(
+            "step %d: not enough memory (%s); the same rows again, at most %d at once from now on",
+            *(step, reason, now // 2),
+        )
+
+    def _moment(self) -> Moment:
+        return Moment.now(self.generator, self._orders, self.dev_head, self._device)
+
+    def _come_back(self, moment: Moment) -> None:
+        moment.come_back(self.generator, self._orders, self.dev_head, self._device)
 
     def _draw(self, task: Task, order: str, rows: int, parts: int = 1) -> list[Batch]:
         """The next rows of a task, each of the batches they come in made of ``parts`` or more."""
@@ -238,7 +397,7 @@ class TrainingBench:
         if name == self.end_task:
             return self._end_task
         if name not in self._auxiliaries:
-            raise AangError(f"a trial of {name!r}, which is no task of this run")
+            raise WeighterError(f"a trial of {name!r}, which is no task of this run")
         return self._auxiliaries[name]
 
     def _parts_of(self, task: Task) -> int:
@@ -255,8 +414,17 @@ class TrainingBench:
             task.head.train()
 
 
+def _check_coefficients(what: str, coefficients: Mapping[str, float]) -> None:
+    for name, coefficient in coefficients.items():
+        if not math.isfinite(coefficient) or coefficient < 0:
+            raise WeighterError(
+                f"the coefficient of {name} in {what}: expected a finite number, not negative, "
+                f"got {coefficient!r}"
+            )
+
+
 def _own(updates: Sequence[Update]) -> list[ParameterUpdate]:
     strange = [update for update in updates if not isinstance(update, ParameterUpdate)]
     if strange:
-        raise AangError(f"{strange[0]!r} is no update that this bench has handed out")
+        raise WeighterError(f"{strange[0]!r} is no update that this bench has handed out")
     return [update for update in updates if isinstance(update, ParameterUpdate)]

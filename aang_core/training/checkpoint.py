@@ -1,19 +1,21 @@
 """A checkpoint: everything that training needs to go on as if it had not been interrupted."""
 
 import json
-import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from aang_core.errors import DataError
-from aang_core.processes import Processes
+from aang_core.processes import ALONE, Processes
+from aang_core.training.checkpoint_store import CheckpointStore
 from aang_core.training.interruption import Interrupted, Interruption
+from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Trainer
 
 TENSORS = "state.safetensors"
@@ -21,12 +23,10 @@ REST = "state.json"
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
-def save_checkpoint(folder: Path, trainer: Trainer, modules: Mapping[str, nn.Module]) -> None:
-    """Write ``folder`` anew: tensors as safetensors, the rest as JSON, nothing pickled.
-
-    modules: the body and every task's head, by name.
-    """
+def save_checkpoint(folder: Path, trainer: Trainer) -> None:
+    """Write into ``folder``: tensors as safetensors, the rest as JSON, nothing pickled."""
     bench, progress = trainer.bench, trainer.progress
+    modules = bench.modules
     tensors = {f"module|{name}": t.detach() for name, t in _named_tensors(modules)}
     tensors |= {f"optimizer|{name}": t for name, t in _moments(trainer, modules)}
     tensors |= {f"rows|{name}": order.state() for name, order in bench.row_orders().items()}
@@ -38,6 +38,8 @@ def save_checkpoint(folder: Path, trainer: Trainer, modules: Mapping[str, nn.Mod
     }
     rest = {
         "steps": bench.steps,
+        "rows_at_once": bench.rows_at_once,
+        "numbers": bench.numbers.state_dict(),
         "weighter": trainer.weighter.state_dict(),
         "schedule": bench.optimization.schedule.state_dict(),
         "progress": {
@@ -46,28 +48,9 @@ def save_checkpoint(folder: Path, trainer: Trainer, modules: Mapping[str, nn.Mod
             "evaluations_since_best": progress.evaluations_since_best,
         },
     }
-    temporary = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    save_file({name: t.contiguous().cpu() for name, t in tensors.items()}, temporary / TENSORS)
-    (temporary / REST).write_text(json.dumps(rest, default=_plain), encoding="utf-8")
-    # A folder cannot replace one that has files in it; the old one makes way, and is there until
-    # the new one is.
-    before = _before(folder)
-    if folder.exists():
-        shutil.rmtree(before, ignore_errors=True)
-        folder.rename(before)
-    temporary.rename(folder)
-    shutil.rmtree(before, ignore_errors=True)
-
-
-def find_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint ``folder``, or the one that was making way when writing it was interrupted."""
-    return next((f for f in (folder, _before(folder)) if (f / REST).is_file()), None)
-
-
-def _before(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.before")
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({name: t.contiguous().cpu() for name, t in tensors.items()}, folder / TENSORS)
+    (folder / REST).write_text(json.dumps(rest, default=_plain), encoding="utf-8")
 
 
 class Checkpointer:
@@ -75,53 +58,98 @@ class Checkpointer:
 
     When it saves depends on the clock; what training comes to does not depend on it. Of several
     processes, which all hold the same, the first one saves.
+
+    folder: of the run. name: of the folder of checkpoints in it. logs: files of the run that grow
+        as training goes on; they are cut back to where a checkpoint is.
     """
 
     def __init__(
         self,
-        folder: Path,
-        modules: Mapping[str, nn.Module],
+        folder: RunFolder,
+        name: str,
+        logs: Sequence[str],
+        *,
         seconds: float,
         interruption: Interruption,
-        processes: Processes,
+        processes: Processes = ALONE,
     ) -> None:
         self._folder = folder
-        self._modules = modules
+        self._name = name
+        self._logs = logs
+        self._store = CheckpointStore(folder.path / name)
         self._seconds = seconds
         self._interruption = interruption
         self._processes = processes
         self._last = time.monotonic()
 
-    def __call__(self, trainer: Trainer) -> None:
+    def reached(self, trainer: Trainer) -> None:
         """Save if it is time.
 
         Raises:
             Interrupted: a signal has asked to stop; the checkpoint is written.
+            StorageError: the checkpoint cannot be written; the last one is still there.
         """
-        number = self._processes.largest(self._interruption.number or 0)
-        if number:
-            self._save(trainer)
-            raise Interrupted(number, trainer.bench.steps)
-        if time.monotonic() - self._last >= self._seconds:
-            self._save(trainer)
-            self._last = time.monotonic()
+        # Looked at once: a signal that comes after the saving waits for the next boundary.
+        asked = self._processes.largest(self._interruption.number or 0)
+        if asked or time.monotonic() - self._last >= self._seconds:
+            self.save(trainer)
+        if asked:
+            raise Interrupted(asked, trainer.bench.steps)
 
-    def _save(self, trainer: Trainer) -> None:
+    def save(self, trainer: Trainer) -> None:
+        """Save now.
+
+        Raises:
+            StorageError: the checkpoint cannot be written; the last one is still there.
+        """
+        if not self._processes.first:
+            return
+
+        def write(folder: Path) -> None:
+            save_checkpoint(folder, trainer)
+            self._folder.share_mode(folder)
+
+        # The logs must not lag behind a checkpoint, or lines would be lost for good.
+        self._folder.sync(*self._logs)
+        with self._folder.writing(self._name):
+            self._store.save(write)
+        self._last = time.monotonic()
+
+    def take_up(self, trainer: Trainer) -> None:
+        """Bring trainer and logs to where the newest whole checkpoint is, or to the beginning.
+
+        Raises:
+            DataError: there are checkpoints, and none can be used.
+        """
+        found = self._store.newest()
+        if found is not None:
+            load_checkpoint(found, trainer)
+        for name in self._logs:
+            self._folder.cut(name, trainer.bench.steps if found is not None else -1)
+
+    def drop_older(self) -> None:
+        """Keep the newest checkpoint alone: training is over."""
         if self._processes.first:
-            save_checkpoint(self._folder, trainer, self._modules)
+            self._store.drop_older()
+
+    def drop_all(self) -> None:
+        """Keep none: what was trained is saved elsewhere."""
+        if self._processes.first:
+            self._store.drop_all()
 
 
 @torch.no_grad()
-def load_checkpoint(folder: Path, trainer: Trainer, modules: Mapping[str, nn.Module]) -> None:
+def load_checkpoint(folder: Path, trainer: Trainer) -> None:
     """Put a freshly built trainer into the state that ``folder`` holds.
 
     Raises:
         DataError: there is no checkpoint, or it belongs to another model or space.
     """
+    modules = trainer.bench.modules
     try:
         tensors = load_file(folder / TENSORS)
         rest = json.loads((folder / REST).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise DataError(f"{folder}: no usable checkpoint: {error}") from error
     expected = {f"module|{name}" for name, _ in _named_tensors(modules)}
     found = {name for name in tensors if name.startswith("module|")}
@@ -147,6 +175,9 @@ def load_checkpoint(folder: Path, trainer: Trainer, modules: Mapping[str, nn.Mod
     if device_states and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(device_states)
     trainer.bench.steps = rest["steps"]
+    trainer.bench.numbers.load_state_dict(rest["numbers"])
+    if rest["rows_at_once"] is not None:
+        trainer.bench.limit_rows(rest["rows_at_once"])
     _load_schedule(trainer, rest["schedule"])
     trainer.weighter.load_state_dict(rest["weighter"])
     progress = trainer.progress

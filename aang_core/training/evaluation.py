@@ -1,5 +1,6 @@
 """How good predictions are."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
@@ -49,6 +50,6 @@ def per_class(
 
 def majority_scores(train: Sequence[int], labels: Sequence[int]) -> Mapping[str, float]:
     """Scores of always answering the most frequent class of ``train``; ties go to the first."""
-    counts = {label: train.count(label) for label in dict.fromkeys(sorted(train))}
+    counts = Counter(sorted(train))
     majority = max(counts, key=lambda label: counts[label])
     return scores(labels, [majority] * len(labels))

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_scheduler
 
 
@@ -44,9 +44,8 @@ class Optimization:
         self.parameters = [p for group in groups for p in group["params"]]
         self.optimizer = _optimizer(groups, settings)
         name = "linear" if settings.schedule == "linear" else "constant_with_warmup"
-        self.schedule: LRScheduler = get_scheduler(
-            name, self.optimizer, round(settings.warmup * steps), steps
-        )
+        self._warmup = round(settings.warmup * steps)
+        self.schedule: LambdaLR = get_scheduler(name, self.optimizer, self._warmup, steps)
 
     def trial(self, body: nn.Module, heads: Iterable[nn.Module]) -> "Trial":
         """An optimiser for a trial over body and heads, fresh, at the rates of the moment."""
@@ -61,15 +60,26 @@ class Optimization:
                 self.schedule.step()
 
     def _factor(self) -> float:
-        """What the schedule makes of every rate at present."""
-        group = self.optimizer.param_groups[0]
-        return float(group["lr"]) / float(group["initial_lr"])
+        """What the schedule makes of every rate at present, its warm-up left out.
 
-    def step(self) -> None:
-        """Clip, update, advance the schedule and drop the gradients."""
-        nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm, foreach=True)
+        A trial begins with an optimiser that remembers nothing wherever it stands in the run. With
+        the warm-up's rates, the first of which is zero, the first round would learn nothing.
+        """
+        at = max(self.schedule.last_epoch, self._warmup)
+        return float(self.schedule.lr_lambdas[0](at))
+
+    def clip(self) -> Tensor:
+        """Clip the gradient of all parameters together; the norm that it had, a scalar."""
+        return _clip(self.parameters, self.settings)
+
+    def update(self) -> None:
+        """Update, advance the schedule and drop the gradients."""
         self.optimizer.step()
         self.schedule.step()
+        self.drop()
+
+    def drop(self) -> None:
+        """Drop the gradients."""
         self.optimizer.zero_grad(set_to_none=True)
 
 
@@ -88,13 +98,24 @@ class Trial:
             group["lr"] *= factor
         self.parameters: list[nn.Parameter] = [p for group in groups for p in group["params"]]
         self._optimizer = _optimizer(groups, settings)
-        self._max_grad_norm = settings.max_grad_norm
+        self._settings = settings
 
-    def step(self) -> None:
-        """Clip, update and drop the gradients."""
-        nn.utils.clip_grad_norm_(self.parameters, self._max_grad_norm, foreach=True)
+    def clip(self) -> Tensor:
+        """See :meth:`Optimization.clip`."""
+        return _clip(self.parameters, self._settings)
+
+    def update(self) -> None:
+        """Update and drop the gradients."""
         self._optimizer.step()
+        self.drop()
+
+    def drop(self) -> None:
+        """Drop the gradients."""
         self._optimizer.zero_grad(set_to_none=True)
+
+
+def _clip(parameters: list[nn.Parameter], settings: OptimizerSettings) -> Tensor:
+    return nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm, foreach=True)
 
 
 def _optimizer(groups: list[dict[str, Any]], settings: OptimizerSettings) -> Optimizer:

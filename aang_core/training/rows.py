@@ -30,6 +30,14 @@ class RowOrder:
             taken.append(part)
         return torch.cat(taken)
 
+    def mark(self) -> tuple[Tensor, int]:
+        """Where it stands, at no cost; for :meth:`back_to`."""
+        return self._order, self._position
+
+    def back_to(self, mark: tuple[Tensor, int]) -> None:
+        """Stand where :meth:`mark` was called."""
+        self._order, self._position = mark
+
     def state(self) -> Tensor:
         """Position and order as one int64 tensor, ``[1 + rows drawn]``."""
         return torch.cat([torch.tensor([self._position]), self._order])

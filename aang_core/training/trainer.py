@@ -1,11 +1,14 @@
 """The one trainer: rounds of a weighter, evaluation, early stopping, best model."""
 
+import copy
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from aang_core.errors import AangError, NumericalError
 from aang_core.training.bench import TrainingBench
 from aang_core.weighting import Weighter
 
@@ -34,6 +37,11 @@ class Progress:
     evaluations_since_best: int = 0
     best_state: dict[str, Tensor] = field(default_factory=dict)
 
+    @property
+    def evaluated(self) -> bool:
+        """Whether there has been an evaluation; the first one is the best so far."""
+        return bool(self.best_state)
+
 
 class Observer(Protocol):
     """Gets to see training as it goes; a run folder and a progress bar are observers."""
@@ -47,12 +55,24 @@ class Observer(Protocol):
         ...
 
 
+class Boundary(Protocol):
+    """What happens between two rounds."""
+
+    def reached(self, trainer: "Trainer") -> None:
+        """Called between any two rounds, where a checkpoint can be taken."""
+        ...
+
+    def save(self, trainer: "Trainer") -> None:
+        """Called before training stops because a round failed; the trainer is back before it."""
+        ...
+
+
 class Trainer:
     """Calls ``weighter.round`` until the schedule is spent or dev stops improving.
 
     selected: the modules whose best state is kept and restored at the end, by name.
     evaluate: the dev scores of the model as it stands.
-    boundary: called between two rounds, where a checkpoint can be taken.
+    boundary: told whenever one is reached; None for nobody.
     """
 
     def __init__(
@@ -64,7 +84,7 @@ class Trainer:
         selected: Mapping[str, nn.Module],
         evaluate: Callable[[], Mapping[str, float]],
         observers: tuple[Observer, ...] = (),
-        boundary: Callable[["Trainer"], None] | None = None,
+        boundary: Boundary | None = None,
     ) -> None:
         self.bench = bench
         self.weighter = weighter
@@ -77,19 +97,18 @@ class Trainer:
 
     def train(self) -> Progress:
         """Train, then put the best state back into the selected modules."""
-        if self.bench.steps == 0:
+        if not self.progress.evaluated:
             self._evaluation()
+            self._reached()
         while self.bench.steps < self.schedule.steps and not self._out_of_patience():
             before = self.bench.steps
-            self.bench.begin_round()
-            self.weighter.round(self.bench)
+            self._round()
             for observer in self._observers:
                 observer.after_round(self.bench.steps, self._record())
             due = before // self.schedule.eval_every < self.bench.steps // self.schedule.eval_every
             if due or self.bench.steps >= self.schedule.steps:
                 self._evaluation()
-            if self._boundary is not None:
-                self._boundary(self)
+            self._reached()
         for name, module in self._selected.items():
             prefix = f"{name}."
             module.load_state_dict(
@@ -101,12 +120,33 @@ class Trainer:
             )
         return self.progress
 
+    def _round(self) -> None:
+        """One round; if it fails, what there was before is saved first."""
+        self.bench.begin_round()
+        weighter = copy.deepcopy(self.weighter.state_dict())
+        try:
+            self.weighter.round(self.bench)
+        except AangError:
+            if self._boundary is not None and self.bench.back_to_round():
+                self.weighter.load_state_dict(weighter)
+                self._boundary.save(self)
+            raise
+
+    def _reached(self) -> None:
+        if self._boundary is not None:
+            self._boundary.reached(self)
+
     def _out_of_patience(self) -> bool:
         return self.progress.evaluations_since_best >= self.schedule.patience
 
     def _evaluation(self) -> None:
         dev = self._evaluate()
         score, progress = dev[self.schedule.metric], self.progress
+        if not math.isfinite(score):
+            raise NumericalError(
+                f"step {self.bench.steps}: the {self.schedule.metric} of the model is {score}: "
+                "training has diverged; lower the learning rate"
+            )
         best = score > progress.best_score
         if best:
             progress.best_score = score
@@ -138,6 +178,8 @@ class Trainer:
             record["coefficients"] = dict(last.coefficients)
             if last.signals is not None:
                 record |= _measured(last.signals)
+        if self.bench.numbers.skipped:
+            record["skipped"] = self.bench.numbers.skipped
         return record | dict(self.weighter.record())
 
 

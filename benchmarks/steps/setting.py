@@ -13,7 +13,13 @@ from transformers import BertConfig, PreTrainedTokenizerFast
 
 from aang_core.gradients import Segment
 from aang_core.modeling import TextModel, load_text_model
-from aang_core.stages import SELECTION_RATE, CorruptedRows, DocumentStatistics, Output
+from aang_core.stages import (
+    SELECTION_RATE,
+    CorruptedRows,
+    DocumentStatistics,
+    Output,
+    Vocabulary,
+)
 from aang_core.tasks import Batch, RowLosses
 from aang_core.training.rows import share_rows
 
@@ -173,7 +179,7 @@ def _batch(
         labels=labels,
         statistics=DocumentStatistics(1, torch.ones(setting.vocabulary, dtype=torch.int64)),
         sees=sees,
-        mask_id=4,
+        vocabulary=Vocabulary(setting.vocabulary, 4, ids.unique(), decode=list),
     )
     return Batch(
         {"input_ids": ids, "attention_mask": sees},

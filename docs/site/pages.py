@@ -24,6 +24,11 @@ ELSEWHERE = {
         str(path.relative_to(ROOT)): str(path.relative_to(ROOT))
         for path in sorted((ROOT / "examples").glob("*.*"))
     },
+    **{
+        str(path.relative_to(ROOT)): str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "examples" / "plugins").glob("**/*.*"))
+        if path.suffix in {".md", ".py", ".toml", ".yaml"} and "tests" not in path.parts
+    },
 }
 """File in the tree → page of the site."""
 
@@ -43,6 +48,7 @@ REFERENCE = {
             "aang_core.stages.transform",
             "aang_core.stages.representation",
             "aang_core.stages.output",
+            "aang_core.stages.vocabulary",
         ],
     ),
     "weighters": ("Weighters", ["aang_core.weighting", "aang_core.options"]),

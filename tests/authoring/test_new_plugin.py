@@ -1,8 +1,5 @@
 """Plug-ins as their authors make them: written out, installed, tested."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import get_args
 
@@ -10,31 +7,10 @@ from click.testing import CliRunner
 
 from aang_core.cli.app import aang
 from aang_core.primitive import Stage
+from tests.authoring.installation import installed, run
 from tests.docs.documents import ROOT
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
-
-
-def installed(site: Path, *folders: Path) -> dict[str, str]:
-    """Install distributions into ``site``; the environment that finds them."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-    command += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(site)]
-    done = subprocess.run(
-        [*command, *map(str, folders)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-
-
-def run(environment: dict[str, str], *command: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", *map(str, command)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
 
 
 def test_a_new_plugin_of_every_stage_passes_its_own_tests(tmp_path: Path) -> None:

@@ -3,9 +3,8 @@ from tests.plugins_layer.on_disk import Site, transform
 
 def test_the_standard_plugins_are_listed_and_well(site: Site) -> None:
     rows = site.json("plugins")
-    assert all(
-        set(row) == {"distribution", "version", "entry_point", "status", "error"} for row in rows
-    )
+    keys = {"distribution", "version", "entry_point", "status", "error", "warnings"}
+    assert all(set(row) == keys for row in rows)
     assert {row["entry_point"] for row in rows} >= {
         "core",
         "task",
@@ -17,7 +16,9 @@ def test_the_standard_plugins_are_listed_and_well(site: Site) -> None:
         "tartan",
         "factored",
     }
-    assert all(row["status"] == "ok" and row["error"] is None for row in rows)
+    assert all(
+        row["status"] == "ok" and row["error"] is None and not row["warnings"] for row in rows
+    )
 
 
 def test_every_state_is_shown_to_people(site: Site) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from aang_core.cli import main
+
 SIZE = {"model": None, "max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
 
 
@@ -70,26 +72,40 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     assert {entry["method"] for entry in json.loads(shown.stdout)} == {"plain", "aang"}
 
 
-def test_an_interrupted_comparison_goes_on(spec: Path, tmp_path: Path) -> None:
-    """Stopped in the middle of a run: that run is resumed, with the same folder."""
+def test_an_interrupted_comparison_goes_on(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its run takes a checkpoint and is resumed; meanwhile no other process gets in."""
     content = yaml.safe_load(spec.read_text())
     del content["methods"]["broken"]
-    content["options"] |= {"steps": 60, "checkpoint-every": 0, "patience": 100}
+    content["options"] |= {"steps": 60, "checkpoint-every": 1000, "patience": 100}
     spec.write_text(yaml.safe_dump(content), encoding="utf-8")
     root = tmp_path / "out"
     command = [sys.executable, "-m", "aang_core", "compare", spec, "--out", root]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
     )
     run = root / "runs" / "words" / "plain" / "seed-0"
-    deadline = time.monotonic() + 120
-    while not (run / "checkpoint" / "state.json").exists() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 600
+    while not (run / "weights.jsonl").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
+    assert (run / "weights.jsonl").exists(), "the run did not begin"
+    with pytest.raises(SystemExit) as refused:
+        main(["compare", str(spec), "--out", str(root)])
+    assert refused.value.code == 2
+    assert f"process {process.pid} on " in capsys.readouterr().err
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) != 0
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert f"aang compare {spec} --out {root}" in said
     assert not (run / "result.json").exists()
-    assert (run / "weights.jsonl").read_text()
+    told = (root / "logs" / "words" / "plain" / "seed-0.txt").read_text()
+    assert "stopped by SIGTERM at step" in told, told
+    (checkpoint,) = (run / "checkpoints").iterdir()
+    steps = json.loads((checkpoint / "state.json").read_text())["steps"]
+    assert steps == len((run / "weights.jsonl").read_text().splitlines()) > 0
+    assert not list(root.rglob("lock.json"))
     done = aang("compare", spec, "--out", root)
     assert done.returncode == 0, done.stderr
     assert len((run / "weights.jsonl").read_text().splitlines()) == 60

@@ -81,7 +81,9 @@ def _read(path: Path) -> None:
             f"{example.text}{example.label}".encode()
 
 
-TEXTS = st.text(min_size=1, max_size=30).filter(lambda text: bool(text.strip()))
+TEXTS = st.text(
+    st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=30
+).filter(lambda text: bool(text.strip()))
 
 
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5))

@@ -57,6 +57,12 @@ def test_every_command_and_option_exists(page: Path, registry: Registry) -> None
             _check_names(options, registry)
 
 
+@each_page
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    for path, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text(encoding="utf-8")):
+        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"{path}::{name}"
+
+
 def _check_names(options: dict[str, object], registry: Registry) -> None:
     space = str(options.get("space") or "td")
     if not space.endswith(".yaml"):

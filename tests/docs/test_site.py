@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,22 +10,37 @@ from typing import get_type_hints
 
 import pytest
 
-from aang_core import hookspecs
+from aang_core import hookspecs, load_plugins
 from aang_core.plugins.hooks import hook_names
-from tests.docs.documents import ROOT
+from tests.docs.documents import ROOT, tables
+from tests.docs.tutorial import PAGE
 
 
 @pytest.mark.parametrize("name", hook_names())
 def test_every_hook_and_every_argument_is_documented(name: str) -> None:
     """What a hook is for, and each argument of the ``register`` that it is handed."""
     hook = getattr(hookspecs, name)
+    assert list(inspect.signature(hook).parameters) == ["register"]
     assert len(inspect.getdoc(hook) or "") > 40
     protocol = get_type_hints(hook, vars(hookspecs) | {"click": None})["register"]
     call = vars(protocol)["__call__"]
-    documentation = inspect.getdoc(call) or ""
-    for argument in list(inspect.signature(call).parameters)[1:]:
-        if argument != "command":
-            assert argument in documentation or argument in (inspect.getdoc(hook) or ""), argument
+    entries = re.findall(r"(?:^|\. )([a-z, ]+): ", inspect.getdoc(call) or "", re.MULTILINE)
+    documented = {argument for entry in entries for argument in entry.split(", ")}
+    assert documented == set(inspect.signature(call).parameters) - {"self"}
+
+
+def test_every_trait_is_explained_where_authors_look() -> None:
+    """In the hook of the stage that provides it, and in the tutorial's table, each at its stage."""
+    (table,) = (table for table in tables(PAGE) if table.header[0] == "trait")
+    rows = {row[0].strip("`"): row[1] for row in table.rows}
+    in_use = {("labels:own", "data")}  # Of --aux-task, which no plug-in registers.
+    for primitive in load_plugins(environ={}).registry.primitives():
+        in_use |= {(trait, primitive.stage) for trait in primitive.provides}
+        assert primitive.requires <= rows.keys()
+    assert set(rows.items()) == in_use
+    for trait, stage in in_use:
+        hook = f"aang_register_{stage}" + "s" * (stage != "data")
+        assert f"``{trait}``" in (inspect.getdoc(getattr(hookspecs, hook)) or "")
 
 
 @pytest.mark.slow

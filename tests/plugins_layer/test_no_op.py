@@ -2,7 +2,7 @@ import torch
 
 from aang_core import Vocabulary, load_plugins
 
-VOCABULARY = Vocabulary(50, 4, torch.arange(5, 50))
+VOCABULARY = Vocabulary(50, 4, torch.arange(5, 50), decode=list)
 
 
 def test_no_op_leaves_the_input_and_selects_as_the_others_do() -> None:

@@ -1,6 +1,7 @@
 """Core and plug-ins as wheels, in an environment that has nothing else."""
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.documents import ROOT
+from tests.docs.tutorial import blocks, follow, run_block
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +33,14 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment that has nothing."""
+    folder = tmp_path_factory.mktemp("venv")
+    run(sys.executable, "-m", "venv", folder)
+    return folder
+
+
 def test_no_file_is_missing_from_a_wheel(dist: Path) -> None:
     """Everything in a package's folder is in its wheel: encoder, spaces, templates and all."""
     wheels = {path.name.split("-")[0]: path for path in dist.glob("*.whl")}
@@ -47,13 +57,11 @@ def test_no_file_is_missing_from_a_wheel(dist: Path) -> None:
         assert not {name for name in names if name.startswith("tests/")}
 
 
-def test_one_plugin_alone_and_all_of_them(dist: Path, tmp_path: Path) -> None:
+def test_one_plugin_alone_and_all_of_them(dist: Path, venv: Path) -> None:
     """``pip install aang-plugin-xlnet`` and no more lists its primitive; then everything."""
-    run(sys.executable, "-m", "venv", tmp_path)
-    python = tmp_path / "bin" / "python"
-    install = (python, "-m", "pip", "install", "--quiet", "--find-links", dist)
+    install = (venv / "bin" / "pip", "install", "--quiet", "--find-links", dist)
     run(*install, "aang-plugin-xlnet")
-    aang = tmp_path / "bin" / "aang"
+    aang = venv / "bin" / "aang"
     listed = json.loads(run(aang, "list-primitives", "--json").stdout)
     assert {row["name"] for row in listed} == {"no-op", "random-factorized"}
     run(*install, "aang-core[standard]")
@@ -61,3 +69,21 @@ def test_one_plugin_alone_and_all_of_them(dist: Path, tmp_path: Path) -> None:
     assert {row["distribution"] for row in listed} == {"aang-core", *(f.name for f in FOLDERS[1:])}
     shown = json.loads(run(aang, "show-space", "td+ed", "--json").stdout)
     assert len(shown["objectives"]) == 40
+
+
+def test_the_tutorial_in_that_environment(dist: Path, venv: Path, tmp_path: Path) -> None:
+    """A plug-in written, installed, changed, tested, trained and built as the page has it."""
+    run(venv / "bin" / "pip", "install", "--quiet", "--find-links", dist, "aang-core[standard]")
+    # Where the core will come from once it is published.
+    environment = {**os.environ, "PIP_FIND_LINKS": str(dist)}
+    environment["PATH"] = f"{venv / 'bin'}{os.pathsep}{environment['PATH']}"
+    environment.pop("PYTHONPATH", None)
+    follow(tmp_path, environment)
+    run_block(
+        "aang train --space task/whole-words/bidirectional/denoise --set whole-words.rate=0.2 "
+        "--steps 1 --eval-every 1 --batch-size 2 --aux-batch-size 2 --max-length 16 --quiet",
+        tmp_path,
+        environment,
+    )
+    ((_, publish),) = blocks("Publishing it")
+    assert "5 of 5 checks passed" in run_block(publish, tmp_path, environment)

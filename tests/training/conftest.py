@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from aang_core.cli import main
 from aang_core.corpora.demo import DemoTask, load_demo_task
+from tests.training.forks import Forks
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -92,6 +94,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("AANG_CACHE", str(folder))
 
 
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """``aang`` in processes of its own."""
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    made = Forks(tmp_path_factory.mktemp("forks"), cache)
+    yield made
+    made.close()
+
+
 @dataclass(frozen=True)
 class Outcome:
     status: int
@@ -117,7 +128,7 @@ def aang(capsys: pytest.CaptureFixture[str]) -> Aang:
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def train_options(encoder: Path, task_files: Path) -> list[object]:
     """What trains the small task: a few steps of a few rows."""
     return [
@@ -133,3 +144,37 @@ def train_options(encoder: Path, task_files: Path) -> list[object]:
         *("--dev-batch-size", 8),
         *("--aux-batch-size", 8),
     ]
+
+
+@pytest.fixture(scope="session")
+def small(train_options: list[object]) -> list[object]:
+    """``aang train`` on few objectives, with a checkpoint after every round."""
+    return [
+        *("train", *train_options, "--space", "x+y+z", "--steps", 16, "--eval-every", 4),
+        *("--checkpoint-every", 0, "--quiet"),
+    ]
+
+
+@pytest.fixture(scope="session")
+def whole(forks: Forks, small: list[object], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of :func:`small` that nobody interrupts."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    child = forks.aang(*small, "--out", run)
+    assert child.wait() == 0, child.said
+    return run
+
+
+@pytest.fixture
+def options(encoder: Path, task_files: Path) -> dict[str, Any]:
+    return {
+        "train": task_files / "train.jsonl",
+        "dev": task_files / "dev.jsonl",
+        "domain": (str(task_files / "domain.txt"),),
+        "model": str(encoder),
+        "max_length": 48,
+        "steps": 8,
+        "eval_every": 4,
+        "batch_size": 8,
+        "dev_batch_size": 8,
+        "aux_batch_size": 8,
+    }

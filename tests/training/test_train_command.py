@@ -67,7 +67,7 @@ def test_a_run_leaves_everything_in_its_folder(
     assert ("output/denoise" in used) == bool(objectives)
     assert {p.name for p in run.iterdir()} == {
         *("config.yaml", "plugins.json", "metrics.jsonl", "weights.jsonl"),
-        *("checkpoint", "model", "result.json"),
+        *("checkpoints", "model", "result.json"),
         *("data.json", "evaluation.json", "report.html"),
     }
 

@@ -36,22 +36,6 @@ class Records:
         self.dev.append(dev)
 
 
-@pytest.fixture
-def options(encoder: Path, task_files: Path) -> dict[str, Any]:
-    return {
-        "train": task_files / "train.jsonl",
-        "dev": task_files / "dev.jsonl",
-        "domain": (str(task_files / "domain.txt"),),
-        "model": str(encoder),
-        "max_length": 48,
-        "steps": 8,
-        "eval_every": 4,
-        "batch_size": 8,
-        "dev_batch_size": 8,
-        "aux_batch_size": 8,
-    }
-
-
 def build(
     options: Mapping[str, Any], **more: Any
 ) -> tuple[TrainConfig, Assembly, Trainer, dict[str, nn.Module], Records]:
@@ -59,8 +43,8 @@ def build(
     torch.manual_seed(config.seed)
     assembly = assemble(config, prepare_sources(config, load_plugins().registry))
     records = Records()
-    trainer, modules = build_trainer(config, assembly, CPU, [records])
-    return config, assembly, trainer, modules, records
+    trainer = build_trainer(config, assembly, CPU, [records])
+    return config, assembly, trainer, dict(trainer.bench.modules), records
 
 
 @pytest.mark.parametrize(
@@ -81,11 +65,11 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(
     _, _, trainer, modules, _ = build(options, weighter=weighter)
     for step in range(8):
         if step == 5:
-            save_checkpoint(tmp_path / "checkpoint", trainer, modules)
+            save_checkpoint(tmp_path / "checkpoint", trainer)
         trainer.weighter.round(trainer.bench)
     # Another seed, so that whatever the checkpoint failed to restore would differ.
     _, _, again, modules_again, _ = build(options, weighter=weighter, seed=99)
-    load_checkpoint(tmp_path / "checkpoint", again, modules_again)
+    load_checkpoint(tmp_path / "checkpoint", again)
     assert again.bench.steps == 5
     for _ in range(3):
         again.weighter.round(again.bench)
@@ -97,13 +81,13 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(
 
 
 def test_a_checkpoint_of_another_space_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
-    _, _, trainer, modules, _ = build(options)
-    save_checkpoint(tmp_path / "checkpoint", trainer, modules)
-    _, _, other, other_modules, _ = build(options, space="td+ed")
+    _, _, trainer, _, _ = build(options)
+    save_checkpoint(tmp_path / "checkpoint", trainer)
+    _, _, other, _, _ = build(options, space="td+ed")
     with pytest.raises(DataError, match="another model or space"):
-        load_checkpoint(tmp_path / "checkpoint", other, other_modules)
+        load_checkpoint(tmp_path / "checkpoint", other)
     with pytest.raises(DataError, match="no usable checkpoint"):
-        load_checkpoint(tmp_path / "nothing", trainer, modules)
+        load_checkpoint(tmp_path / "nothing", trainer)
 
 
 @pytest.mark.parametrize(

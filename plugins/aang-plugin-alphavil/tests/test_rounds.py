@@ -64,7 +64,7 @@ class Problem:
     scores: list[float]
 
 
-def problem(*, gains: bool = True, aux_rows: int = 4) -> Problem:
+def problem(*, gains: bool = True, aux_rows: int = 4, warmup: float = 0.0) -> Problem:
     """The end task wants (3, 1); helpers pull towards (4, -2) and (0, 5)."""
     body = Point()
     end = Distance("end", centre(3.0, 1.0))
@@ -84,7 +84,7 @@ def problem(*, gains: bool = True, aux_rows: int = 4) -> Problem:
         lr=RATE,
         head_lr=RATE,
         weight_decay=0.0,
-        warmup=0.0,
+        warmup=warmup,
         max_grad_norm=1e9,
         optimizer="sgd",
         momentum=0.0,
@@ -111,6 +111,17 @@ def alone(theta: Tensor, task: Distance, weight: float, steps: int) -> Tensor:
     for _ in range(steps):
         theta = theta - RATE * weight * stretch * (theta - task.centre)
     return theta - start
+
+
+@pytest.mark.parametrize("weighter", [AlphaVil, Diw])
+def test_the_first_round_learns_though_the_run_warms_up(weighter: type[AlphaVil | Diw]) -> None:
+    """A warm-up begins with a rate of zero, which would make every update of the round none."""
+    made, plain = problem(warmup=0.5), problem()
+    for one in (made, plain):
+        before = one.body.theta.detach().clone()
+        weighter(one.cards[0], one.cards[1:]).round(one.bench)
+        assert not torch.equal(one.body.theta, before)
+    assert torch.equal(made.body.theta, plain.body.theta)
 
 
 def test_alpha_reaches_its_closed_form() -> None:

@@ -76,7 +76,7 @@ def test_bert_op_masks_80_percent_replaces_10_and_keeps_10() -> None:
 
 def test_no_special_token_is_ever_drawn() -> None:
     ordinary = torch.tensor([7, 11])
-    vocabulary = Vocabulary(size=12, mask_id=3, ordinary=ordinary)
+    vocabulary = Vocabulary(size=12, mask_id=3, ordinary=ordinary, decode=list)
     ids = torch.full((4, 64), 7)
     for transform in (Replace(1.0), BertOp(1.0)):
         generator = torch.Generator().manual_seed(0)

@@ -22,7 +22,7 @@ class RealSynthetic:
     def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
         """``replaced``: ``[B, T]`` float32. ``asked``: ``[B, T]`` bool, whether it has a target."""
         changed = rows.original != rows.corrupted
-        masked = changed & (rows.corrupted == rows.mask_id)
+        masked = changed & (rows.corrupted == rows.vocabulary.mask_id)
         asked = rows.ordinary & ~masked
         return {"replaced": (changed & asked).float(), "asked": asked}
 

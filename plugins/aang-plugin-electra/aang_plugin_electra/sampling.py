@@ -58,7 +58,7 @@ class LanguageModel:
             ModelError: there is none, or it is neither a causal nor a masked language model.
         """
         try:
-            config = AutoConfig.from_pretrained(source)
+            config = AutoConfig.from_pretrained(source, trust_remote_code=False)
             kinds = config.architectures or []
             masked = any(kind.endswith(_MASKED) for kind in kinds)
             if config.is_encoder_decoder or not (
@@ -72,8 +72,8 @@ class LanguageModel:
                 )
             auto: Any = AutoModelForMaskedLM if masked else AutoModelForCausalLM
             with _no_progress_bar():
-                model = auto.from_pretrained(source, dtype=torch.float32)
-            tokenizer = AutoTokenizer.from_pretrained(source)
+                model = auto.from_pretrained(source, dtype=torch.float32, trust_remote_code=False)
+            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
             reason = str(error).strip().splitlines()
             raise ModelError(

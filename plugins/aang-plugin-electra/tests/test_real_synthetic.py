@@ -7,7 +7,7 @@ from aang_plugin_electra.real_synthetic import RealSynthetic
 from torch import Tensor, nn
 
 from aang_core import CorruptedRows, DocumentStatistics
-from aang_core.testing import check_output
+from aang_core.testing import VOCABULARY, check_output
 
 torch.set_num_threads(1)
 
@@ -26,7 +26,7 @@ def rows() -> CorruptedRows:
         labels=None,
         statistics=DocumentStatistics(1, torch.ones(40, dtype=torch.int64)),
         sees=torch.ones(1, 6, 6, dtype=torch.bool),
-        mask_id=3,
+        vocabulary=VOCABULARY,
     )
 
 

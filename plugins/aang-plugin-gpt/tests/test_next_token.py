@@ -13,7 +13,7 @@ from transformers import BertConfig, BertModel
 
 from aang_core import ConfigError, CorruptedRows, DocumentStatistics, Representation
 from aang_core.modeling import EncoderBody
-from aang_core.testing import SmallHeads, check_output
+from aang_core.testing import VOCABULARY, SmallHeads, check_output
 
 torch.set_num_threads(1)
 
@@ -33,7 +33,7 @@ def rows_of(ids: Tensor, real: Tensor, sees: Tensor) -> CorruptedRows:
         labels=None,
         statistics=DocumentStatistics(1, torch.ones(50, dtype=torch.int64)),
         sees=sees,
-        mask_id=4,
+        vocabulary=VOCABULARY,
     )
 
 

@@ -20,11 +20,14 @@ class Contents(Enum):
     FULL_TEXT = "full texts of papers"
     METADATA = "metadata of papers"
     LINES = "one text a line"
+    TABLE = "texts in a Parquet file"
     BINARY = "nothing that is text"
 
 
 def look_into(path: Path) -> Contents:
     """Judge a file by its first lines; broken ones do not count."""
+    if is_parquet(path):
+        return Contents.TABLE
     unknown = lines = 0
     for _, line in islice(read_lines(path, ReadReport()), _LOOK_AT):
         if b"\0" in line:
@@ -56,6 +59,36 @@ def read_papers(path: Path, report: ReadReport) -> Iterator[tuple[Paper, str]]:
         paper = reader(record, partial(report.add, where=where))
         if paper is not None:
             yield paper, where
+
+
+def read_table(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
+    """The column ``text`` of a Parquet file with the places of the texts, a row group at a time."""
+    from pyarrow import ArrowException, parquet
+
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            if "text" not in file.schema_arrow.names:
+                report.add("Parquet file without a column 'text', skipped", str(path))
+                return
+            for batch in file.iter_batches(columns=["text"]):
+                for text in batch.column(0).to_pylist():
+                    number += 1
+                    if isinstance(text, str):
+                        yield text, f"{path}, row {number}"
+                    else:
+                        report.add("row without a text, skipped", f"{path}, row {number}")
+    except (OSError, ArrowException):
+        report.add("Parquet file damaged or cut off, rest skipped", f"{path}, row {number}")
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file begins as Parquet does."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False
 
 
 def _parse(line: bytes) -> Record | None:

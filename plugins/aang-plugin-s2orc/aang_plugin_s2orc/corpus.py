@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aang_core import DataError, ReadReport, read_text_lines
-from aang_plugin_s2orc.contents import Contents, look_into, read_papers
+from aang_plugin_s2orc.contents import Contents, look_into, read_papers, read_table
 from aang_plugin_s2orc.paper import Paper
 
 Text = tuple[str, str]
@@ -49,6 +49,8 @@ class Corpus:
                     yield from self._full_texts(path)
                 case Contents.LINES:
                     yield from self._lines(path)
+                case Contents.TABLE:
+                    yield from self._rows(path)
                 case Contents.BINARY:
                     self._report.add("file that is not text, skipped", str(path))
         for path in self._having(Contents.METADATA):
@@ -85,6 +87,12 @@ class Corpus:
             yield from read_text_lines(path, self._report)
         else:
             self._report.add("text file, which knows no field of study, skipped", str(path))
+
+    def _rows(self, path: Path) -> Iterator[Text]:
+        if self._field is None:
+            yield from read_table(path, self._report)
+        else:
+            self._report.add("Parquet file, which knows no field of study, skipped", str(path))
 
     def _descriptions(self, path: Path) -> Iterator[Text]:
         for paper, where in read_papers(path, self._report):

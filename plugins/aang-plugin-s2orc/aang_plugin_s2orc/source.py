@@ -6,7 +6,7 @@ from pathlib import Path
 from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, find_files
 from aang_plugin_s2orc.corpus import Corpus
 
-EXTENSIONS = (".jsonl", ".ndjson", ".json", ".txt", ".gz")
+EXTENSIONS = (".jsonl", ".ndjson", ".json", ".txt", ".gz", ".parquet")
 """What is read of a folder."""
 
 

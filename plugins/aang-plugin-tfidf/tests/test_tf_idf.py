@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from aang_core import CorruptedRows, DocumentStatistics
-from aang_core.testing import SmallHeads, check_output, corrupted_rows
+from aang_core.testing import VOCABULARY, SmallHeads, check_output, corrupted_rows
 
 torch.set_num_threads(1)
 
@@ -28,7 +28,7 @@ def rows_of(
         labels=None,
         statistics=DocumentStatistics(documents, torch.tensor(frequency)),
         sees=torch.ones(*mask.shape, mask.shape[1], dtype=torch.bool),
-        mask_id=3,
+        vocabulary=VOCABULARY,
     )
 
 

@@ -1,0 +1,307 @@
+"""The seams of the four stages: what a primitive hands over is checked where the core takes it.
+
+Every call is checked by what a tensor says of itself, its type, shape, dtype and device, so that no
+accelerator is ever waited for. The first call of each primitive of an objective is checked to the
+last value besides; :func:`~aang_core.build.rehearsal.rehearse` makes that call on two rows, on the
+CPU, before anything is trained. Losses that stop being finite later are remembered on the device
+and read where training stands still anyway.
+
+What breaks the contract is a :class:`~aang_core.errors.PluginError` that names the primitive and
+its distribution, and says what was expected and got.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.primitive import Primitive
+from aang_core.stages import (
+    CorruptedRows,
+    Corruption,
+    Data,
+    DataContext,
+    Example,
+    HeadBuilder,
+    Output,
+    Representation,
+    Transform,
+    Vocabulary,
+)
+from aang_core.tasks import RowLosses
+
+# A lack of memory is the fault of the model and the batch, not of who happened to ask for more.
+_INNOCENT = (torch.OutOfMemoryError,)
+
+_END: Any = object()
+
+
+class CheckedData:
+    """A data primitive whose examples are examples."""
+
+    def __init__(self, data: Data, primitive: Primitive) -> None:
+        self._data = data
+        self._primitive = primitive
+
+    def examples(self, context: DataContext) -> Iterator[Example]:
+        """See :meth:`aang_core.stages.Data.examples`."""
+        with self._primitive.blamed("reading its examples"):
+            examples = iter(self._data.examples(context))
+        for place in itertools.count():
+            with self._primitive.blamed("reading its examples"):
+                example = next(examples, _END)
+            if example is _END:
+                return
+            yield self._checked(example, f"example {place}")
+
+    def _checked(self, example: Any, what: str) -> Example:
+        if not isinstance(example, Example):
+            raise _broken(self._primitive, what, "an Example", _described(example))
+        if not isinstance(example.text, str):
+            raise _broken(
+                self._primitive, f"the text of {what}", "a string", _described(example.text)
+            )
+        for name in ("text_pair", "label"):
+            value = getattr(example, name)
+            if not isinstance(value, str | None):
+                raise _broken(
+                    self._primitive, f"the {name} of {what}", "a string or None", _described(value)
+                )
+        return example
+
+
+class CheckedTransform:
+    """A transform that returns token ids and targets of the shape of its input."""
+
+    def __init__(self, transform: Transform, primitive: Primitive) -> None:
+        self._transform = transform
+        self._primitive = primitive
+        self._tried = False
+
+    def __call__(
+        self, ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: torch.Generator
+    ) -> Corruption:
+        """See :class:`aang_core.stages.Transform`."""
+        before = None if self._tried else (ids.clone(), ordinary.clone())
+        with self._primitive.blamed("its call", _INNOCENT):
+            returned: Any = self._transform(ids, ordinary, vocabulary, generator)
+        corruption = self._pair(returned)
+        _expect(self._primitive, "ids", corruption.ids, ids.shape, ids.device, "B, T", torch.int64)
+        _expect(
+            self._primitive,
+            "selected",
+            corruption.selected,
+            ids.shape,
+            ids.device,
+            "B, T",
+            torch.bool,
+        )
+        if before is not None:
+            self._check_values(corruption, vocabulary, (ids, ordinary), before)
+            self._tried = True
+        return corruption
+
+    def _pair(self, returned: Any) -> Corruption:
+        if not isinstance(returned, tuple | list) or len(returned) != 2:
+            raise _broken(
+                self._primitive,
+                "what it returned",
+                "a Corruption of ids and selected",
+                _described(returned),
+            )
+        return Corruption(*returned)
+
+    def _check_values(
+        self,
+        corruption: Corruption,
+        vocabulary: Vocabulary,
+        inputs: tuple[Tensor, Tensor],
+        before: tuple[Tensor, Tensor],
+    ) -> None:
+        ids, selected = corruption
+        for name, now, then in zip(("ids", "ordinary"), inputs, before, strict=True):
+            if not torch.equal(now, then):
+                raise _broken(
+                    self._primitive, f"its input {name}", "left as it was", "changed in place"
+                )
+        low, high = int(ids.min()), int(ids.max())
+        if low < 0 or high >= vocabulary.size:
+            raise _broken(
+                self._primitive,
+                "ids",
+                f"token ids from 0 to {vocabulary.size - 1}",
+                f"{low if low < 0 else high}",
+            )
+        if bool((selected & ~before[1]).any()):
+            raise _broken(
+                self._primitive, "selected", "ordinary tokens alone", "a special token or padding"
+            )
+
+
+class CheckedRepresentation:
+    """A representation that returns a mask over pairs of tokens."""
+
+    def __init__(self, representation: Representation, primitive: Primitive) -> None:
+        self._representation = representation
+        self._primitive = primitive
+        self._tried = False
+
+    def __call__(self, real: Tensor, generator: torch.Generator) -> Tensor:
+        """See :class:`aang_core.stages.Representation`."""
+        before = None if self._tried else real.clone()
+        with self._primitive.blamed("its call", _INNOCENT):
+            sees = self._representation(real, generator)
+        rows, tokens = real.shape
+        _expect(
+            self._primitive,
+            "who sees whom",
+            sees,
+            (rows, tokens, tokens),
+            real.device,
+            "B, T, T",
+            torch.bool,
+        )
+        if before is not None:
+            self._check_values(sees, real, before)
+            self._tried = True
+        return sees
+
+    def _check_values(self, sees: Tensor, real: Tensor, before: Tensor) -> None:
+        if not torch.equal(real, before):
+            raise _broken(self._primitive, "its input real", "left as it was", "changed in place")
+        if bool((sees & ~real.unsqueeze(1)).any()):
+            raise _broken(self._primitive, "padding", "seen by nobody", "seen by a token")
+        if bool((real & ~sees.any(dim=2)).any()):
+            raise _broken(self._primitive, "a real token", "one that sees a token", "it sees none")
+
+
+class CheckedOutput:
+    """An output whose head is a module, whose targets are tensors and whose losses are per row.
+
+    Losses are looked at in the first call. That they stay finite the workbench sees to, at every
+    step.
+    """
+
+    def __init__(self, output: Output, primitive: Primitive) -> None:
+        self._output = output
+        self._primitive = primitive
+        self._tried = False
+
+    def head(self, heads: HeadBuilder) -> nn.Module:
+        """See :meth:`aang_core.stages.Output.head`."""
+        with self._primitive.blamed("making its head", _INNOCENT):
+            head: Any = self._output.head(heads)
+        if not isinstance(head, nn.Module):
+            raise _broken(self._primitive, "its head", "a torch module", _described(head))
+        return head
+
+    def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
+        """See :meth:`aang_core.stages.Output.targets`."""
+        with self._primitive.blamed("making its targets", _INNOCENT):
+            targets: Any = self._output.targets(rows)
+        if not isinstance(targets, Mapping):
+            raise _broken(
+                self._primitive, "its targets", "a mapping of tensors", _described(targets)
+            )
+        for name, value in targets.items():
+            if not isinstance(value, Tensor):
+                raise _broken(
+                    self._primitive, f"its target {name!r}", "a tensor", _described(value)
+                )
+        return targets
+
+    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        """See :meth:`aang_core.stages.Output.losses`."""
+        with self._primitive.blamed("its loss", _INNOCENT):
+            returned: Any = self._output.losses(head, hidden, targets)
+        losses = self._pair(returned)
+        rows = hidden.shape[:1]
+        _expect(self._primitive, "sums of losses", losses.sums, rows, hidden.device, "B", None)
+        _expect(
+            self._primitive,
+            "counts of targets",
+            losses.counts,
+            rows,
+            hidden.device,
+            "B",
+            *(torch.int64, torch.int32, torch.float32, torch.float64),
+        )
+        if torch.is_grad_enabled() and hidden.requires_grad and not losses.sums.requires_grad:
+            raise _broken(
+                self._primitive,
+                "sums of losses",
+                "a gradient by the hidden states, of rows without a target too",
+                "none; is the loss detached or computed outside of torch?",
+            )
+        if not self._tried:
+            self._check_values(losses)
+            self._tried = True
+        return losses
+
+    def _pair(self, returned: Any) -> RowLosses:
+        if not isinstance(returned, tuple | list) or len(returned) != 2:
+            raise _broken(
+                self._primitive,
+                "its loss",
+                "RowLosses of sums and counts, one of each per row",
+                _described(returned),
+            )
+        return RowLosses(*returned)
+
+    def _check_values(self, losses: RowLosses) -> None:
+        sums = losses.sums.detach()
+        if not bool(sums.isfinite().all()):
+            raise _broken(
+                self._primitive,
+                "sums of losses",
+                "finite numbers, zero for a row without a target",
+                str([round(value, 4) for value in sums.float().tolist()]),
+            )
+        if bool((losses.counts < 0).any()):
+            raise _broken(
+                self._primitive, "counts of targets", "none negative", str(losses.counts.tolist())
+            )
+
+
+def _expect(
+    primitive: Primitive,
+    what: str,
+    value: Any,
+    shape: tuple[int, ...],
+    device: torch.device,
+    letters: str,
+    *dtypes: torch.dtype | None,
+) -> None:
+    """Expect a tensor of this shape, on this device and of one of these dtypes.
+
+    letters: the shape as the documentation writes it. A dtype of None stands for any real number.
+    """
+    if (
+        isinstance(value, Tensor)
+        and value.shape == shape
+        and value.device == device
+        and (value.dtype in dtypes or (None in dtypes and value.is_floating_point()))
+    ):
+        return
+    kind = " or ".join("a floating dtype" if d is None else _name(d) for d in dtypes)
+    place = "" if device.type == "cpu" else f" on {device}"
+    expected = f"a tensor [{letters}] = {list(shape)} of {kind}{place}"
+    raise _broken(primitive, what, expected, _described(value))
+
+
+def _broken(primitive: Primitive, what: str, expected: str, got: str) -> Exception:
+    return primitive.fault(f"{what}: expected {expected}, got {got}")
+
+
+def _described(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        text = repr(value)
+        return text if len(text) < 60 and "\n" not in text else f"an object of {type(value)}"
+    place = "" if value.device.type == "cpu" else f" on {value.device}"
+    return f"{list(value.shape)} of {_name(value.dtype)}{place}"
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

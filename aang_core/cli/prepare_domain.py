@@ -1,0 +1,121 @@
+"""``aang prepare-domain``: in-domain text for a task."""
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from aang_core.cli.output import note
+from aang_core.cli.tables import print_table
+from aang_core.errors import ConfigError
+from aang_core.plugins import Plugins
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(short_help="Draw in-domain text for a task from a corpus.")
+@click.argument(
+    "corpus", metavar="FILES...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option("--near", "task", required=True, type=FILE, help="the task's training file")
+@click.option("--dev", type=FILE, help="the task's dev file; what overlaps is left out")
+@click.option("--test", type=FILE, help="the task's test file; what overlaps is left out")
+@click.option(
+    "--text", "columns", multiple=True, default=("text",), show_default=True, help="column"
+)
+@click.option(
+    "--source", default="s2orc", show_default=True, help="data primitive that reads FILES"
+)
+@click.option("--field", help="field of study, where the source knows of one")
+@click.option(
+    "--times", default=10.0, show_default=True, help="so many texts for each of the task's"
+)
+@click.option(
+    "--sample",
+    type=click.Choice(["nearest", "random"]),
+    default="nearest",
+    show_default=True,
+    help="those nearest to the task's text by TF-IDF, or any, as the papers take",
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME.OPTION=VALUE", help="option of the source"
+)
+@click.option("--seed", default=0, show_default=True, help="of a random sample")
+@click.option("--out", required=True, type=FILE, help="the Parquet file to write")
+@click.pass_obj
+def prepare_domain(
+    plugins: Plugins,
+    /,
+    corpus: tuple[Path, ...],
+    task: Path,
+    dev: Path | None,
+    test: Path | None,
+    columns: tuple[str, ...],
+    source: str,
+    field: str | None,
+    times: float,
+    sample: Literal["nearest", "random"],
+    settings: tuple[str, ...],
+    seed: int,
+    out: Path,
+) -> None:
+    """Draw in-domain text for a task from FILES, and leave out what it is tested on.
+
+    A text that shares eight words in a row with the dev or test set is left out. Training reads
+    what comes out with --domain.
+    """
+    import torch
+
+    from aang_core.cli.train import parse_settings
+    from aang_core.domain.overlap import Overlap
+    from aang_core.domain.preparation import prepare, read_texts
+    from aang_core.domain.sampling import nearest, uniform
+    from aang_core.stages.data import DataContext, ReadReport
+
+    if times <= 0:
+        raise ConfigError(f"--times {times}: give a number above 0")
+    if out.suffix != ".parquet":
+        raise ConfigError(f"--out {out}: is a Parquet file; let its name end in .parquet")
+    report = ReadReport()
+    texts = read_texts(task, columns, report)
+    held_out = {
+        name: read_texts(path, columns, report)
+        for name, path in (("dev", dev), ("test", test))
+        if path is not None
+    }
+    if not held_out:
+        note("neither --dev nor --test is given, so no overlap is removed")
+    wanted = max(1, round(times * len(texts)))
+    options = parse_settings(settings).get(source, {}) | ({"field": field} if field else {})
+    data = plugins.registry.primitive("data", source).make(**options)
+    context = DataContext(train=(), domain=corpus, out_of_domain=corpus, seed=seed, report=report)
+    drawn = torch.Generator().manual_seed(seed)
+    counts = prepare(
+        data.examples(context),
+        nearest(wanted, texts) if sample == "nearest" else uniform(wanted, drawn),
+        Overlap(text for some in held_out.values() for text in some),
+        out,
+        {
+            "source": source,
+            "options": options,
+            "files": [str(path) for path in corpus],
+            "task": str(task),
+            "held_out": {"dev": str(dev or ""), "test": str(test or "")},
+            "sample": sample,
+            "seed": seed,
+        },
+    )
+    for line in report.lines():
+        note(line)
+    if counts.written < wanted:
+        note(f"{wanted} texts were wanted, and there are no more")
+    print_table(
+        ["texts", ""],
+        [
+            ["read", str(counts.read)],
+            ["that came before", str(counts.duplicates)],
+            ["overlapping with dev or test", str(counts.overlapping)],
+            ["drawn from", str(counts.candidates)],
+            ["written", str(counts.written)],
+        ],
+    )

@@ -1,0 +1,1 @@
+"""In-domain text for a task: drawn from a source, without what the task is tested on."""

@@ -1,0 +1,110 @@
+"""What is done about a step whose loss or gradient is NaN or infinite."""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from aang_core.errors import NumericalError
+from aang_core.gradients import Segment
+from aang_core.gradients.passes import Passes
+from aang_core.gradients.stream import task_gradient
+from aang_core.weighting import StepSignals
+
+OnNan = Literal["stop", "skip"]
+
+MOST_IN_A_ROW = 10
+"""Steps that may be skipped one after the other; more would only pass the time."""
+
+_log = logging.getLogger(__name__)
+
+
+class NumberPolicy:
+    """Stops at the first step with bad numbers, or leaves such steps out and counts them.
+
+    skipped: steps that were left out so far.
+    """
+
+    def __init__(self, on_nan: OnNan) -> None:
+        self.skipped = 0
+        self._on_nan = on_nan
+        self._in_a_row = 0
+
+    def good(self) -> None:
+        """A step had finite numbers."""
+        self._in_a_row = 0
+
+    def bad(self, step: int, problem: str) -> None:
+        """A step had not; returns if it is to be left out.
+
+        Raises:
+            NumericalError: training is to stop, or has been leaving out one step after the other.
+        """
+        if self._on_nan == "stop":
+            raise NumericalError(
+                f"step {step}: {problem}. Nothing was learned from this step. Lower the learning "
+                "rate, leave the objective out, or leave out such steps with --on-nan skip"
+            )
+        self.skipped += 1
+        self._in_a_row += 1
+        if self._in_a_row >= MOST_IN_A_ROW:
+            raise NumericalError(
+                f"step {step}: {problem}. It is the {MOST_IN_A_ROW}th step in a row that would be "
+                "left out: training has diverged; lower the learning rate or leave the objective "
+                "out"
+            )
+        _log.warning("step %d is left out: %s", step, problem)
+
+    def state_dict(self) -> dict[str, int]:
+        """The counts, for checkpoints."""
+        return {"skipped": self.skipped, "in_a_row": self._in_a_row}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up saved counts."""
+        self.skipped, self._in_a_row = state["skipped"], state["in_a_row"]
+
+
+def problem_of(
+    body: nn.Module,
+    segments: Sequence[Segment],
+    losses: Sequence[float],
+    norm: float,
+    measured: StepSignals | None,
+) -> str | None:
+    """What is wrong with the numbers of a step, by the name of its task; None if nothing is.
+
+    losses: of ``segments``. norm: of the gradient of all parameters together.
+    measured: every statistic of the step, if there are any.
+    """
+    for segment, loss in zip(segments, losses, strict=True):
+        if not math.isfinite(loss):
+            return f"the loss of {segment.task.name} is {loss}"
+    if measured is not None:
+        for name in measured.norm:
+            if not math.isfinite(measured.norm[name]):
+                return f"the gradient of {name} is not finite"
+        if not math.isfinite(measured.dev_norm):
+            return f"the gradient of {segments[-1].task.name} on dev rows is not finite"
+        sums = (*measured.dot.values(), measured.auxiliary["dot"], measured.auxiliary["norm"])
+        if not all(map(math.isfinite, sums)):
+            return "the gradients are so large that their products are not finite"
+    if math.isfinite(norm):
+        return None
+    for segment in segments:
+        if not _has_finite_gradient(body, segment):
+            return f"the gradient of {segment.task.name} is not finite"
+    names = ", ".join(segment.task.name for segment in segments)
+    return f"the gradient of {names} together is not finite"
+
+
+def _has_finite_gradient(body: nn.Module, segment: Segment) -> bool:
+    parameters = dict.fromkeys(
+        p for m in (body, segment.task.head) for p in m.parameters() if p.requires_grad
+    )
+    gradient = task_gradient(
+        Passes(body, "fp32"), segment.task, segment.task.head, segment.batches, list(parameters)
+    )
+    return all(bool(torch.isfinite(part).all()) for part in gradient.values())

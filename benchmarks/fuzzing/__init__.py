@@ -1,0 +1,1 @@
+"""What ``benchmarks/fuzz.py`` is made of: targets, and inputs for them."""

@@ -1,0 +1,289 @@
+"""Are runs that are killed and resumed the same, bit for bit, as those that are left alone?
+
+    python -m benchmarks.kill_resume OUT --kills 50
+
+A run of every case is left alone. Then runs are killed by SIGKILL at random moments, resumed,
+killed again, and so on to their end, until so many kills have been made; what each comes to is
+compared with the run that was left alone, every byte of it but for what clocks say. A checkpoint is
+taken after every round, so that many kills fall into the writing of one.
+
+Chains of kills that have come to their end are kept in OUT; the next call goes on from there.
+"""
+
+import json
+import os
+import random
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from benchmarks.kills.forked import Forked, aang, import_what_a_run_needs
+
+CASES: dict[str, list[object]] = {
+    "single-task": ["--weighter", "single-task"],
+    "static": ["--weighter", "static", "--set", "static.n=2"],
+    "meta-tartan": ["--weighter", "meta-tartan", "--set", "meta-tartan.n=2"],
+    "factored": ["--weighter", "factored", "--set", "factored.n=2"],
+    "alpha-vil": [
+        *("--weighter", "alpha-vil", "--set", "alpha-vil.n=2", "--steps", 60),
+        *("--set", "alpha-vil.fraction=0.25", "--eval-every", 10),
+    ],
+    "diw": [
+        *("--weighter", "diw", "--set", "diw.n=2", "--set", "diw.tries=3", "--steps", 60),
+        *("--set", "diw.fraction=0.25", "--eval-every", 10),
+    ],
+    "tapt": [
+        *("--recipe", "tapt", "--set", "tapt.steps=16", "--set", "tapt.eval_every=4"),
+        *("--set", "tapt.batch_size=8", "--steps", 12),
+    ],
+    "factored, packed": [
+        *("--weighter", "factored", "--set", "factored.n=2", "--gradients", "packed"),
+    ],
+    "factored, remembered": [
+        *("--weighter", "factored", "--set", "factored.n=2", "--dev-head", "remembered"),
+    ],
+}
+COMMON: list[object] = [
+    *("--space", "x+y+z", "--max-length", 24),
+    *("--steps", 12, "--eval-every", 3, "--patience", 100),
+    *("--batch-size", 4, "--dev-batch-size", 4, "--aux-batch-size", 4),
+    *("--checkpoint-every", 0, "--quiet"),
+]
+BEFORE = 0.2
+"""How many of the kills fall into the reading of data, before the folder is opened."""
+ANYWHERE = 0.2
+"""How many may come at any time until the end; the others come a few rounds later than the last."""
+ROUNDS = 4
+"""At most so many rounds later."""
+
+_POLL = 0.01
+"""Seconds between two looks at a process, which looking should not slow down."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds until a run's folder is opened, from then to the end, and for each line of a log."""
+
+    before: float
+    training: float
+    line: float
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A run that was killed, resumed, and so on to its end.
+
+    in_writing: kills that left a file or folder half written. in_training: kills after the run's
+    folder was opened. seconds: in all.
+    """
+
+    number: int
+    kills: int
+    in_writing: int
+    in_training: int
+    identical: bool
+    seconds: float
+
+
+class Case:
+    """The runs of one case, in a folder of their own."""
+
+    def __init__(self, name: str, options: Sequence[object], folder: Path) -> None:
+        self.name = name
+        self.folder = folder / name.replace(", ", "-")
+        self.options = ["train", *options]
+        self.alone = self.folder / "alone"
+        self.record = self.folder / "chains.jsonl"
+        self.log = self.folder / "log.txt"
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def chains(self) -> list[Chain]:
+        """Those that have come to their end."""
+        if not self.record.exists():
+            return []
+        return [Chain(**json.loads(line)) for line in self.record.read_text().splitlines()]
+
+    def kills(self) -> int:
+        """How many have been made in those."""
+        return sum(chain.kills for chain in self.chains())
+
+    def leave_alone(self) -> Pace:
+        """Train without a kill."""
+        pace = self.folder / "alone.json"
+        if not pace.exists():
+            shutil.rmtree(self.alone, ignore_errors=True)
+            run = aang([*self.options, "--out", self.alone], self.log)
+            before = _opened(self.alone, run)
+            if run.wait() != 0:
+                raise SystemExit(f"{self.name}: the run that is left alone failed, see {self.log}")
+            training = time.monotonic() - run.began - before
+            found = Pace(before, training, training / _lines(self.alone))
+            pace.write_text(json.dumps(asdict(found)))
+        return Pace(**json.loads(pace.read_text()))
+
+    def add_chain(self, most: int) -> Chain:
+        """Start a run, kill it at random moments, resume it, and compare what comes of it."""
+        number = len(self.chains())
+        draw = random.Random(f"{self.name} {number}")
+        pace = self.leave_alone()
+        run = self.folder / "run"
+        shutil.rmtree(run, ignore_errors=True)
+        kills, in_writing, in_training, began = 0, 0, 0, time.monotonic()
+        while True:
+            resume = (run / "config.yaml").exists()
+            asked = ["--resume", run, "--quiet"] if resume else [*self.options[1:], "--out", run]
+            process = aang(["train", *asked], self.log)
+            if kills < most:
+                _wait_for_a_moment(draw, pace, run, process)
+            if kills >= most or process.ended():
+                if process.wait() != 0:
+                    raise SystemExit(f"{self.name}: a resumed run failed, see {self.log}")
+                break
+            process.kill()
+            process.wait()
+            kills += 1
+            in_training += _holds_lock(run, process.pid)
+            in_writing += any(path.name.endswith(".tmp") for path in run.rglob(".*"))
+        same = contents(run) == contents(self.alone)
+        seconds = round(time.monotonic() - began, 1)
+        chain = Chain(number, kills, in_writing, in_training, same, seconds)
+        with self.record.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(chain)) + "\n")
+        if same:
+            shutil.rmtree(run)
+        else:
+            run.rename(self.folder / f"differs-{number}")
+        return chain
+
+
+def _wait_for_a_moment(draw: random.Random, pace: Pace, run: Path, process: Forked) -> None:
+    kind = draw.random()
+    if kind < BEFORE:
+        moment = process.began + draw.uniform(0, pace.before)
+    else:
+        _opened(run, process)
+        if kind < BEFORE + ANYWHERE:
+            moment = time.monotonic() + draw.uniform(0, pace.training)
+        else:
+            # Counted in rounds, because how long one takes depends on what else the machine does.
+            lines = _lines(run) + draw.randint(0, ROUNDS)
+            while not process.ended() and _lines(run) < lines:
+                time.sleep(_POLL)
+            moment = time.monotonic() + draw.uniform(0, 2 * pace.line)
+    while not process.ended() and (left := moment - time.monotonic()) > 0:
+        time.sleep(min(left, _POLL))
+
+
+def _lines(run: Path) -> int:
+    """Lines of all logs of a run."""
+    logs = ("weights.jsonl", "metrics.jsonl", "pretraining/tapt/metrics.jsonl")
+    return sum((run / log).read_bytes().count(b"\n") for log in logs if (run / log).exists())
+
+
+def _opened(run: Path, process: Forked) -> float:
+    """Wait until ``process`` has opened its run folder; the seconds that it took."""
+    while not process.ended() and not _holds_lock(run, process.pid):
+        time.sleep(_POLL)
+    return time.monotonic() - process.began
+
+
+def _holds_lock(run: Path, pid: int) -> bool:
+    try:
+        return bool(json.loads((run / "lock.json").read_text(encoding="utf-8"))["pid"] == pid)
+    except (OSError, ValueError):
+        return False
+
+
+def contents(run: Path) -> dict[str, object]:
+    """All that a run is, without what clocks and counts of memory say."""
+    found: dict[str, object] = {}
+    for path in sorted(p for p in run.rglob("*") if p.is_file()):
+        name = str(path.relative_to(run))
+        if path.name in ("report.html", "manifest.json", "README.md"):
+            continue
+        # Checkpoints are numbered as they are taken, which depends on where a run was killed.
+        name = "checkpoint/" + path.name if path.parent.parent.name == "checkpoints" else name
+        content = path.read_bytes()
+        if path.name in ("result.json", "stage.json"):
+            found[name] = _untimed(json.loads(content))
+        else:
+            found[name] = content
+    return found
+
+
+def _untimed(value: object) -> object:
+    if isinstance(value, dict):
+        clocks = ("train_seconds", "peak_memory_bytes")
+        return {k: _untimed(v) for k, v in value.items() if k not in clocks}
+    return value
+
+
+def table(cases: Sequence[Case]) -> Iterator[str]:
+    """A line of Markdown for each case."""
+    yield "| case | runs | kills | after the folder was opened | in the middle of writing | same |"
+    yield "|---|---|---|---|---|---|"
+    for case in cases:
+        chains = case.chains()
+        counts = [
+            len(chains),
+            *(sum(getattr(c, n) for c in chains) for n in ("kills", "in_training", "in_writing")),
+            f"{sum(c.identical for c in chains)} of {len(chains)}",
+        ]
+        yield f"| {case.name} | {' | '.join(map(str, counts))} |"
+
+
+@click.command()
+@click.argument("out", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--kills", default=50, show_default=True, help="of each case")
+@click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, default=CASES)
+@click.option("--most", default=10, show_default=True, help="kills of one run")
+@click.option("--minutes", type=float, help="begin no further run after that time")
+def main(out: Path, kills: int, names: Sequence[str], most: int, minutes: float | None) -> None:
+    """Kill, resume, compare; a table of what came of it."""
+    began = time.monotonic()
+    out = out.resolve()
+    os.environ.setdefault("AANG_CACHE", str(out / "cache"))
+    out.mkdir(parents=True, exist_ok=True)
+    task = out / "task"
+    if not (task / "encoder" / "config.json").exists():
+        shutil.rmtree(task, ignore_errors=True)
+        _in_another_process(task)
+    files = [
+        part for name in ("train", "dev", "test") for part in (f"--{name}", task / f"{name}.jsonl")
+    ]
+    data = [*files, "--domain", task / "domain.txt", "--model", task / "encoder"]
+    import_what_a_run_needs(["train", *data, *COMMON, "--out", out / "first"], out / "modules.txt")
+    cases = [Case(name, [*data, *COMMON, *CASES[name]], out) for name in names]
+    for case in _in_turn(cases, kills):
+        if minutes is not None and time.monotonic() - began > 60 * minutes:
+            break
+        click.echo(f"{case.name}: {case.add_chain(min(most, kills - case.kills()))}", err=True)
+    click.echo("\n".join(table(cases)))
+    if not all(chain.identical for case in cases for chain in case.chains()):
+        raise SystemExit(1)
+
+
+def _in_turn(cases: Sequence[Case], kills: int) -> Iterator[Case]:
+    """Cases that lack kills, so that when time is up there are some of every case."""
+    while left := [case for case in cases if case.kills() < kills]:
+        yield from left
+
+
+def _in_another_process(task: Path) -> None:
+    """Make the task where its tokenizer's threads and its arithmetic leave nothing behind."""
+
+    def make() -> None:
+        from benchmarks.kills.task import write_task
+
+        write_task(task)
+
+    if Forked(make, task.with_suffix(".log")).wait() != 0:
+        raise SystemExit(f"the task could not be made, see {task.with_suffix('.log')}")
+
+
+if __name__ == "__main__":
+    main()

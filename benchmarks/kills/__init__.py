@@ -1,0 +1,1 @@
+"""Parts of ``benchmarks.kill_resume``: the small task, and processes that start at once."""

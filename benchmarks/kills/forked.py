@@ -1,0 +1,92 @@
+"""``aang`` in processes that need not import anything, because the one that starts them has."""
+
+import importlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from aang_core.cli import main
+
+
+class Forked:
+    """A process that was forked off this one.
+
+    call: what it does; its exit status is that of SystemExit, 0 without one, 1 for an exception.
+    log: where its standard output and standard error go.
+    """
+
+    def __init__(self, call: Callable[[], object], log: Path) -> None:
+        self.began = time.monotonic()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._be_the_child(call, log)
+        self._status: int | None = None
+
+    def ended(self) -> bool:
+        """Whether it is over."""
+        if self._status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._status = os.waitstatus_to_exitcode(status)
+        return self._status is not None
+
+    def wait(self) -> int:
+        """Its exit status; negative for the signal that killed it."""
+        if self._status is None:
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._status
+
+    def kill(self) -> None:
+        """SIGKILL, which nothing can be done against."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    @staticmethod
+    def _be_the_child(call: Callable[[], object], log: Path) -> None:
+        status = 1
+        try:
+            descriptor = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+            os.dup2(descriptor, 1)
+            os.dup2(descriptor, 2)
+            call()
+            status = 0
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+
+def aang(arguments: Sequence[object], log: Path) -> Forked:
+    """``aang`` with these arguments."""
+    return Forked(lambda: main([str(argument) for argument in arguments]), log)
+
+
+def import_what_a_run_needs(arguments: Sequence[object], names: Path) -> None:
+    """Let a run in another process say which modules it has come to import, and import them too.
+
+    It is not done by training here: a process that has computed gradients should not be forked.
+
+    names: a file for the list of modules, beside which the run's output goes. If it is there, it is
+        what an earlier run has said.
+    """
+
+    def run() -> None:
+        with suppress(SystemExit):
+            main([str(argument) for argument in arguments])
+        names.write_text("\n".join(sys.modules), encoding="utf-8")
+
+    if not names.exists() and Forked(run, names.with_suffix(".log")).wait() != 0:
+        raise SystemExit(f"the first run failed, see {names.with_suffix('.log')}")
+    for name in names.read_text(encoding="utf-8").split():
+        if name not in sys.modules:
+            with suppress(Exception):
+                importlib.import_module(name)

@@ -1,0 +1,54 @@
+"""YAML of strangers: bounded, and every mistake told with its place."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from aang_core.cli.train import parse_settings
+from aang_core.config import read_config_file
+from aang_core.errors import ConfigError
+from aang_core.yaml_source import parse_yaml
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefghi")
+)
+
+
+@pytest.mark.parametrize("content", [LAUGHS, "a: &a [*a]", "a: &a {b: *a}", "&a [*a]"])
+def test_aliases_that_explode_are_refused(content: str) -> None:
+    """What loads in no time would take for ever to walk through."""
+    with pytest.raises(ConfigError, match=r"^f\.yaml:\d: .*20000 values, or refers to itself"):
+        parse_yaml(content, "f.yaml")
+
+
+def test_aliases_may_be_used() -> None:
+    value, _ = parse_yaml("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}", "f.yaml")
+    assert value == {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["a: 2001-99-99", "? [1]\n: 2", "[" * 1500, "a: 1\na: 2", "\x00", "a: !!python/name:os.system"],
+)
+def test_a_configuration_that_is_none(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=r"c\.yaml"):
+        read_config_file(path)
+    with pytest.raises(ConfigError, match=r"--set a\.b="):
+        parse_settings([f"a.b={content}"])
+
+
+def test_a_configuration_of_megabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("- a\n" * 100_000)
+    with pytest.raises(ConfigError, match="larger than 250000 bytes"):
+        read_config_file(path)
+
+
+def test_a_configuration_in_utf_16(tmp_path: Path) -> None:
+    """As Windows' editors write it."""
+    path = tmp_path / "c.yaml"
+    path.write_text("lr: 1e-4\ntext: größe\n", encoding="utf-16")
+    assert read_config_file(path) == {"lr": 1e-4, "text": "größe"}

@@ -1,0 +1,82 @@
+"""What tokens read as, and where words begin, in the families of tokenizers."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import ByT5Tokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from aang_core import Example, word_starts
+from aang_core.corpora.tokens import tokenize, vocabulary
+from tests.corpora.conftest import SENTENCES
+
+
+@pytest.fixture(scope="module")
+def unigram() -> PreTrainedTokenizerFast:
+    """SentencePiece's unigram model with its mark for spaces, as XLM-R and DeBERTa have it."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=120, special_tokens=special, unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>", mask_token="<mask>"
+    )
+
+
+@pytest.fixture
+def bytes_() -> PreTrainedTokenizerBase:
+    """A token for each byte, read by Python code."""
+    tokenizer: PreTrainedTokenizerBase = ByT5Tokenizer()
+    tokenizer.add_special_tokens({"mask_token": "<mask>"})
+    return tokenizer
+
+
+def words_of(tokenizer: PreTrainedTokenizerBase, example: Example, cache: Path) -> list[str]:
+    """The words that the tokens of a text make, the space around them taken off."""
+    padded = tokenize([example], tokenizer, max_length=200, cache=cache).rows(torch.arange(1))
+    tokens = vocabulary(tokenizer)
+    starts = word_starts(padded.ids, padded.ordinary, tokens)
+    assert not (starts & ~padded.ordinary).any()
+    words: list[str] = []
+    for token, ordinary, begins in zip(
+        padded.ids[0].tolist(), padded.ordinary[0].tolist(), starts[0].tolist(), strict=True
+    ):
+        if begins:
+            words.append("")
+        if ordinary:
+            words[-1] += tokens.texts[token]
+        else:
+            assert tokens.texts[token] == ""
+    return [word.strip() for word in words if word.strip()]
+
+
+@pytest.mark.parametrize("name", ["roberta", "unigram", "bytes_"])
+@pytest.mark.parametrize("text", SENTENCES)
+def test_words_are_what_spaces_part(
+    name: str, text: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    assert words_of(request.getfixturevalue(name), Example(text), tmp_path) == text.split()
+
+
+def test_wordpiece_parts_other_marks_too(bert: PreTrainedTokenizerFast, tmp_path: Path) -> None:
+    words = words_of(bert, Example("The seed fixes tokens; we train."), tmp_path)
+    assert words == ["the", "seed", "fixes", "tokens", ";", "we", "train."]
+
+
+def test_line_ends_part_words_and_so_does_the_second_text(
+    roberta: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    example = Example("The\nparser\treads", text_pair="a tree")
+    assert words_of(roberta, example, tmp_path) == ["The", "parser", "reads", "a", "tree"]
+
+
+def test_part_of_a_character_is_no_text(roberta: PreTrainedTokenizerFast) -> None:
+    tokens = vocabulary(roberta)
+    parts = [tokens.texts[token] for token in roberta("é", add_special_tokens=False)["input_ids"]]
+    assert parts == ["\ufffd", "\ufffd"]
+    assert tokens.texts is tokens.texts

@@ -1,0 +1,123 @@
+"""Hooks and arguments that are to go: pluggy warns, the message says whose, and all goes on."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from aang_core import hookspecs
+from aang_core.cli.app import aang
+from aang_core.plugins import PluginRecord, load_plugins
+from aang_core.plugins.loading import Plugins
+
+OLD_NAME = DeprecationWarning("the argument registry is deprecated; take register instead")
+OLD_HOOK = FutureWarning("aang_register_commands goes; use something else instead")
+
+
+@pytest.fixture
+def _old_specs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The specs of a core that has announced an argument's and a hook's end."""
+
+    def aang_register_transforms(register: Any, registry: Any) -> None: ...
+
+    def aang_register_commands(register: Any) -> None: ...
+
+    marked = hookspecs.hookspec(warn_on_impl_args={"registry": OLD_NAME})
+    monkeypatch.setattr(hookspecs, "aang_register_transforms", marked(aang_register_transforms))
+    marked = hookspecs.hookspec(warn_on_impl=OLD_HOOK)
+    monkeypatch.setattr(hookspecs, "aang_register_commands", marked(aang_register_commands))
+
+
+def plugin(folder: Path, signature: str) -> Path:
+    """A file with a hook of that signature, which calls each of its arguments once."""
+    calls = [f"    {name}('mine-{i}', 's', 'a:B')" for i, name in enumerate(signature.split(", "))]
+    return written(folder, f"@hookimpl\ndef aang_register_transforms({signature}):", *calls)
+
+
+def written(folder: Path, *lines: str) -> Path:
+    path = folder / "mine.py"
+    path.write_text("\n".join(["from aang_core import hookimpl", *lines, ""]), encoding="utf-8")
+    return path
+
+
+def loaded(path: Path) -> tuple[Plugins, PluginRecord]:
+    plugins = load_plugins(local=[str(path)], environ={})
+    return plugins, plugins.records[-1]
+
+
+@pytest.mark.usefixtures("_old_specs")
+@pytest.mark.parametrize("signature", ["registry", "register, registry"])
+def test_a_deprecated_argument_warns_and_works(tmp_path: Path, signature: str) -> None:
+    """It is handed the same, alone or beside its successor."""
+    path = plugin(tmp_path, signature)
+    whose = r"plug-in mine \(mine\.py sha256-.*take register instead"
+    with pytest.warns(DeprecationWarning, match=whose) as caught:
+        plugins, record = loaded(path)
+    (warning,) = caught
+    assert (warning.filename, warning.lineno) == (str(path), 2)
+    assert record.status == "ok"
+    assert record.warnings == (f"{path}:2: {OLD_NAME}",)
+    for i in range(len(signature.split(", "))):
+        assert plugins.registry.primitive("transform", f"mine-{i}").origin == record.origin
+
+
+@pytest.mark.usefixtures("_old_specs")
+def test_a_deprecated_hook_warns_and_works(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "import click",
+        "@hookimpl",
+        "def aang_register_commands(register):",
+        "    register(click.Command('greet'))",
+    )
+    with pytest.warns(FutureWarning, match=r"plug-in mine \(mine.py sha256-.*use something else"):
+        plugins, record = loaded(path)
+    assert record.status == "ok"
+    assert plugins.registry.commands.find("greet").origin == record.origin
+
+
+@pytest.mark.usefixtures("_old_specs")
+def test_the_present_argument_warns_of_nothing(tmp_path: Path) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _, record = loaded(plugin(tmp_path, "register"))
+    assert not [w for w in caught if "mine.py" in str(w.message)]
+    assert record.warnings == ()
+
+
+@pytest.mark.usefixtures("_old_specs")
+def test_whoever_makes_errors_of_warnings_gets_a_failed_plugin(tmp_path: Path) -> None:
+    """And the others as ever."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        plugins, record = loaded(plugin(tmp_path, "registry"))
+    assert record.status == "failed"
+    assert "DeprecationWarning: plug-in mine" in str(record.error)
+    assert plugins.registry.primitive("transform", "mask")
+
+
+@pytest.mark.usefixtures("_old_specs")
+@pytest.mark.filterwarnings("ignore:plug-in")
+def test_the_commands_say_so(tmp_path: Path) -> None:
+    path = plugin(tmp_path, "registry")
+    done = CliRunner().invoke(aang, ["--plugin", str(path), "plugins"])
+    assert done.exit_code == 0
+    (line,) = [
+        line for line in done.stdout.splitlines() if line.startswith("Plug-in mine (mine.py")
+    ]
+    assert line.endswith(f"{path}:2: {OLD_NAME}")
+    done = CliRunner().invoke(aang, ["--plugin", str(path), "plugins", "--json"])
+    assert json.loads(done.stdout)[-1]["warnings"] == [f"{path}:2: {OLD_NAME}"]
+    done = CliRunner().invoke(aang, ["check-plugin", str(path)])
+    assert done.exit_code == 1
+    assert "FAILED  it uses nothing deprecated" in done.stdout
+    assert "take register instead" in done.stdout
+
+
+def test_without_such_a_mark_another_argument_is_refused(tmp_path: Path) -> None:
+    _, record = loaded(plugin(tmp_path, "registry"))
+    assert record.status == "failed"
+    assert "must take exactly one argument, named register" in str(record.error)
