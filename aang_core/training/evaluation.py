@@ -43,9 +43,12 @@ def per_class(
     columns = precision_recall_fscore_support(
         labels, predictions, labels=list(range(classes)), zero_division=0.0
     )
-    names = ("precision", "recall", "f1", "examples")
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    *rates, examples = (column.tolist() for column in columns)
+    # Where a class of many is missing scikit-learn counts in floating-point numbers.
+    return [
+        dict(zip(("precision", "recall", "f1"), row, strict=True)) | {"examples": int(count)}
+        for *row, count in zip(*rates, examples, strict=True)
+    ]
 
 
 def majority_scores(train: Sequence[int], labels: Sequence[int]) -> Mapping[str, float]:

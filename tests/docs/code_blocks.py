@@ -215,7 +215,7 @@ def _console(block: Block, folder: Path, registry: Registry) -> None:
 
 
 def _printed(words: Sequence[str]) -> str:
-    done = CliRunner().invoke(aang, list(words))
+    done = CliRunner(env={"COLUMNS": None}).invoke(aang, list(words))
     # A plug-in that fails a check may well be what is shown.
     assert done.exit_code in ((0, 1) if "check-plugin" in words else (0,)), done.output
     return done.stdout
