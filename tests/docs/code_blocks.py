@@ -264,6 +264,8 @@ def _command(words: Sequence[str], folder: Path, registry: Registry) -> None:
         case "python":
             path = arguments[0]
             assert (ROOT / path).is_file() or (folder / path).is_file(), f"there is no {path}"
+        case "torchrun" | "accelerate":
+            _aang(arguments[arguments.index("aang_core") + 1 :], registry)
         case ".":
             assert arguments == [".venv/bin/activate"]
         case _:
