@@ -15,7 +15,6 @@ def test_ten_minutes_to_your_own(tmp_path: Path) -> None:
     scripts = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PATH": scripts, "PYTHONPATH": path}
-    environment.pop("COLUMNS", None)
 
     def install(command: str) -> None:
         assert command == f"pip install -e '{MODULE.parent}[test]'"

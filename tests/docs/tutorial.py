@@ -54,7 +54,8 @@ def run_block(commands: str, folder: Path, environment: Mapping[str, str]) -> st
         text=True,
         check=False,
         cwd=folder,
-        env=environment,
+        # Into a pipe tables are as wide as they want to be, unless COLUMNS is set.
+        env={name: value for name, value in environment.items() if name != "COLUMNS"},
     )
     assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
     return done.stdout
