@@ -10,13 +10,12 @@ from torch import nn
 from aang_core.build.checked_weighter import CheckedWeighter
 from aang_core.gradients import (
     DevHead,
-    DistributedEngine,
     EndTaskHead,
     FreshDevHead,
     GradientEngine,
     PackedEngine,
     RememberingDevHead,
-    StreamEngine,
+    task_by_task,
 )
 from aang_core.plugins import load_plugins
 from aang_core.processes import processes_of_environment
@@ -105,11 +104,10 @@ def fit(
     }
     head = heads_of_dev[dev_head]
     processes = processes_of_environment(next(body.parameters()).device)
-    engine: GradientEngine
-    if processes.size > 1:
-        engine = DistributedEngine(body, head, "fp32", processes)
-    else:
-        engine = (PackedEngine if gradients == "packed" else StreamEngine)(body, head)
+    packed = gradients == "packed" and processes.size == 1
+    engine: GradientEngine = (
+        PackedEngine(body, head) if packed else task_by_task(body, head, processes=processes)
+    )
     settings = optimizer or OptimizerSettings(lr=1e-3, head_lr=1e-3)
     heads = [end_task.head, *(task.head for task in auxiliaries)]
     bench = TrainingBench(

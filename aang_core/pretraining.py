@@ -15,7 +15,7 @@ from aang_core.build.sources import Sources
 from aang_core.build.stage import PretrainingStage
 from aang_core.config import TrainConfig
 from aang_core.errors import DataError
-from aang_core.gradients import DistributedEngine, EndTaskHead, StreamEngine
+from aang_core.gradients import EndTaskHead, task_by_task
 from aang_core.gradients.passes import Passes
 from aang_core.processes import ALONE, Processes
 from aang_core.tasks import RowLosses, RowSubset, Task
@@ -78,9 +78,7 @@ def pretrain(
         train,
         held_out,
         [],
-        engine=DistributedEngine(body, EndTaskHead(), config.precision, processes)
-        if processes.size > 1
-        else StreamEngine(body, EndTaskHead(), config.precision),
+        engine=task_by_task(body, EndTaskHead(), config.precision, processes=processes),
         optimization=Optimization(
             body,
             [head],
@@ -106,22 +104,17 @@ def pretrain(
         processes=processes,
     )
     assert sources.alone is not None
-
-    def evaluate() -> dict[str, float]:
-        found = log_likelihood(passes, held_out, seed=config.seed)
-        return dict(zip(found, processes.agree(list(found.values())), strict=True))
-
     trainer = Trainer(
         bench,
         sources.alone.make(TaskCard(task.name, task.factors), []),
         schedule=Schedule(settings.steps, settings.eval_every, settings.patience, METRIC),
         selected={"body": body, "head": head},
-        evaluate=evaluate,
+        evaluate=lambda: log_likelihood(passes, held_out, seed=config.seed),
         observers=(_Log(folder, stage.name), *observers),
         boundary=checkpointer,
     )
     started = time.perf_counter()
-    before = evaluate()[METRIC]
+    before = log_likelihood(passes, held_out, seed=config.seed)[METRIC]
     checkpointer.take_up(trainer)
     processes.wait()
     progress = trainer.train()

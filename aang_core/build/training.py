@@ -11,13 +11,12 @@ from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
 from aang_core.gradients import (
     DevHead,
-    DistributedEngine,
     EndTaskHead,
     FreshDevHead,
     GradientEngine,
     PackedEngine,
     RememberingDevHead,
-    StreamEngine,
+    task_by_task,
 )
 from aang_core.processes import ALONE, Processes, local_rank
 from aang_core.training.bench import RowBudget, TrainingBench
@@ -134,13 +133,13 @@ def _engine(
 ) -> GradientEngine:
     """On a CPU small passes cost no more than large ones; an accelerator idles in them."""
     limit = config.micro_batch_size
-    if processes.size > 1:
-        return DistributedEngine(body, dev_head, config.precision, processes)
     auto = device.type != "cpu" and not config.save_memory
     packed = config.gradients == "packed" or (config.gradients == "auto" and auto)
-    if packed:
+    if packed and processes.size == 1:
         return PackedEngine(body, dev_head, config.precision, max_rows=limit)
-    return StreamEngine(body, dev_head, config.precision, hold_end_task=limit is None)
+    return task_by_task(
+        body, dev_head, config.precision, processes=processes, hold_end_task=limit is None
+    )
 
 
 def _dev_head(config: TrainConfig, generator: torch.Generator) -> DevHead:

@@ -11,7 +11,7 @@ from aang_core.gradients.dev_head import (
     FreshDevHead,
     RememberingDevHead,
 )
-from aang_core.gradients.distributed import DistributedEngine
+from aang_core.gradients.distributed import DistributedEngine, task_by_task
 from aang_core.gradients.engine import GradientEngine, Segment
 from aang_core.gradients.packed import PackedEngine
 from aang_core.gradients.packing import HasRowFreeMethods, PacksRows, RowFreeMethod
@@ -32,4 +32,5 @@ __all__ = [
     "RowFreeMethod",
     "Segment",
     "StreamEngine",
+    "task_by_task",
 ]

@@ -54,12 +54,13 @@ class DistributedEngine:
         heads = [segment.task.head for segment in (end, *auxiliaries)]
         parameters = _trained(self._passes.body, *heads)
         body = self._passes.trained()
-        mine = self._own(end.batches)
+        mine = self._shares(end.batches)[self.processes.rank]
         features = [self._passes.features(end.batches[i]) for i in mine]
         v: Gradients = {}
         if dev is not None:
-            probe = self.dev_head.fit(end.task, self._all_features(end, features), end.batches)
-            batches = [dev[i] for i in self._own(dev)]
+            everywhere = self._all_features(len(end.batches), mine, features)
+            probe = self.dev_head.fit(end.task, everywhere, end.batches)
+            batches = [dev[i] for i in self._shares(dev)[self.processes.rank]]
             v, _ = self._mean_gradient(end.task, probe, batches, None, body)
         sink = GradientSink(self._passes.body, heads, v, measures=dev is not None)
         costs = [sum(map(_cost, segment.batches)) for segment in auxiliaries]
@@ -82,15 +83,19 @@ class DistributedEngine:
             return None
         return self._statistics(end, auxiliaries, numbers, auxiliary, own, v)
 
-    def _own(self, batches: Sequence[Batch]) -> list[int]:
-        return self.processes.own([_cost(batch) for batch in batches])[self.processes.rank]
+    def _shares(self, batches: Sequence[Batch]) -> list[list[int]]:
+        return self.processes.own([_cost(batch) for batch in batches])
 
-    def _all_features(self, end: Segment, own: Sequence[Tensor]) -> list[Tensor]:
-        """Features of every batch of the end task, in order, in every process."""
-        shares = self.processes.own([_cost(batch) for batch in end.batches])
-        mine = dict(zip(shares[self.processes.rank], self._passes.dev_features(own), strict=True))
+    def _all_features(
+        self, batches: int, numbers: Sequence[int], own: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """Features of all batches of the end task, in order, in every process.
+
+        numbers: of the batches that are this process's, whose features are ``own``.
+        """
+        mine = dict(zip(numbers, self._passes.dev_features(own), strict=True))
         like = next(self._passes.body.parameters())
-        dims = torch.zeros(len(end.batches), _DIMS, dtype=torch.int64, device=like.device)
+        dims = torch.zeros(batches, _DIMS, dtype=torch.int64, device=like.device)
         for i, features in mine.items():
             dims[i, : features.dim()] = torch.tensor(features.shape)
         (dims,) = self.processes.sum([dims])
@@ -174,6 +179,23 @@ class DistributedEngine:
             auxiliary_square=_dot(auxiliary, auxiliary, body),
             dev_square=_dot(v, v, body),
         )
+
+
+def task_by_task(
+    body: nn.Module,
+    dev_head: DevHead,
+    precision: Precision = "fp32",
+    *,
+    processes: Processes,
+    hold_end_task: bool = True,
+) -> StreamEngine | DistributedEngine:
+    """The engine that runs one task at a time, in one process or in several.
+
+    hold_end_task: see :class:`StreamEngine`; several processes always do.
+    """
+    if processes.size > 1:
+        return DistributedEngine(body, dev_head, precision, processes)
+    return StreamEngine(body, dev_head, precision, hold_end_task=hold_end_task)
 
 
 _DIMS = 8

@@ -11,6 +11,7 @@ from torch import nn
 
 from aang_core.errors import AangError, OutOfMemoryError, WeighterError
 from aang_core.gradients import DevHead, GradientEngine, GradientStatistics, Segment
+from aang_core.processes import Processes
 from aang_core.tasks import Batch, Task
 from aang_core.training.memory import free, in_a_line, is_out_of_memory
 from aang_core.training.moment import Moment
@@ -157,7 +158,7 @@ class TrainingBench:
         measures = signals and self.steps % self._meta_every == 0
 
         def draw() -> _Drawn:
-            parts = self._engine.processes.size
+            parts = self.processes.size
             return _Drawn(
                 Segment(
                     self._end_task,
@@ -224,7 +225,7 @@ class TrainingBench:
         """See :meth:`aang_core.weighting.Workbench.dev_loss`."""
         batches = self._draw(self._dev, "dev", self._budget.dev)
         loss, gradient = self._dev_loss.along(_own(updates), coefficients, batches)
-        loss, *gradient = self._engine.processes.agree([loss, *gradient])
+        loss, *gradient = self.processes.agree([loss, *gradient])
         return DevLossAlong(loss, gradient)
 
     def dev_score(self) -> float:
@@ -235,7 +236,7 @@ class TrainingBench:
         """
         if self._score is None:
             raise AangError("this weighter asks for dev scores; give the bench a score")
-        (score,) = self._engine.processes.agree([self._score()])
+        (score,) = self.processes.agree([self._score()])
         return score
 
     def snapshot(self) -> Callable[[], None]:
@@ -265,6 +266,11 @@ class TrainingBench:
         self.numbers.load_state_dict(numbers)
         self._come_back(moment)
         return True
+
+    @property
+    def processes(self) -> Processes:
+        """Those that share the training."""
+        return self._engine.processes
 
     @property
     def rows_at_once(self) -> int | None:
@@ -357,7 +363,7 @@ class TrainingBench:
         parts = (self._budget.end_task, self._budget.dev, self._budget.auxiliary)
         now = self._budget.at_once or (max(parts) if self._engine.splits_rows else sum(parts))
         step = self.steps + 1
-        if self._engine.processes.size > 1:
+        if self.processes.size > 1:
             raise OutOfMemoryError(
                 f"step {step}: not enough memory ({reason}). Several processes take every step "
                 "together, so none can take smaller bites alone: give --micro-batch-size"
@@ -403,7 +409,7 @@ class TrainingBench:
     def _parts_of(self, task: Task) -> int:
         """The end task's rows can be shared; what an objective does with a batch's rows is drawn
         for the batch, so that its batches must be those that one process would have."""
-        return self._engine.processes.size if task is self._end_task else 1
+        return self.processes.size if task is self._end_task else 1
 
     def _order_of(self, name: str) -> str:
         return "end-task" if name == self.end_task else f"auxiliary:{name}"

@@ -140,7 +140,9 @@ class Trainer:
         return self.progress.evaluations_since_best >= self.schedule.patience
 
     def _evaluation(self) -> None:
-        dev = self._evaluate()
+        found = self._evaluate()
+        # What is best, and when to stop, all processes must see alike.
+        dev = dict(zip(found, self.bench.processes.agree([*found.values()]), strict=True))
         score, progress = dev[self.schedule.metric], self.progress
         if not math.isfinite(score):
             raise NumericalError(

@@ -90,6 +90,17 @@ def finished(command: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
+def begun(command: list[str]) -> subprocess.Popen[str]:
+    """A command that is to be disturbed while it runs."""
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
 def test_one_command_line_one_run_folder(
     aang: Aang, calm_options: list[object], tmp_path: Path
 ) -> None:
@@ -115,13 +126,7 @@ def test_three_go_on_where_two_were_stopped(calm_options: list[object], tmp_path
     options = ["train", *calm_options, "--steps", 40, "--eval-every", 10, "--quiet", "--seed", 5]
     whole, run = tmp_path / "whole", tmp_path / "run"
     assert finished(launch(2, *options, "--out", whole)).returncode == 0
-    process = subprocess.Popen(
-        launch(2, *options, "--out", run),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = begun(launch(2, *options, "--out", run))
     wait_for_lines(run / "weights.jsonl", 5, process)
     os.kill(children(process.pid)[-1], signal.SIGTERM)
     _, errors = process.communicate(timeout=120)
@@ -143,13 +148,7 @@ def test_a_process_that_dies_ends_the_run(calm_options: list[object], tmp_path: 
     """With a message and within the time that a message takes, not with a wait for ever."""
     options = ["train", *calm_options, "--steps", 10**6, "--patience", 10**6, "--quiet"]
     run = tmp_path / "run"
-    process = subprocess.Popen(
-        launch(2, *options, "--out", run),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = begun(launch(2, *options, "--out", run))
     wait_for_lines(run / "weights.jsonl", 2, process)
     os.kill(children(process.pid)[-1], signal.SIGKILL)
     _, errors = process.communicate(timeout=120)
