@@ -150,8 +150,13 @@ class TrainConfig(BaseModel):
         description="keep the activations of one layer at a time, and compute the others again in "
         "the backward pass",
     )
-    precision: Literal["fp32", "bf16"] = Field(
-        "fp32", description="what training's forward passes compute in; parameters stay in fp32"
+    precision: Literal["fp32", "bf16", "fp16"] = Field(
+        "fp32",
+        description="what training's forward passes compute in; parameters and signals stay in "
+        "fp32, and fp16 scales its losses",
+    )
+    compile: bool = Field(
+        False, description="let torch.compile make kernels of the encoder; takes a C++ compiler"
     )
     device: str = Field(
         "auto", description="torch device; auto takes an accelerator if there is one"

@@ -64,6 +64,11 @@ def check_engine(config: TrainConfig, processes: Processes) -> None:
             "--gradients packed: needs the activations of all layers, which --save-memory drops; "
             "leave one of them out"
         )
+    if config.compile:
+        raise ConfigError(
+            "--gradients packed: looks at every module of the encoder, which --compile makes one "
+            "kernel of; leave one of them out"
+        )
 
 
 def build_trainer(
@@ -82,6 +87,9 @@ def build_trainer(
     body, head = assembly.model.body.to(device), assembly.model.classifier.to(device)
     if config.save_memory:
         assembly.model.body.save_memory()
+    if config.compile:
+        # The lengths of batches differ; kernels that take any spare compiling for each.
+        body.compile(dynamic=True)
     heads = [task.head.to(device) for task in assembly.auxiliaries]
     generator = torch.Generator().manual_seed(config.seed)
     bench = TrainingBench(
@@ -133,7 +141,7 @@ def _engine(
 ) -> GradientEngine:
     """On a CPU small passes cost no more than large ones; an accelerator idles in them."""
     limit = config.micro_batch_size
-    auto = device.type != "cpu" and not config.save_memory
+    auto = device.type != "cpu" and not config.save_memory and not config.compile
     packed = config.gradients == "packed" or (config.gradients == "auto" and auto)
     if packed and processes.size == 1:
         return PackedEngine(body, dev_head, config.precision, max_rows=limit)

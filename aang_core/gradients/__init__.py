@@ -13,6 +13,7 @@ from aang_core.gradients.dev_head import (
 )
 from aang_core.gradients.distributed import DistributedEngine, task_by_task
 from aang_core.gradients.engine import GradientEngine, Segment
+from aang_core.gradients.loss_scale import LossScale
 from aang_core.gradients.packed import PackedEngine
 from aang_core.gradients.packing import HasRowFreeMethods, PacksRows, RowFreeMethod
 from aang_core.gradients.signals import GradientStatistics
@@ -26,6 +27,7 @@ __all__ = [
     "GradientEngine",
     "GradientStatistics",
     "HasRowFreeMethods",
+    "LossScale",
     "PackedEngine",
     "PacksRows",
     "RememberingDevHead",

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.engine import Segment
-from aang_core.gradients.passes import Passes, Precision
+from aang_core.gradients.passes import Precision
 from aang_core.gradients.signals import GradientStatistics, assemble_statistics
 from aang_core.gradients.sink import GradientSink
 from aang_core.gradients.stream import StreamEngine
@@ -41,8 +41,9 @@ class DistributedEngine:
         self.dev_head = dev_head
         self.processes = processes
         self.losses: Sequence[Tensor] = []
-        self._passes = Passes(body, precision)
         self._stream = StreamEngine(body, dev_head, precision)
+        self._passes = self._stream.passes
+        self.scale = self._stream.scale
 
     def limit_rows(self, rows: int) -> None:
         """See :meth:`aang_core.gradients.GradientEngine.limit_rows`; batches come smaller."""
@@ -62,7 +63,7 @@ class DistributedEngine:
             probe = self.dev_head.fit(end.task, everywhere, end.batches)
             batches = [dev[i] for i in self._shares(dev)[self.processes.rank]]
             v, _ = self._mean_gradient(end.task, probe, batches, None, body)
-        sink = GradientSink(self._passes.body, heads, v, measures=dev is not None)
+        sink = GradientSink(self._passes.body, heads, v, measures=dev is not None, scale=self.scale)
         costs = [sum(map(_cost, segment.batches)) for segment in auxiliaries]
         shares = self.processes.own(costs)
         numbers = torch.zeros(3, len(auxiliaries), dtype=parameters[0].dtype)
@@ -137,7 +138,8 @@ class DistributedEngine:
         (total,) = self.processes.sum([total])
         count = total[1].clamp(min=1)
         of_all = self._summed(gradients, parameters)
-        return {p: g / count.to(g.dtype) for p, g in of_all.items()}, total[0] / count
+        true = {p: self.scale.off(g / count.to(g.dtype)) for p, g in of_all.items()}
+        return true, total[0] / count
 
     def _summed(
         self, gradients: Mapping[nn.Parameter, Tensor], parameters: Sequence[nn.Parameter]

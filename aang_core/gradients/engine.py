@@ -7,6 +7,7 @@ from typing import Protocol
 from torch import Tensor
 
 from aang_core.gradients.dev_head import DevHead
+from aang_core.gradients.loss_scale import LossScale
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.processes import Processes
 from aang_core.tasks import Batch, Task
@@ -29,12 +30,14 @@ class GradientEngine(Protocol):
     processes: those that share a step. Rows of the end task and of dev should come in at least as
         many batches, so that they can.
     dev_head: the head that the dev gradient goes through.
+    scale: what half precision multiplies losses by; the gradients left are the true ones.
     losses: of the last step's tasks, the auxiliary ones first, on the device.
     """
 
     splits_rows: bool
     processes: Processes
     dev_head: DevHead
+    scale: LossScale
     losses: Sequence[Tensor]
 
     def limit_rows(self, rows: int) -> None:

@@ -21,14 +21,19 @@ class Ledger:
 
     body: θ; statistics run over its parameters alone. coefficients: of the K tasks' losses.
 
+    scale: of the gradients that are entered, v among them; those handed over are the true ones.
+
     For every parameter the auxiliary tasks' gradients must be entered before the end task's.
     """
 
-    def __init__(self, body: Sequence[nn.Parameter], coefficients: Sequence[float]) -> None:
+    def __init__(
+        self, body: Sequence[nn.Parameter], coefficients: Sequence[float], scale: float = 1.0
+    ) -> None:
         like = body[0]
         self.v: dict[nn.Parameter, Gradient] = {}
         self.totals: dict[nn.Parameter, Tensor] = {}
         self.end = len(coefficients) - 1
+        self._scale = scale
         self._body = set(body)
         self._coefficients = list(coefficients)
         self._on_device = torch.tensor(coefficients, dtype=like.dtype).to(like.device)
@@ -96,14 +101,15 @@ class Ledger:
         for parameter, total in self.totals.items():
             if parameter in self._body and parameter not in self._ended:
                 self._auxiliary_square += _square(total)
-            parameter.grad = total
+            parameter.grad = total if self._scale == 1.0 else total / self._scale
+        square = self._scale**2
         return assemble_statistics(
             tasks,
             self._coefficients[:-1],
-            dots=self._dots,
-            squares=self._squares,
-            auxiliary_square=self._auxiliary_square,
-            dev_square=self._dev_square,
+            dots=self._dots / square,
+            squares=self._squares / square,
+            auxiliary_square=self._auxiliary_square / square,
+            dev_square=self._dev_square / square,
         )
 
     def _before(self, parameter: nn.Parameter, task: int) -> None:

@@ -11,7 +11,7 @@ from aang_core.gradients.engine import Segment
 from aang_core.gradients.ledger import Ledger
 from aang_core.gradients.pack_run import DEV, PackRun
 from aang_core.gradients.packing import CannotPackError
-from aang_core.gradients.passes import Passes, Precision
+from aang_core.gradients.passes import Precision
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.gradients.stream import StreamEngine, body_gradient
 from aang_core.gradients.taps import Taps
@@ -53,9 +53,10 @@ class PackedEngine:
         max_rows: int | None = None,
     ) -> None:
         self.dev_head = dev_head
-        self.passes = Passes(body, precision)
         self.max_rows = max_rows
         self._stream = StreamEngine(body, dev_head, precision, hold_end_task=max_rows is None)
+        self.passes = self._stream.passes
+        self.scale = self._stream.scale
         self.losses: Sequence[Tensor] = []
         self._taps: Taps | None = None
         try:
@@ -92,7 +93,7 @@ class PackedEngine:
         self, taps: Taps, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch]
     ) -> GradientStatistics:
         segments = [*auxiliaries, end]
-        ledger = Ledger(self.passes.trained(), [s.coefficient for s in segments])
+        ledger = Ledger(self.passes.trained(), [s.coefficient for s in segments], self.scale.value)
         rows = sum(batch.rows for s in segments for batch in s.batches) + _rows(dev)
         whole = all(len(s.batches) == 1 for s in segments) and len(dev) == 1
         if whole and (self.max_rows is None or rows <= self.max_rows):
@@ -133,7 +134,8 @@ class PackedEngine:
         probe = self._fit(segments[end], features)
         del features
         if len(dev) > 1:
-            ledger.v.update(body_gradient(self.passes, segments[end].task, probe, dev))
+            true = body_gradient(self.passes, segments[end].task, probe, dev)
+            ledger.v.update({p: g * self.scale.value for p, g in true.items()})
             for gradient in ledger.v.values():
                 ledger.add_dev(gradient)
         for batches in self._groups(segments[:end], dev):

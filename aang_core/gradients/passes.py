@@ -6,9 +6,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from aang_core.gradients.loss_scale import LossScale
 from aang_core.tasks import Batch, RowLosses, Task
 
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["fp32", "bf16", "fp16"]
+
+_TYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Passes:
@@ -16,11 +19,14 @@ class Passes:
 
     precision: what forward passes compute in; parameters, their gradients and the dev head stay in
         the parameters' own precision.
+
+    scale: of the losses; what is made of their gradient has to be divided by it.
     """
 
     def __init__(self, body: nn.Module, precision: Precision) -> None:
         self.body = body
-        self._precision = precision
+        self.scale = LossScale(moves=precision == "fp16")
+        self._type = _TYPES[precision]
 
     def features(self, batch: Batch) -> Tensor:
         """What the body makes of a batch."""
@@ -29,9 +35,9 @@ class Passes:
             return features
 
     def losses(self, task: Task, head: nn.Module, features: Tensor, batch: Batch) -> RowLosses:
-        """Losses of a batch's rows through ``head``."""
+        """Losses of a batch's rows through ``head``; their gradient is scaled."""
         with self.autocast():
-            return task.losses(head, features, batch.targets)
+            return self.scale.on(task.losses(head, features, batch.targets))
 
     def dev_features(self, features: Sequence[Tensor]) -> list[Tensor]:
         """Features as the dev head is fitted on them: detached, in the parameters' precision."""
@@ -45,4 +51,4 @@ class Passes:
     def autocast(self) -> torch.autocast:
         """The context that forward passes run in."""
         device = next(self.body.parameters()).device.type
-        return torch.autocast(device, torch.bfloat16, enabled=self._precision == "bf16")
+        return torch.autocast(device, self._type, enabled=self._type is not None)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from aang_core.gradients.loss_scale import LossScale
 from aang_core.gradients.signals import GradientStatistics, assemble_statistics
 
 
@@ -13,7 +14,7 @@ class GradientSink:
     """Takes each parameter's gradient from backward, measures it, adds it up and drops it.
 
     body: θ, over whose parameters statistics run. heads: further modules that are trained.
-    v: the dev gradient by parameter. measures: False only adds up.
+    v: the dev gradient by parameter. measures: False only adds up. scale: of the losses.
     """
 
     def __init__(
@@ -23,8 +24,10 @@ class GradientSink:
         v: Mapping[nn.Parameter, Tensor] | None = None,
         *,
         measures: bool = True,
+        scale: LossScale | None = None,
     ) -> None:
         self.v = v or {}
+        self._scale = scale or LossScale(moves=False)
         self.totals: dict[nn.Parameter, Tensor] = {}
         self._body = {p for p in body.parameters() if p.requires_grad}
         self._parameters = dict.fromkeys(
@@ -83,6 +86,7 @@ class GradientSink:
         parameter.grad = None
         if self._divisor is not None:
             gradient.div_(self._divisor)
+        gradient = self._scale.off(gradient)
         if self._measures and parameter in self._body:
             flat = gradient.reshape(-1)
             self._squares[-1].append(torch.dot(flat, flat))

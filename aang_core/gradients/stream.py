@@ -46,6 +46,7 @@ class StreamEngine:
     ) -> None:
         self.dev_head = dev_head
         self.passes = Passes(body, precision)
+        self.scale = self.passes.scale
         self.hold_end_task = hold_end_task
         self.losses: Sequence[Tensor] = []
 
@@ -59,7 +60,7 @@ class StreamEngine:
         """See :meth:`aang_core.gradients.GradientEngine.step`."""
         heads = [segment.task.head for segment in (end, *auxiliaries)]
         if dev is None:
-            sink = GradientSink(self.passes.body, heads, measures=False)
+            sink = GradientSink(self.passes.body, heads, measures=False, scale=self.scale)
             with sink.attached():
                 self.losses = [self.accumulate(sink, s) for s in (*auxiliaries, end)]
             sink.release()
@@ -72,7 +73,7 @@ class StreamEngine:
             features = [self.passes.features(batch) for batch in end.batches]
         probe = self.dev_head.fit(end.task, self.passes.dev_features(features), end.batches)
         v = body_gradient(self.passes, end.task, probe, dev)
-        sink = GradientSink(self.passes.body, heads, v)
+        sink = GradientSink(self.passes.body, heads, v, scale=self.scale)
         held: list[Tensor] | None = features if self.hold_end_task else None
         del features
         with sink.attached():
@@ -143,7 +144,8 @@ def task_gradient(
     """The gradient of a task's loss through ``head`` by those of ``parameters`` it reaches."""
     if len(batches) == 1:
         loss = passes.losses(task, head, passes.features(batches[0]), batches[0]).mean()
-        return _gradients(loss, parameters)
+        gradients = _gradients(loss, parameters)
+        return {parameter: passes.scale.off(g) for parameter, g in gradients.items()}
     gradient: dict[nn.Parameter, Tensor] = {}
     counts = []
     for batch in batches:
@@ -152,7 +154,7 @@ def task_gradient(
         for parameter, part in _gradients(losses.sums.sum(), parameters).items():
             gradient[parameter] = gradient[parameter] + part if parameter in gradient else part
     count = torch.stack(counts).sum().clamp(min=1)
-    return {parameter: total / count for parameter, total in gradient.items()}
+    return {parameter: passes.scale.off(total / count) for parameter, total in gradient.items()}
 
 
 def _gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> dict[nn.Parameter, Tensor]:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from aang_core.errors import AangError, OutOfMemoryError, WeighterError
-from aang_core.gradients import DevHead, GradientEngine, GradientStatistics, Segment
+from aang_core.gradients import DevHead, GradientEngine, GradientStatistics, LossScale, Segment
 from aang_core.processes import Processes
 from aang_core.tasks import Batch, Task
 from aang_core.training.memory import free, in_a_line, is_out_of_memory
@@ -120,7 +120,7 @@ class TrainingBench:
             ]
         }
         self._device = next(body.parameters()).device
-        self._round_began = 0, self._moment(), self.numbers.state_dict()
+        self._round_began = 0, self._moment(), self.numbers.state_dict(), self.scale.state_dict()
         self._touched = False
 
     @property
@@ -252,7 +252,12 @@ class TrainingBench:
     def begin_round(self) -> None:
         """Bring the learning rates to where the steps of the run are, trials included."""
         self.optimization.catch_up(self.steps)
-        self._round_began = self.steps, self._moment(), self.numbers.state_dict()
+        self._round_began = (
+            self.steps,
+            self._moment(),
+            self.numbers.state_dict(),
+            self.scale.state_dict(),
+        )
         self._touched = False
 
     def back_to_round(self) -> bool:
@@ -262,8 +267,9 @@ class TrainingBench:
         """
         if self._touched:
             return False
-        self.steps, moment, numbers = self._round_began
+        self.steps, moment, numbers, scale = self._round_began
         self.numbers.load_state_dict(numbers)
+        self.scale.load_state_dict(scale)
         self._come_back(moment)
         return True
 
@@ -281,6 +287,11 @@ class TrainingBench:
         """Let at most so many rows through the body at once from now on."""
         self._budget = replace(self._budget, at_once=rows)
         self._engine.limit_rows(rows)
+
+    @property
+    def scale(self) -> LossScale:
+        """What losses are scaled by in half precision, for checkpoints."""
+        return self._engine.scale
 
     @property
     def dev_head(self) -> DevHead:
@@ -304,13 +315,34 @@ class TrainingBench:
         signals: frozenset[Signal],
     ) -> StepSignals | None:
         """One step of ``training``, which is left out if its numbers are bad; what it measured."""
+        moment = self._moment()
+        statistics, measured, problem = self._measured(draw, training)
+        while problem is not None and self._engine.scale.halve():
+            # The numbers may be too large for half precision alone: the same rows, scaled less.
+            training.drop()
+            self._come_back(moment)
+            statistics, measured, problem = self._measured(draw, training)
+        self.steps += 1
+        if problem is not None:
+            training.drop()
+            self.numbers.bad(self.steps, problem)
+            return None
+        self._engine.scale.good()
+        self.numbers.good()
+        self._touched |= training is self.optimization
+        training.update()
+        return None if statistics is None else statistics.selected(measured, signals)
+
+    def _measured(
+        self, draw: Callable[[], _Drawn], training: Optimization | Trial
+    ) -> tuple[GradientStatistics | None, list[float], str | None]:
+        """Make a step's gradient: its statistics, their values, and what is wrong with them."""
         drawn, statistics = self._gradient(draw)
         norm = training.clip()
         losses = torch.stack([loss.to(norm) for loss in (*self._engine.losses, norm)]).double()
         # The one transfer from the device in a step.
         measures = [] if statistics is None else [statistics.values()]
         values = torch.cat([losses, *measures]).tolist()
-        self.steps += 1
         numbers, measured = values[: len(losses)], values[len(losses) :]
         problem = problem_of(
             self.body,
@@ -319,14 +351,7 @@ class TrainingBench:
             numbers[-1],
             None if statistics is None else statistics.selected(measured, _EVERY_SIGNAL),
         )
-        if problem is not None:
-            training.drop()
-            self.numbers.bad(self.steps, problem)
-            return None
-        self.numbers.good()
-        self._touched |= training is self.optimization
-        training.update()
-        return None if statistics is None else statistics.selected(measured, signals)
+        return statistics, measured, problem
 
     def _gradient(self, draw: Callable[[], _Drawn]) -> tuple[_Drawn, GradientStatistics | None]:
         """Draw rows and make their gradient, with fewer rows at once where memory runs out.

@@ -2,7 +2,8 @@
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -19,7 +20,9 @@ from aang_core.gradients import (
     Segment,
     StreamEngine,
 )
+from aang_core.gradients.passes import Precision
 from aang_core.modeling import EncoderBody, TextModel
+from aang_core.tasks import RowLosses
 from tests.core.encoders import ARCHITECTURES
 from tests.core.engine_steps import (
     Classify,
@@ -194,26 +197,78 @@ def test_single_precision(architecture: str) -> None:
         assert_exact(engine.step(step.end, step.auxiliaries, step.dev), expected, step, 1e-4)
 
 
+@pytest.mark.parametrize("split", [False, True])
+def test_the_scale_of_losses_is_divided_out(split: bool) -> None:
+    """A power of two changes no signal and no gradient, whichever engine."""
+    model = tiny_model("bert", True)
+    model.body.train()
+    step = make_step(model, split=split)
+    expected = oracle(step, step.end.task.head)
+    for engine in engines(step.body):
+        engine.scale.value = 2.0**20
+        for dev in (step.dev, None):
+            step.clear()
+            statistics = engine.step(step.end, step.auxiliaries, dev)
+            if dev is not None:
+                assert_exact(statistics, expected, step, 1e-9)
+            assert_gradients(step, expected.gradients, 1e-9)
+
+
+@dataclass
+class Faint(Classify):
+    """A loss whose gradients are below what sixteen bits can hold."""
+
+    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        sums, counts = super().losses(head, features, targets)
+        return RowLosses(1e-7 * sums, counts)
+
+
+@pytest.mark.parametrize("engine", [StreamEngine, PackedEngine])
+def test_the_scale_keeps_small_gradients(
+    engine: type[StreamEngine] | type[PackedEngine],
+) -> None:
+    """Without one they vanish in fp16."""
+    model = tiny_model("bert", True, dtype=torch.float32)
+    model.body.train()
+    step = make_step(model, objectives=1)
+    step.end = Segment(Faint(model.classifier), step.end.batches, 0.5)
+    norm = oracle(step, model.classifier).norm["end-task"]
+    measured = []
+    for value in (2.0**16, 1.0):
+        half = engine(step.body, EndTaskHead(), "fp16")
+        half.scale.value = value
+        step.clear()
+        statistics = half.step(step.end, step.auxiliaries, step.dev)
+        assert statistics is not None
+        measured.append(statistics.read(SIGNALS).norm["end-task"])
+    assert measured[0] == pytest.approx(norm, rel=0.02)
+    assert measured[1] < 0.5 * norm
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
-def test_half_precision_passes(architecture: str) -> None:
-    """Under bfloat16 both engines measure what bfloat16's own rounding leaves of it."""
+def test_half_precision_passes(architecture: str, precision: Precision) -> None:
+    """Both engines measure what the rounding of sixteen bits leaves of it."""
     model = tiny_model(architecture, True, dtype=torch.float32)
     model.body.train()
     step = make_step(model)
     expected = oracle(step, step.end.task.head)
     head = EndTaskHead()
     for engine in (
-        StreamEngine(step.body, head, "bf16"),
-        PackedEngine(step.body, head, "bf16"),
+        StreamEngine(step.body, head, precision),
+        PackedEngine(step.body, head, precision),
     ):
+        # These gradients are large; the first scale would overflow.
+        engine.scale.value = min(engine.scale.value, 2.0**10)
         step.clear()
         statistics = engine.step(step.end, step.auxiliaries, step.dev)
         assert statistics is not None
         signals = statistics.read(SIGNALS)
         for name, norm in expected.norm.items():
-            assert signals.norm[name] == pytest.approx(norm, rel=0.1, abs=1e-3)
+            slack = 0.1 if precision == "bf16" else 0.02
+            assert signals.norm[name] == pytest.approx(norm, rel=slack, abs=1e-3)
             cosine = expected.dot[name] / (norm * expected.dev_norm) if norm else 0.0
-            assert signals.cosine[name] == pytest.approx(cosine, abs=0.1)
+            assert signals.cosine[name] == pytest.approx(cosine, abs=slack)
         assert all(p.grad is None or p.grad.dtype == torch.float32 for p in step.parameters)
 
 

@@ -49,7 +49,7 @@ def kill(child: Child) -> None:
 
 
 CASES: dict[str, list[object]] = {
-    "factored": ["--dev-head", "remembered"],
+    "factored": ["--dev-head", "remembered", "--precision", "fp16"],
     "alpha-vil": [
         *("--weighter", "alpha-vil", "--steps", 60, "--eval-every", 5),
         *("--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"),
