@@ -1,0 +1,168 @@
+"""What several processes make of a step, against what a cost model says.
+
+    python -m benchmarks.processes --size 1 --size 2 --size 3
+
+One thread a process, gloo. For every number of processes three things are measured in turn, each by
+as many processes: the step that they share; the whole step, which each takes alone at the same time,
+so that what processes take from each other on one machine is known; and the sum of a tensor of the
+gradient's size. From the last two the model says how long the first should take:
+
+    t(P) = t_alone(P) · share(P) + 3 · t_sum(P)
+
+share(P): of the step's floating-point operations, those of the process that has most.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+from torch import Tensor, distributed
+from torch.utils.flop_counter import FlopCounterMode
+
+from aang_core.gradients import FreshDevHead, GradientEngine, Segment, task_by_task
+from aang_core.processes import ALONE, Processes
+from aang_core.tasks import Batch
+from benchmarks.step_cost import SIZES
+from benchmarks.steps.measure import clear_gradients
+from benchmarks.steps.setting import Setting, StepInputs, make_step
+
+N = 8
+"""Objectives of a step."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured with so many processes, in seconds, and what the model says."""
+
+    processes: int
+    together: float
+    alone: float
+    sum: float
+    share: float
+
+    @property
+    def model(self) -> float:
+        """The step's time by the model."""
+        return self.alone * self.share + (3 * self.sum if self.processes > 1 else 0.0)
+
+
+@click.command()
+@click.option("--size", "sizes", multiple=True, type=click.IntRange(1), default=(1, 2, 3))
+@click.option("--repeats", default=7, show_default=True, help="steps; the median counts")
+@click.option("--out", type=click.Path(path_type=Path), help="file for the numbers, in JSON")
+def main(sizes: tuple[int, ...], repeats: int, out: Path | None) -> None:
+    """Measure and print the table."""
+    rows = [_measured(size, repeats) for size in sizes]
+    if out:
+        out.write_text(json.dumps([vars(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+    one = rows[0].together
+    click.echo("| processes | step | of one | share | alone, at once | sum of a gradient | model |")
+    click.echo("|---|---|---|---|---|---|---|")
+    for row in rows:
+        click.echo(
+            f"| {row.processes} | {row.together:.2f} s | {row.together / one:.2f} "
+            f"| {row.share:.2f} | {row.alone:.2f} s | {row.sum:.3f} s | {row.model:.2f} s |"
+        )
+
+
+def _measured(size: int, repeats: int) -> Row:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(size)]
+    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    command += ["-m", "benchmarks.processes", "worker", str(repeats)]
+    done = subprocess.run(
+        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, check=True
+    )
+    numbers: dict[str, Any] = json.loads(done.stdout)
+    return Row(**numbers)
+
+
+def worker(repeats: int) -> None:
+    """One of the processes; the first prints what they measured."""
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo")
+    processes = Processes(distributed.get_rank(), distributed.get_world_size())
+    setting = replace(SIZES["6x384"], n=N)
+    whole = _Step(setting, ALONE)
+    shared = _Step(setting, processes)
+    gradient = torch.cat([p.detach().flatten() for p in whole.inputs.model.body.parameters()])
+    alone, together, summed = [], [], []
+    # In turn, so that a busy moment hits all alike; the first round warms up.
+    for _ in range(repeats + 1):
+        alone.append(_slowest(processes, whole.take))
+        together.append(_slowest(processes, shared.take))
+        summed.append(_slowest(processes, lambda: processes.sum([gradient])))
+    # Counted apart: the counter looks at every operation.
+    own, all_of_it = shared.flops(), whole.flops()
+    most = processes.largest(own)
+    if processes.first:
+        numbers = {
+            "processes": processes.size,
+            "together": statistics.median(together[1:]),
+            "alone": statistics.median(alone[1:]),
+            "sum": statistics.median(summed[1:]),
+            "share": most / all_of_it,
+        }
+        print(json.dumps(numbers))
+    distributed.destroy_process_group()
+
+
+class _Step:
+    """The step of a setting, by one process or by several."""
+
+    def __init__(self, setting: Setting, processes: Processes) -> None:
+        self.inputs: StepInputs = make_step(setting)
+        head = FreshDevHead(torch.Generator().manual_seed(0))
+        self._engine: GradientEngine = task_by_task(
+            self.inputs.model.body, head, processes=processes
+        )
+        end = self.inputs.end
+        self._end = replace(end, batches=_cut(end.batches[0], processes.size))
+        self._dev = _cut(self.inputs.dev, processes.size)
+
+    def take(self) -> object:
+        clear_gradients(self.inputs)
+        auxiliaries: list[Segment] = self.inputs.auxiliaries
+        return self._engine.step(self._end, auxiliaries, self._dev)
+
+    def flops(self) -> int:
+        with FlopCounterMode(display=False) as counter:
+            self.take()
+        return int(counter.get_total_flops())
+
+
+def _cut(batch: Batch, parts: int) -> list[Batch]:
+    def cut(tensor: Tensor, part: int) -> Tensor:
+        return tensor.tensor_split(parts)[part]
+
+    return [
+        Batch(
+            {name: cut(value, i) for name, value in batch.inputs.items()},
+            {name: cut(value, i) for name, value in batch.targets.items()},
+            len(torch.arange(batch.rows).tensor_split(parts)[i]),
+        )
+        for i in range(parts)
+    ]
+
+
+def _slowest(processes: Processes, act: Callable[[], object]) -> float:
+    """Seconds until the last of the processes has done it, all having begun at once."""
+    processes.wait()
+    began = time.perf_counter()
+    act()
+    return processes.largest(round(1e6 * (time.perf_counter() - began))) / 1e6
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["worker"]:
+        worker(int(sys.argv[2]))
+    else:
+        main()
