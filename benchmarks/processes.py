@@ -2,14 +2,15 @@
 
     python -m benchmarks.processes --size 1 --size 2 --size 3
 
-One thread a process, gloo. For every number of processes three things are measured in turn, each by
-as many processes: the step that they share; the whole step, which each takes alone at the same time,
-so that what processes take from each other on one machine is known; and the sum of a tensor of the
-gradient's size. From the last two the model says how long the first should take:
+One thread a process, gloo. For every number of processes three things are measured in turn, each
+by as many processes: the step that they share; the whole step, which each takes alone at the same
+time, so that what processes take from each other on one machine is known; and the sum of a tensor
+of the gradient's size. From the last two the model says how long the first should take:
 
     t(P) = t_alone(P) · share(P) + 3 · t_sum(P)
 
-share(P): of the step's floating-point operations, those of the process that has most.
+share(P): of the step's floating-point operations, those of the process that has most, as
+``benchmarks.cost_model`` has it.
 """
 
 import json
@@ -26,11 +27,11 @@ from typing import Any
 import click
 import torch
 from torch import Tensor, distributed
-from torch.utils.flop_counter import FlopCounterMode
 
 from aang_core.gradients import FreshDevHead, GradientEngine, Segment, task_by_task
 from aang_core.processes import ALONE, Processes
 from aang_core.tasks import Batch
+from benchmarks.cost_model import SUMS, cost_of, share
 from benchmarks.step_cost import SIZES
 from benchmarks.steps.measure import clear_gradients
 from benchmarks.steps.setting import Setting, StepInputs, make_step
@@ -52,7 +53,7 @@ class Row:
     @property
     def model(self) -> float:
         """The step's time by the model."""
-        return self.alone * self.share + (3 * self.sum if self.processes > 1 else 0.0)
+        return self.alone * self.share + (SUMS * self.sum if self.processes > 1 else 0.0)
 
 
 @click.command()
@@ -100,16 +101,13 @@ def worker(repeats: int) -> None:
         alone.append(_slowest(processes, whole.take))
         together.append(_slowest(processes, shared.take))
         summed.append(_slowest(processes, lambda: processes.sum([gradient])))
-    # Counted apart: the counter looks at every operation.
-    own, all_of_it = shared.flops(), whole.flops()
-    most = processes.largest(own)
     if processes.first:
         numbers = {
             "processes": processes.size,
             "together": statistics.median(together[1:]),
             "alone": statistics.median(alone[1:]),
             "sum": statistics.median(summed[1:]),
-            "share": most / all_of_it,
+            "share": share(cost_of(setting), N, processes.size),
         }
         print(json.dumps(numbers))
     distributed.destroy_process_group()
@@ -132,11 +130,6 @@ class _Step:
         clear_gradients(self.inputs)
         auxiliaries: list[Segment] = self.inputs.auxiliaries
         return self._engine.step(self._end, auxiliaries, self._dev)
-
-    def flops(self) -> int:
-        with FlopCounterMode(display=False) as counter:
-            self.take()
-        return int(counter.get_total_flops())
 
 
 def _cut(batch: Batch, parts: int) -> list[Batch]:

@@ -73,8 +73,8 @@ class DevLoss(nn.Module):
 
     def forward(self, batches: Sequence[Batch]) -> Tensor:
         """Mean loss over all targets of the batches."""
-        # forward, and not the call that --compile makes a kernel of: that one would be compiled anew
-        # for parameters that are not the body's own.
+        # forward, and not the call that --compile makes a kernel of: that one does not take other
+        # parameters than the body's own.
         parts = [
             self._task.losses(self.head, self.body.forward(**batch.inputs), batch.targets)
             for batch in batches

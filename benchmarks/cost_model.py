@@ -1,0 +1,137 @@
+"""What a step should cost on machines that are not at hand: arithmetic, bytes, messages.
+
+    python -m benchmarks.cost_model
+
+Projects one training of RoBERTa-base in the papers' size to 1, 8 and 64 accelerators.
+"""
+
+from dataclasses import dataclass
+
+import click
+
+from aang_core.stages import SELECTION_RATE
+from benchmarks.steps.setting import Setting
+
+SUMS = 3
+"""Gradients that processes sum in a step: dev, the end task's, the objectives'."""
+FLOAT = 4
+"""Bytes of a number."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A step's cost in parts.
+
+    shared: floating-point operations on end-task and dev rows. objectives: on auxiliary rows.
+    gradient: bytes of all trained parameters of body and heads that processes sum.
+    state: bytes that a process holds of model, gradient sums and optimiser, activations not
+        included.
+    """
+
+    shared: float
+    objectives: float
+    gradient: float
+    state: float
+
+    @property
+    def flops(self) -> float:
+        """All of it."""
+        return self.shared + self.objectives
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Accelerators of one kind.
+
+    flops: operations a second that one does in such a step. bandwidth: bytes a second that one
+    sends while all do. latency: seconds until a message begins to arrive.
+    """
+
+    flops: float
+    bandwidth: float
+    latency: float
+
+
+def cost_of(setting: Setting, denoising: float = 2 / 3) -> Cost:
+    """Count a step.
+
+    A layer of width H has 12 H² parameters in matrices; a token costs two operations by each in the
+    forward pass, four in the backward pass, and 4 T H and 8 T H for attention to T tokens.
+
+    denoising: share of auxiliary rows with a vocabulary's logits at the selected tokens.
+    """
+    matrices = setting.layers * 12 * setting.hidden**2
+    token = 6 * matrices + 12 * setting.layers * setting.tokens * setting.hidden
+    decoder = 6 * setting.hidden * (setting.vocabulary + setting.hidden)
+    decoded = denoising * setting.auxiliary * setting.tokens * SELECTION_RATE
+    parameters = matrices + setting.vocabulary * setting.hidden
+    return Cost(
+        shared=(setting.end + setting.dev) * setting.tokens * token,
+        objectives=setting.auxiliary * setting.tokens * token + decoded * decoder,
+        gradient=FLOAT * parameters,
+        # Parameters, two moments, the step's sum, the dev gradient, one task's gradient.
+        state=6 * FLOAT * parameters,
+    )
+
+
+def share(cost: Cost, objectives: int, processes: int) -> float:
+    """Of a step's operations, those of the process that has most.
+
+    End-task and dev rows are cut evenly; an objective's rows stay whole.
+    """
+    most = -(-objectives // processes) / objectives
+    return (cost.shared / processes + cost.objectives * most) / cost.flops
+
+
+def seconds(cost: Cost, objectives: int, processes: int, machine: Machine) -> tuple[float, float]:
+    """Seconds of a step's arithmetic and of its messages, which do not overlap.
+
+    A ring sums G bytes by sending 2 (P − 1) / P · G from every process.
+    """
+    arithmetic = cost.flops * share(cost, objectives, processes) / machine.flops
+    if processes == 1:
+        return arithmetic, 0.0
+    ring = 2 * (processes - 1) / processes * cost.gradient / machine.bandwidth
+    return arithmetic, SUMS * (ring + 2 * (processes - 1) * machine.latency)
+
+
+PAPERS = Setting(12, 768, 24, 128, 128, 256, 128, 50265)
+"""RoBERTa-base with the rows of AANG's appendix D, all of td's objectives sampled."""
+ATTAINED = 0.4
+H200 = 989e12
+"""Peak of an NVIDIA H200 in dense bfloat16, of its data sheet."""
+IN_A_NODE = Machine(ATTAINED * H200, 450e9, 5e-6)
+"""NVLink: 900 GB/s both ways."""
+AMONG_NODES = Machine(ATTAINED * H200, 50e9, 10e-6)
+"""An adapter of 400 Gbit/s for each accelerator."""
+
+
+@click.command()
+@click.option("--rows", default=1, show_default=True, help="times the rows of the papers")
+def main(rows: int) -> None:
+    """Print the projection."""
+    setting = Setting(
+        *(PAPERS.layers, PAPERS.hidden, PAPERS.n),
+        *(rows * PAPERS.end, rows * PAPERS.dev, rows * PAPERS.auxiliary),
+        *(PAPERS.tokens, PAPERS.vocabulary),
+    )
+    cost = cost_of(setting)
+    click.echo(
+        f"{setting.name}: {cost.flops / 1e12:.1f} · 10¹² operations, gradient "
+        f"{cost.gradient / 1e9:.2f} GB, state {cost.state / 1e9:.1f} GB"
+    )
+    click.echo("| accelerators | share | arithmetic | messages | step | times faster |")
+    click.echo("|---|---|---|---|---|---|")
+    alone = sum(seconds(cost, setting.n, 1, IN_A_NODE))
+    for processes in (1, 8, 64):
+        machine = IN_A_NODE if processes <= 8 else AMONG_NODES
+        arithmetic, messages = seconds(cost, setting.n, processes, machine)
+        step = arithmetic + messages
+        click.echo(
+            f"| {processes} | {share(cost, setting.n, processes):.3f} | {1e3 * arithmetic:.1f} ms "
+            f"| {1e3 * messages:.1f} ms | {1e3 * step:.1f} ms | {alone / step:.1f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
