@@ -15,6 +15,9 @@ from aang_core.stages.data import ReadReport
 
 _GZIP = b"\x1f\x8b"
 
+LONGEST_LINE = 2**26
+"""Bytes of the longest line that is looked at; a whole paper takes a few hundred thousand."""
+
 
 def find_files(
     places: Sequence[Path], extensions: tuple[str, ...], option: str, report: ReadReport
@@ -72,7 +75,11 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
             raw.seek(0)
             with closing(_lines(gzip.GzipFile(fileobj=raw) if zipped else raw)) as lines:
                 for number, line in enumerate(lines, start=1):
-                    if line.strip():
+                    if len(line) > LONGEST_LINE:
+                        report.add(
+                            f"line over {LONGEST_LINE >> 20} MB, skipped", f"{path}:{number}"
+                        )
+                    elif line.strip():
                         yield number, line
     except UnicodeDecodeError as error:
         report.add(f"{error.encoding} file damaged or cut off, rest skipped", f"{path}:{number}")
@@ -85,12 +92,16 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
 def _lines(stream: gzip.GzipFile | BufferedReader) -> Generator[bytes, None, None]:
     encoding = announced_encoding(stream.peek(4)[:4])
     if encoding is None:
-        yield from stream
+        # Limited, because a gzip file of some kilobytes can hold one line of gigabytes.
+        while line := stream.readline(LONGEST_LINE + 1):
+            yield line
+            while len(line) > LONGEST_LINE and not line.endswith(b"\n"):
+                line = stream.readline(LONGEST_LINE + 1)
         return
     decoded = TextIOWrapper(stream, encoding, newline="\n")
     try:
-        for line in decoded:
-            yield line.encode()
+        for text in decoded:
+            yield text.encode()
     finally:
         decoded.detach()  # the file is not its own to close
 

@@ -18,6 +18,9 @@ _MARKS = (
 
 _GZIP = b"\x1f\x8b"
 
+LARGEST_FILE = 2**31
+"""Bytes of the largest file that is read whole, as they are when unpacked."""
+
 
 def read_text(path: Path) -> str:
     """The whole text of a file, line endings as they are.
@@ -75,15 +78,25 @@ def well_formed(text: str) -> str:
 def _read_bytes(path: Path) -> bytes:
     require_file(path)
     try:
-        content = path.read_bytes()
-        # By content: a downloaded "train.jsonl.gz" has often been unpacked on its way.
-        return gzip.decompress(content) if content.startswith(_GZIP) else content
+        with path.open("rb") as raw:
+            # By content: a downloaded "train.jsonl.gz" has often been unpacked on its way.
+            zipped = raw.read(len(_GZIP)) == _GZIP
+            raw.seek(0)
+            # One more than may be, and no more: some kilobytes can unpack to gigabytes.
+            content = (gzip.GzipFile(fileobj=raw) if zipped else raw).read(LARGEST_FILE + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
             f"{path}: the gzip data is damaged or cut off ({error}). Copy or download it again."
         ) from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    if len(content) > LARGEST_FILE:
+        raise DataError(
+            f"{path}: holds more than {LARGEST_FILE >> 20} MB{' unpacked' if zipped else ''}, and "
+            "a labelled file is read whole. Take a part of it; text without labels, of which "
+            "--domain reads any amount, belongs there"
+        )
+    return content
 
 
 def _decode(content: bytes, path: Path) -> str:

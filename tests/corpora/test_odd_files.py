@@ -10,6 +10,7 @@ from aang_plugin_s2orc.source import S2orc
 from aang_plugin_text.out_of_domain import OutOfDomain
 from transformers import PreTrainedTokenizerFast
 
+from aang_core.corpora import places, text_files
 from aang_core.corpora.labelled import Columns, read_labelled
 from aang_core.corpora.labelled_task import MOST_CLASSES, load_task
 from aang_core.corpora.task_files import LabelledFile, TaskFiles
@@ -119,6 +120,24 @@ def test_null_bytes_in_plain_text(tmp_path: Path) -> None:
 def test_empty_files(tmp_path: Path, name: str, content: bytes) -> None:
     with pytest.raises(DataError, match=r"a\."):
         load_task(write(tmp_path / name, content))
+
+
+def test_gzip_files_that_unpack_to_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read whole has a limit, and what is read by line has one for a line."""
+    monkeypatch.setattr(text_files, "LARGEST_FILE", 2**20)
+    monkeypatch.setattr(places, "LONGEST_LINE", 2**20)
+    good = b"A line of ordinary length.\n"
+    packed = write(tmp_path / "a.jsonl.gz", gzip.compress(bytes(2**21)))
+    assert packed.stat().st_size < 2**12
+    with pytest.raises(DataError, match=r"a\.jsonl\.gz: holds more than 1 MB unpacked"):
+        read_labelled(packed)
+    lines = good + b"x" * (2**20 - 1) + b"\n" + b"x" * (3 * 2**20 + 7) + b"\n" + good
+    texts, report = read(S2orc(), write(tmp_path / "b.txt.gz", gzip.compress(lines)))
+    assert texts == [good.decode().strip(), "x" * (2**20 - 1), good.decode().strip()]
+    assert report.counts == {"line over 1 MB, skipped": 1}
+    assert report.first == {"line over 1 MB, skipped": f"{tmp_path / 'b.txt.gz'}:3"}
 
 
 def test_lines_of_megabytes(tmp_path: Path) -> None:
