@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from aang_core.errors import ConfigError
+from aang_core.training.durable import writing
 
 
 def check_trackers(names: Sequence[str]) -> None:
@@ -37,29 +38,36 @@ class Tracker:
 
     folder: of the run; what a tracker writes to files goes below it, into ``trackers``.
     config: the run's options in YAML.
+
+    Raises:
+        StorageError: a tracker cannot write its files; so may the methods.
     """
 
     def __init__(self, names: Sequence[str], folder: Path, config: str) -> None:
         from accelerate import Accelerator
 
-        self._accelerator = Accelerator(
-            cpu=True, log_with=list(names), project_dir=folder / "trackers"
-        )
-        options = {name: _plain(value) for name, value in yaml.safe_load(config).items()}
-        self._accelerator.init_trackers(folder.name, config=options)
+        self._place = folder / "trackers"
+        with writing(self._place):
+            self._accelerator = Accelerator(cpu=True, log_with=list(names), project_dir=self._place)
+            options = {name: _plain(value) for name, value in yaml.safe_load(config).items()}
+            self._accelerator.init_trackers(folder.name, config=options)
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         scalars = {"weight/end-task": record["end_task_weight"]}
         scalars |= {f"weight/{name}": value for name, value in record["weights"].items()}
         scalars |= {f"cosine/{name}": v for name, v in record.get("cosines", {}).items()}
-        self._accelerator.log(scalars, step=step)
+        with writing(self._place):
+            self._accelerator.log(scalars, step=step)
 
     def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
-        self._accelerator.log({f"dev/{name}": score for name, score in dev.items()}, step=step)
+        scalars = {f"dev/{name}": score for name, score in dev.items()}
+        with writing(self._place):
+            self._accelerator.log(scalars, step=step)
 
     def close(self) -> None:
         """Write out what is held back."""
-        self._accelerator.end_training()
+        with writing(self._place):
+            self._accelerator.end_training()
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aang_core.errors import StorageError
+from aang_core.tracking import Tracker
 from aang_core.training.durable import write_file, write_folder, writing
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
@@ -43,6 +44,12 @@ def test_a_full_disk_leaves_the_last_checkpoint(
     done = aang("train", "--resume", run, "--quiet")
     assert done.status == 0, done.err
     assert everything(run) == everything(whole)
+
+
+def test_a_tracker_that_cannot_write(tmp_path: Path) -> None:
+    (tmp_path / "trackers").write_text("a file where a folder belongs", encoding="utf-8")
+    with pytest.raises(StorageError, match=r"cannot write .*trackers: "):
+        Tracker(["tensorboard"], tmp_path, "steps: 1")
 
 
 def test_a_log_that_cannot_grow(
