@@ -127,7 +127,10 @@ class AangGroup(click.Group):
 
 @contextmanager
 def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
-    """Turn what AANG raises on purpose, or an interrupt, into a line on standard error."""
+    """Turn what AANG raises on purpose, or an interrupt, into a line on standard error.
+
+    So too what the system says about a file or folder that it names: it is about the user's disk.
+    """
     try:
         yield
     except AangError as error:
@@ -137,6 +140,12 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
             echo(f"Error: {error}", err=True)
             for addition in getattr(error, "__notes__", ()):
                 echo(addition, err=True)
+        ctx.exit(2)
+    except OSError as error:
+        if error.filename is None or ctx.params.get("debug"):
+            raise
+        name = printable(str(error.filename))
+        echo(f"Error: {name}: {error.strerror} (aang --debug shows where)", err=True)
         ctx.exit(2)
     except KeyboardInterrupt:
         echo("interrupted", err=True)

@@ -270,3 +270,18 @@ def test_texts_that_no_path_can_hold(aang: Aang, tmp_path: Path, option: str, va
     done = aang("train", config)
     assert done.status == 2
     assert option in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["report"], ["train", "--resume"], ["evaluate", "--data", __file__], ["new-plugin"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_names_that_no_folder_can_have(aang: Aang, arguments: list[object]) -> None:
+    """What the system says about a name is told without a traceback."""
+    name = "a" * 5000
+    done = aang(*arguments, name)
+    assert done.status == 2
+    assert name in done.err
+    assert "File name too long" in done.err
+    assert "Traceback" not in done.err
