@@ -11,6 +11,10 @@ from aang_core.errors import ConfigError
 from aang_core.training.durable import sync, write_file, write_folder, writing
 from aang_core.training.lock import LOCK, refuse_if_locked
 
+_FIRST = "config.yaml"
+"""The file that a run writes before all others, and is resumed by."""
+_NOTHING = (LOCK, f".{_FIRST}.tmp")
+
 
 class RunFolder:
     """Writes a run's files so that each is either whole or absent, whatever happens meanwhile.
@@ -52,9 +56,9 @@ class RunFolder:
         """
         refuse_if_locked(path)
         try:
-            # What a process leaves that dies before it has written anything else is nothing.
+            # What a process leaves that dies before it has written its first file is nothing.
             taken = path.is_file() or (
-                path.is_dir() and any(p.name != LOCK for p in path.iterdir())
+                path.is_dir() and any(p.name not in _NOTHING for p in path.iterdir())
             )
         except OSError as error:
             raise ConfigError(f"--out {path}: cannot be looked into: {error}") from error

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from aang_core.errors import LockedError
+from aang_core.errors import ConfigError, LockedError
 from aang_core.training.lock import LOCK, Holder, locked, process_start, refuse_if_locked
+from aang_core.training.run_folder import RunFolder
 
 
 @pytest.fixture
@@ -75,6 +76,16 @@ def test_a_process_of_another_host_cannot_be_seen(tmp_path: Path) -> None:
     write(tmp_path, Holder(os.getpid(), "elsewhere", "1"))
     with pytest.raises(LockedError, match=r"on elsewhere.*remove .*lock\.json"), locked(tmp_path):
         pass
+
+
+def test_a_folder_whose_process_died_before_its_first_file(tmp_path: Path) -> None:
+    """Nothing can be resumed there and nothing is lost: a run may begin in it again."""
+    write(tmp_path, Holder(os.getpid(), socket.gethostname(), "earlier"))
+    (tmp_path / ".config.yaml.tmp").touch()
+    assert RunFolder.create(tmp_path).path == tmp_path
+    (tmp_path / "config.yaml").touch()
+    with pytest.raises(ConfigError, match="already holds files"):
+        RunFolder.create(tmp_path)
 
 
 def test_a_process_that_died_before_it_wrote_its_lock(tmp_path: Path) -> None:
