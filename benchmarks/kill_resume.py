@@ -148,6 +148,8 @@ class Case:
             kills += 1
             in_training += _holds_lock(run, process.pid)
             in_writing += any(path.name.endswith(".tmp") for path in run.rglob(".*"))
+            if (run / "result.json").exists():
+                break  # it had just finished, and its lock is all that is left over
         same = contents(run) == contents(self.alone)
         seconds = round(time.monotonic() - began, 1)
         chain = Chain(number, kills, in_writing, in_training, same, seconds)
@@ -203,7 +205,7 @@ def contents(run: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     for path in sorted(p for p in run.rglob("*") if p.is_file()):
         name = str(path.relative_to(run))
-        if path.name in ("report.html", "manifest.json", "README.md"):
+        if path.name in ("report.html", "manifest.json", "README.md", "lock.json"):
             continue
         # Checkpoints are numbered as they are taken, which depends on where a run was killed.
         name = "checkpoint/" + path.name if path.parent.parent.name == "checkpoints" else name
