@@ -63,12 +63,17 @@ def training_file(data: Path, task: str, rows: int | None, out: Path) -> Path:
 def comparison(
     data: Path, model: Path, seeds: int, over: dict[str, Any], train: dict[str, Path]
 ) -> dict[str, Any]:
-    """The comparison file as a mapping; ``train`` holds the training file of each task."""
+    """The comparison file as a mapping.
+
+    over: options for all runs, and under the name of a task those for its runs alone.
+    train: the training file of each task.
+    """
     tasks = {
         name: {
             **{part: str(data / name / f"{part}.jsonl") for part in ("dev", "test")},
             "train": str(train[name]),
             "domain": [str(data / "s2orc-domain" / f"{name}.1x.txt")],
+            **over.get(name, {}),
         }
         for name in TASKS
     }
@@ -77,7 +82,11 @@ def comparison(
         "methods": METHODS,
         "seeds": list(range(seeds)),
         "baseline": "single-task",
-        "options": {**SIZE, "model": str(model), **over},
+        "options": {
+            **SIZE,
+            "model": str(model),
+            **{name: value for name, value in over.items() if name not in TASKS},
+        },
     }
 
 
@@ -89,7 +98,7 @@ def comparison(
 @click.option("--rows", type=click.IntRange(1), help="training examples a task; default all")
 @click.option("--jobs", default=1, show_default=True, help="runs at once")
 @click.option("--minutes", default=9.0, show_default=True, help="stop after that time")
-@click.option("--option", "options", multiple=True, help="NAME=VALUE of aang train, for all runs")
+@click.option("--option", "options", multiple=True, help="[TASK.]NAME=VALUE of aang train")
 def main(
     data: Path,
     model: Path,
@@ -101,7 +110,11 @@ def main(
     options: tuple[str, ...],
 ) -> None:
     """Run what is left, and print the table of what there is."""
-    over = dict(option.split("=", 1) for option in options)
+    over: dict[str, Any] = {}
+    for option in options:
+        name, value = option.split("=", 1)
+        task, _, of_task = name.rpartition(".")
+        (over.setdefault(task, {}) if task else over)[of_task] = value
     make_root(out)
     train = {task: training_file(data, task, rows, out) for task in TASKS}
     content = comparison(data, model, seeds, over, train)
