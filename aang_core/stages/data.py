@@ -46,6 +46,12 @@ class ReadReport:
             self.first.setdefault(event, other.first[event])
         self.notes += [note for note in other.notes if note not in self.notes]
 
+    def add_all(self, other: "ReadReport") -> None:
+        """Take over what the reading of other texts met; all of it counts."""
+        self.counts.update(other.counts)
+        self.first = other.first | self.first
+        self.notes += [note for note in other.notes if note not in self.notes]
+
     def lines(self) -> list[str]:
         """The notes, then one sentence per kind of event, for people."""
         events = [f"{n} × {event} (first: {self.first[event]})" for event, n in self.counts.items()]
