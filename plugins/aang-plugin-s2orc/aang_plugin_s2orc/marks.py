@@ -38,6 +38,11 @@ class Marks:
         """Number of papers with a mark."""
         return sum(self._papers)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of all tables."""
+        return sum(table.itemsize * len(table) for table in self._tables)
+
     def of(self, key: str) -> int:
         """The marks of a paper, added up; 0 for one that has none."""
         word = _word(key)
