@@ -7,12 +7,16 @@ from pathlib import Path
 
 from aang_core import DataError, ReadReport, read_text_lines
 from aang_plugin_s2orc.contents import Contents, look_into, read_papers, read_table
+from aang_plugin_s2orc.endless import EndlessTexts, Records
 from aang_plugin_s2orc.marks import ABSTRACT, ABSTRACT_IN_FULL_TEXT, FULL_TEXT, TITLE, Marks
 from aang_plugin_s2orc.paper import Paper
 from aang_plugin_s2orc.wanted import Wanted
 
 Text = tuple[str, str]
 """A text and its place, ``file:line``."""
+
+
+Usable = Callable[[str, str, ReadReport], str | None]
 
 
 class Corpus:
@@ -65,6 +69,59 @@ class Corpus:
         finally:
             metadata.include(again)
             self._report.add_all(metadata)
+
+    def endless(self, usable: Usable) -> EndlessTexts:
+        """The texts again and again, a record of each of ``at_once`` files in turn.
+
+        Full texts and text files if there are any, and else the abstracts and titles of metadata:
+        papers that have come are not remembered, so there is nothing to tell which of them are
+        wanting.
+
+        usable: a text as it is to be given, or None to leave it out, which is reported.
+
+        Raises:
+            DataError: no paper is in the field of study or of the years.
+        """
+        report = self._report
+        self._judge(report)
+        read = [p for p in self._files if not self._describes(p)] or self._files
+        untold = set(read)
+
+        def records(path: Path, after: int) -> Records:
+            # Faults count when a file is first read from its beginning, and not again.
+            told = report if path in untold and not after else ReadReport()
+            untold.discard(path)
+            for number, texts in self._records(path, after, told):
+                found = (usable(text, where, told) for text, where in texts)
+                yield number, [text for text in found if text is not None]
+
+        def nothing() -> DataError:
+            self._wanted.require_language()
+            return self.nothing_found()
+
+        return EndlessTexts(read, records, nothing, self._at_once)
+
+    def _records(
+        self, path: Path, after: int, report: ReadReport
+    ) -> Iterator[tuple[int, Sequence[Text]]]:
+        """Numbers and texts of the records of a file behind the one with the number ``after``."""
+        contents = self._contents.get(path)
+        if contents in (Contents.LINES, Contents.TABLE):
+            if not self._wanted.anything:
+                report.add(f"{contents.value}, {_UNKNOWN}, skipped", str(path))
+                return
+            read = read_text_lines if contents is Contents.LINES else read_table
+            for number, text in islice(enumerate(read(path, report), 1), after, None):
+                yield number, [text]
+        elif contents is Contents.BINARY:
+            report.add("file that is not text, skipped", str(path))
+        else:
+            for paper, where in read_papers(path, report, after):
+                if not self._wanted.takes(paper, where, report, remember=False):
+                    continue
+                title = [] if paper.title is None or paper.abstract else [paper.title]
+                number = int(where.rpartition(":")[2])
+                yield number, [(text, where) for text in (*paper.abstract, *paper.body, *title)]
 
     def nothing_found(self) -> DataError:
         """The error to raise when no text came out of :meth:`texts`."""

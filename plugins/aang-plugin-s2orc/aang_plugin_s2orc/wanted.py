@@ -86,8 +86,11 @@ class Wanted:
             if not heard and (marks & CHOSEN or not self.by_description):
                 self._hear(paper)
 
-    def takes(self, paper: Paper, where: str, report: ReadReport) -> bool:
-        """Whether a paper is asked for."""
+    def takes(self, paper: Paper, where: str, report: ReadReport, *, remember: bool = True) -> bool:
+        """Whether a paper is asked for.
+
+        remember: whether what its record says of its language counts for its other records too.
+        """
         marks = 0 if paper.key is None else self._marks.of(paper.key)
         if self.by_description and not marks & CHOSEN:
             return False
@@ -96,9 +99,9 @@ class Wanted:
         if marks & OTHER_LANGUAGE:
             return False
         if paper.abstract:
-            return self._hear(paper)
+            return self._hear(paper, remember=remember)
         report.add("paper without an abstract that tells its language, left out", where)
-        if paper.key is not None:
+        if paper.key is not None and remember:
             self._marks.add(paper.key, OTHER_LANGUAGE)
         return False
 
@@ -107,13 +110,13 @@ class Wanted:
         if self._language is not None and not self._in_language:
             raise _nothing("language", self._language.code, self._languages, "languages")
 
-    def _hear(self, paper: Paper) -> bool:
+    def _hear(self, paper: Paper, *, remember: bool = True) -> bool:
         assert self._language is not None
         code = self._language.of("\n".join(paper.abstract))
         self._languages[code] += 1
         is_it = code == self._language.code
         self._in_language |= is_it
-        if paper.key is not None:
+        if paper.key is not None and remember:
             self._marks.add(paper.key, IN_LANGUAGE if is_it else OTHER_LANGUAGE)
         return is_it
 
