@@ -61,10 +61,9 @@ class CheckedData:
     @property
     def buffer(self) -> int | None:
         """See :class:`aang_core.stages.StreamingData`; None for data that cannot be a stream."""
-        if not isinstance(self._data, StreamingData):
-            return None
         with self.primitive.blamed("asking for its buffer"):
-            buffer = self._data.buffer
+            # Looking whether it has one asks for it.
+            buffer: Any = self._data.buffer if isinstance(self._data, StreamingData) else None
         if buffer is not None and (not isinstance(buffer, int) or buffer < 1):
             raise _broken(self.primitive, "the buffer", "a number above 0", _described(buffer))
         return buffer
