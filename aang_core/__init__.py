@@ -47,6 +47,8 @@ if TYPE_CHECKING:
         Output,
         ReadReport,
         Representation,
+        StreamingData,
+        TextStream,
         Transform,
         Vocabulary,
         random_tokens,
@@ -108,9 +110,11 @@ __all__ = [
     "Stage",
     "StepSignals",
     "StepwiseWeighter",
+    "StreamingData",
     "Task",
     "TaskCard",
     "TensorTask",
+    "TextStream",
     "Transform",
     "UnknownNameError",
     "Update",
@@ -153,8 +157,8 @@ _HOMES = {
     "space": "Space load_space",
     "stages": (
         "SELECTION_RATE CorruptedRows Corruption Data DataContext DocumentStatistics Example "
-        "HeadBuilder Output ReadReport Representation Transform Vocabulary random_tokens "
-        "select_tokens word_starts"
+        "HeadBuilder Output ReadReport Representation StreamingData TextStream Transform "
+        "Vocabulary random_tokens select_tokens word_starts"
     ),
     "tasks": "Batch RowLosses Task",
     "tensor_task": "TensorTask",

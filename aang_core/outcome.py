@@ -11,6 +11,7 @@ import torch
 from aang_core.build.assembly import Assembly
 from aang_core.build.prediction import Classifier, predict
 from aang_core.build.sources import Sources
+from aang_core.build.stream_rows import StreamRows
 from aang_core.config import TrainConfig
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.tokens import TokenRows
@@ -46,7 +47,7 @@ def _counts(task: LabelledTask, rows: TokenRows) -> dict[str, int]:
     return {label: counted[i] for i, label in enumerate(task.labels)}
 
 
-def _sources(assembly: Assembly) -> dict[str, TokenRows]:
+def _sources(assembly: Assembly) -> dict[str, TokenRows | StreamRows]:
     """The rows of each data source that objectives read, by its name."""
     return {task.factors["data"]: task.rows for task in assembly.auxiliaries}
 

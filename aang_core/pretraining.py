@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from aang_core.build.assembly import assemble_stage
 from aang_core.build.objective_task import ObjectiveTask
 from aang_core.build.sources import Sources
 from aang_core.build.stage import PretrainingStage
+from aang_core.build.stream_rows import StreamRows
 from aang_core.config import TrainConfig
 from aang_core.errors import DataError
 from aang_core.gradients import EndTaskHead, task_by_task
@@ -93,6 +95,7 @@ def pretrain(
         ),
         budget=RowBudget(settings.batch_size, 1, 1, config.micro_batch_size),
         generator=generator,
+        streams={stage.objective.data.key: task.rows} if isinstance(task.rows, StreamRows) else {},
         on_nan=config.on_nan,
     )
     checkpointer = Checkpointer(
@@ -159,8 +162,10 @@ def check_stage(config: TrainConfig, sources: Sources, stage: PretrainingStage) 
     hold_out(task, config.seed)
 
 
-def hold_out(task: ObjectiveTask, seed: int) -> tuple[RowSubset, RowSubset]:
+def hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
     """The rows to train on and those to stop by, drawn with ``seed``.
+
+    Of a stream the first block gives those to stop by, and training begins behind it.
 
     Raises:
         DataError: there are fewer than two.
@@ -169,10 +174,10 @@ def hold_out(task: ObjectiveTask, seed: int) -> tuple[RowSubset, RowSubset]:
         raise DataError(f"{task.name}: pre-training needs two texts at least; there is {len(task)}")
     count = min(MOST_HELD_OUT, max(1, round(HELD_OUT_FRACTION * len(task))))
     order = torch.randperm(len(task), generator=torch.Generator().manual_seed(seed))
-    return (
-        RowSubset(task, order[count:].sort().values),
-        RowSubset(task, order[:count].sort().values),
-    )
+    held_out = order[:count].sort().values
+    if isinstance(task.rows, StreamRows):
+        return task, RowSubset(replace(task, rows=task.rows.set_aside()), held_out)
+    return RowSubset(task, order[count:].sort().values), RowSubset(task, held_out)
 
 
 @torch.inference_mode()

@@ -1,6 +1,6 @@
 """From sources to something that trains: model, tokenised rows, tasks and weighter."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from aang_core.build.objective_task import ObjectiveTask
 from aang_core.build.rehearsal import rehearse
 from aang_core.build.sources import Sources
 from aang_core.build.stage import PretrainingStage
+from aang_core.build.stream_rows import StreamRows
 from aang_core.config import TrainConfig
 from aang_core.corpora.cache import cache_folder
 from aang_core.corpora.tokens import TokenRows, tokenize
@@ -25,7 +26,7 @@ from aang_core.errors import ConfigError
 from aang_core.modeling import TextModel, load_text_model, load_tokenizer
 from aang_core.objective import Objective
 from aang_core.primitive import Primitive
-from aang_core.stages import DataContext, Example
+from aang_core.stages import DataContext, Example, TextStream
 from aang_core.weighting import TaskCard, Weighter
 
 
@@ -45,6 +46,15 @@ class Assembly:
     auxiliaries: Sequence[ObjectiveTask]
     weighter: Weighter
 
+    @property
+    def streams(self) -> Mapping[str, StreamRows]:
+        """The sources without end, by name."""
+        return {
+            task.factors["data"]: task.rows
+            for task in self.auxiliaries
+            if isinstance(task.rows, StreamRows)
+        }
+
 
 def assemble(config: TrainConfig, sources: Sources) -> Assembly:
     """Load the encoder, read and tokenise every source once, and make the tasks.
@@ -54,7 +64,7 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
     """
     task = sources.task
     model = _load_model(config, sources)
-    reader = _Reader(config, sources, model)
+    reader = _Reader(config, sources, model, config.aux_batch_size)
     dev, meta = _hold_out(task.dev, config.meta_fraction, config.seed)
     auxiliaries = reader.objectives()
     weighter = CheckedWeighter.make(
@@ -78,7 +88,7 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
 class _Source:
     """A data source's rows, and how many classes a classification of them has."""
 
-    rows: TokenRows
+    rows: TokenRows | StreamRows
     classes: int
 
 
@@ -91,7 +101,8 @@ def assemble_stage(
         AangError: as for :func:`assemble`.
     """
     model = _load_model(config, sources)
-    return model, _Reader(config, sources, model).objective(stage.objective)
+    reader = _Reader(config, sources, model, stage.settings.batch_size)
+    return model, reader.objective(stage.objective)
 
 
 def _load_model(config: TrainConfig, sources: Sources) -> TextModel:
@@ -107,12 +118,18 @@ def _load_model(config: TrainConfig, sources: Sources) -> TextModel:
 
 
 class _Reader:
-    """Reads and tokenises each data source once, however many objectives use it."""
+    """Reads and tokenises each data source once, however many objectives use it.
 
-    def __init__(self, config: TrainConfig, sources: Sources, model: TextModel) -> None:
+    rows_per_step: the most that a step takes of the sources of objectives.
+    """
+
+    def __init__(
+        self, config: TrainConfig, sources: Sources, model: TextModel, rows_per_step: int
+    ) -> None:
         self._sources = sources
         self._model = model
         self._seed = config.seed
+        self._rows_per_step = rows_per_step
         self._max_length = min(config.max_length, model.max_length)
         self._rows: dict[str, _Source] = {}
         self._train: TokenRows | None = None
@@ -145,7 +162,12 @@ class _Reader:
         return self._train
 
     def tokenize(
-        self, examples: Sequence[Example], source: str, labels: Sequence[str] | None = None
+        self,
+        examples: Sequence[Example],
+        source: str,
+        labels: Sequence[str] | None = None,
+        *,
+        cached: bool = True,
     ) -> TokenRows:
         """labels: the classes, those of the end task for None; empty to leave labels out."""
         labels = self._sources.task.labels if labels is None else labels
@@ -153,7 +175,7 @@ class _Reader:
             examples,
             self._model.tokenizer,
             max_length=self._max_length,
-            cache=cache_folder(),
+            cache=cache_folder() if cached else None,
             label_ids={label: i for i, label in enumerate(labels)} if labels else None,
             report=self._sources.report,
             source=source,
@@ -173,12 +195,24 @@ class _Reader:
                 seed=self._seed,
                 report=self._sources.report,
             )
+            if data.buffer is not None:
+                self._rows[name] = self._streamed(data.stream(context), data.buffer, name)
+                return self._rows[name]
             examples = list(data.examples(context))
             labels = self._labels(objective.data, examples)
             same = examples == list(self._sources.task.train)
             rows = self.train() if same else self.tokenize(examples, name, labels)
             self._rows[name] = _Source(rows, len(labels or self._sources.task.labels))
         return self._rows[name]
+
+    def _streamed(self, stream: TextStream, buffer: int, name: str) -> "_Source":
+        def tokenized(examples: Sequence[Example]) -> TokenRows:
+            # What is read once leaves nothing in the cache.
+            return self.tokenize(examples, name, (), cached=False)
+
+        steps = max(1, buffer // self._rows_per_step)
+        rows = StreamRows(stream, buffer, steps, tokenized)
+        return _Source(rows, len(self._sources.task.labels))
 
     def _labels(self, data: Primitive, examples: Sequence[Example]) -> Sequence[str]:
         """The classes of a source; none if it declares no labels, or gives none."""

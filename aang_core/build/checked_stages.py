@@ -27,6 +27,8 @@ from aang_core.stages import (
     HeadBuilder,
     Output,
     Representation,
+    StreamingData,
+    TextStream,
     Transform,
     Vocabulary,
 )
@@ -43,33 +45,71 @@ class CheckedData:
 
     def __init__(self, data: Data, primitive: Primitive) -> None:
         self._data = data
-        self._primitive = primitive
+        self.primitive = primitive
 
     def examples(self, context: DataContext) -> Iterator[Example]:
         """See :meth:`aang_core.stages.Data.examples`."""
-        with self._primitive.blamed("reading its examples"):
+        with self.primitive.blamed("reading its examples"):
             examples = iter(self._data.examples(context))
         for place in itertools.count():
-            with self._primitive.blamed("reading its examples"):
+            with self.primitive.blamed("reading its examples"):
                 example = next(examples, _END)
             if example is _END:
                 return
-            yield self._checked(example, f"example {place}")
+            yield self.checked(example, f"example {place}")
 
-    def _checked(self, example: Any, what: str) -> Example:
+    @property
+    def buffer(self) -> int | None:
+        """See :class:`aang_core.stages.StreamingData`; None for data that cannot be a stream."""
+        with self.primitive.blamed("asking for its buffer"):
+            # Looking whether it has one asks for it.
+            buffer: Any = self._data.buffer if isinstance(self._data, StreamingData) else None
+        if buffer is not None and (not isinstance(buffer, int) or buffer < 1):
+            raise _broken(self.primitive, "the buffer", "a number above 0", _described(buffer))
+        return buffer
+
+    def stream(self, context: DataContext) -> TextStream:
+        """See :meth:`aang_core.stages.StreamingData.stream`."""
+        assert isinstance(self._data, StreamingData)
+        with self.primitive.blamed("opening its stream"):
+            return _CheckedStream(self._data.stream(context), self)
+
+    def checked(self, example: Any, what: str) -> Example:
+        """``example``, if it is one."""
         if not isinstance(example, Example):
-            raise _broken(self._primitive, what, "an Example", _described(example))
+            raise _broken(self.primitive, what, "an Example", _described(example))
         if not isinstance(example.text, str):
             raise _broken(
-                self._primitive, f"the text of {what}", "a string", _described(example.text)
+                self.primitive, f"the text of {what}", "a string", _described(example.text)
             )
         for name in ("text_pair", "label"):
             value = getattr(example, name)
             if not isinstance(value, str | None):
                 raise _broken(
-                    self._primitive, f"the {name} of {what}", "a string or None", _described(value)
+                    self.primitive, f"the {name} of {what}", "a string or None", _described(value)
                 )
         return example
+
+
+class _CheckedStream:
+    """A stream whose examples are examples."""
+
+    def __init__(self, stream: TextStream, data: CheckedData) -> None:
+        self._stream = stream
+        self._data = data
+
+    def __next__(self) -> Example:
+        with self._data.primitive.blamed("reading its stream"):
+            example: Any = next(self._stream)
+        return self._data.checked(example, "an example of its stream")
+
+    def position(self) -> dict[str, Any]:
+        with self._data.primitive.blamed("asking for the position of its stream"):
+            return self._stream.position()
+
+    def go_to(self, position: dict[str, Any]) -> None:
+        with self._data.primitive.blamed("going to a position of its stream"):
+            self._stream.go_to(position)
 
 
 class CheckedTransform:

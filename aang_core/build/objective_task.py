@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.build.end_task import encoder_inputs
+from aang_core.build.stream_rows import StreamRows
 from aang_core.corpora.tokens import TokenRows
 from aang_core.stages import (
     CorruptedRows,
@@ -28,7 +29,7 @@ class ObjectiveTask:
 
     name: str
     factors: Mapping[str, str]
-    rows: TokenRows
+    rows: TokenRows | StreamRows
     vocabulary: Vocabulary
     transform: Transform
     representation: Representation

@@ -118,6 +118,7 @@ def build_trainer(
         ),
         generator=generator,
         meta_every=config.meta_every,
+        streams=assembly.streams,
         score=lambda: score_rows(assembly, assembly.dev, processes)[config.metric],
         on_nan=config.on_nan,
     )

@@ -27,6 +27,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "--source", default="s2orc", show_default=True, help="data primitive that reads FILES"
 )
 @click.option("--field", help="field of study, where the source knows of one")
+@click.option("--years", help="of publication, such as 2015, 2010-2020 or 2015-, likewise")
+@click.option("--language", help="of abstracts, an ISO 639 code such as en, likewise")
 @click.option(
     "--times", default=10.0, show_default=True, help="so many texts for each of the task's"
 )
@@ -53,6 +55,8 @@ def prepare_domain(
     columns: tuple[str, ...],
     source: str,
     field: str | None,
+    years: str | None,
+    language: str | None,
     times: float,
     sample: Literal["nearest", "random"],
     settings: tuple[str, ...],
@@ -86,7 +90,10 @@ def prepare_domain(
     if not held_out:
         note("neither --dev nor --test is given, so no overlap is removed")
     wanted = max(1, round(times * len(texts)))
-    options = parse_settings(settings).get(source, {}) | ({"field": field} if field else {})
+    given = {"field": field, "years": years, "language": language}
+    options = parse_settings(settings).get(source, {}) | {
+        name: value for name, value in given.items() if value is not None
+    }
     data = plugins.registry.primitive("data", source).make(**options)
     context = DataContext(train=(), domain=corpus, out_of_domain=corpus, seed=seed, report=report)
     drawn = torch.Generator().manual_seed(seed)

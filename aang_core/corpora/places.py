@@ -6,14 +6,19 @@ import os
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from io import BufferedReader, TextIOWrapper
+from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from aang_core.corpora.text_files import announced_encoding
 from aang_core.errors import DataError
 from aang_core.stages.data import ReadReport
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 _GZIP = b"\x1f\x8b"
+_AT_ONCE = 2**18
 
 LONGEST_LINE = 2**26
 """Bytes of the longest line that is looked at; a whole paper takes a few hundred thousand."""
@@ -73,7 +78,8 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
         with path.open("rb") as raw:
             zipped = raw.read(2) == _GZIP
             raw.seek(0)
-            with closing(_lines(gzip.GzipFile(fileobj=raw) if zipped else raw)) as lines:
+            stream = BufferedReader(_Unzipped(raw), _AT_ONCE) if zipped else raw
+            with closing(_lines(stream)) as lines:
                 for number, line in enumerate(lines, start=1):
                     if len(line) > LONGEST_LINE:
                         report.add(
@@ -89,7 +95,26 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
         report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
 
 
-def _lines(stream: gzip.GzipFile | BufferedReader) -> Generator[bytes, None, None]:
+class _Unzipped(RawIOBase):
+    """What is in a gzip file, in parts as large as are asked for: ``gzip``'s own are of 8 kB.
+
+    What can be read of a file that is cut off comes before the error.
+    """
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file = gzip.GzipFile(fileobj=file)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        view = memoryview(buffer)
+        data = self._file.read1(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+
+def _lines(stream: "BufferedReader[Any]") -> Generator[bytes, None, None]:
     encoding = announced_encoding(stream.peek(4)[:4])
     if encoding is None:
         # Limited, because a gzip file of some kilobytes can hold one line of gigabytes.

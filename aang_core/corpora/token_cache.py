@@ -24,6 +24,15 @@ _CONTENT = 1
 
 _BATCH = 1000
 
+_SCHEMA = pa.schema(
+    {
+        "ids": pa.list_(pa.int32()),
+        "ordinary": pa.list_(pa.bool_()),
+        "types": pa.list_(pa.int8()),
+        "cut": pa.bool_(),
+    }
+)
+
 
 @dataclass
 class Texts:
@@ -61,9 +70,11 @@ def collect(examples: Iterable[Example], report: ReadReport) -> Texts:
 
 
 def encode(
-    texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: int, cache: Path
+    texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: int, cache: Path | None
 ) -> pa.Table:
     """Token ids of all texts: from the cache if they are there, else tokenised and put there.
+
+    cache: None to tokenise what will not come again, in memory.
 
     Columns: ``ids`` (list of int32), ``ordinary`` (list of bool), ``types`` (list of int8, empty
     where the tokenizer makes none), ``cut`` (bool, whether the text was longer).
@@ -73,6 +84,12 @@ def encode(
     """
     from datasets import Dataset, Features, List, Value
 
+    if cache is None:
+        encoder = _Encoder(tokenizer, max_length)
+        batches = pa.table(dict(texts.columns)).to_batches()
+        return pa.Table.from_batches(
+            [pa.RecordBatch.from_pydict(encoder(b.to_pydict()), _SCHEMA) for b in batches], _SCHEMA
+        )
     fingerprint = _fingerprint(texts, tokenizer, max_length)
     path = cache / "tokens" / f"{fingerprint}.arrow"
     stored = _stored(path, len(texts.labels))

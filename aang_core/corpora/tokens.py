@@ -121,7 +121,7 @@ def tokenize(
     tokenizer: PreTrainedTokenizerBase,
     *,
     max_length: int,
-    cache: Path,
+    cache: Path | None,
     label_ids: Mapping[str, int] | None = None,
     report: ReadReport | None = None,
     source: str = "data",
@@ -132,7 +132,7 @@ def tokenize(
         duration of the call.
     max_length: tokens of a row at most, special ones included; of a pair, the longer text is cut
         first.
-    cache: the folder of caches, such as :func:`.cache.cache_folder` gives.
+    cache: the folder of caches, such as :func:`.cache.cache_folder` gives; None for none.
     label_ids: class name → class id; None leaves the rows without labels.
     report: where to count the texts that were cut.
     source: what messages call it.

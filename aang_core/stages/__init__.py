@@ -4,7 +4,14 @@ Each stage is one protocol, in a module of its own. Shapes throughout: B rows, T
 size, V vocabulary size, C classes. All randomness comes from the generator that is passed in.
 """
 
-from aang_core.stages.data import Data, DataContext, Example, ReadReport
+from aang_core.stages.data import (
+    Data,
+    DataContext,
+    Example,
+    ReadReport,
+    StreamingData,
+    TextStream,
+)
 from aang_core.stages.output import CorruptedRows, DocumentStatistics, HeadBuilder, Output
 from aang_core.stages.representation import Representation
 from aang_core.stages.transform import (
@@ -28,6 +35,8 @@ __all__ = [
     "Output",
     "ReadReport",
     "Representation",
+    "StreamingData",
+    "TextStream",
     "Transform",
     "Vocabulary",
     "random_tokens",

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,12 @@ class ReadReport:
             self.first.setdefault(event, other.first[event])
         self.notes += [note for note in other.notes if note not in self.notes]
 
+    def add_all(self, other: "ReadReport") -> None:
+        """Take over what the reading of other texts met; all of it counts."""
+        self.counts.update(other.counts)
+        self.first = other.first | self.first
+        self.notes += [note for note in other.notes if note not in self.notes]
+
     def lines(self) -> list[str]:
         """The notes, then one sentence per kind of event, for people."""
         events = [f"{n} × {event} (first: {self.first[event]})" for event, n in self.counts.items()]
@@ -75,6 +81,46 @@ class Data(Protocol):
 
     def examples(self, context: DataContext) -> Iterable[Example]:
         """The examples of this source, in an order that depends on nothing but ``context``.
+
+        Raises:
+            DataError: nothing usable could be read; the message says from where.
+        """
+        ...
+
+
+class TextStream(Protocol):
+    """Texts without end, from a corpus that is read again and again."""
+
+    def __next__(self) -> Example:
+        """The next text.
+
+        Raises:
+            DataError: a whole pass over the corpus gave none.
+        """
+        ...
+
+    def position(self) -> dict[str, Any]:
+        """Where the next text is, of what JSON can hold."""
+        ...
+
+    def go_to(self, position: dict[str, Any]) -> None:
+        """Go on where :meth:`position` was taken, also in another process."""
+        ...
+
+
+@runtime_checkable
+class StreamingData(Protocol):
+    """A data primitive that can be read as a stream, where its user asks for that.
+
+    buffer: how many texts are held at a time, and drawn from in any order; None to read
+        ``examples`` instead.
+    """
+
+    @property
+    def buffer(self) -> int | None: ...
+
+    def stream(self, context: DataContext) -> TextStream:
+        """The texts, from the first one on.
 
         Raises:
             DataError: nothing usable could be read; the message says from where.

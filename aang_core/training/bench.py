@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from torch import nn
@@ -17,7 +17,7 @@ from aang_core.training.memory import free, in_a_line, is_out_of_memory
 from aang_core.training.moment import Moment
 from aang_core.training.numbers import NumberPolicy, OnNan, problem_of
 from aang_core.training.optimization import Optimization, Trial
-from aang_core.training.rows import RowOrder, group_by_length, share_rows
+from aang_core.training.rows import RowOrder, RowStream, group_by_length, share_rows
 from aang_core.training.updates import (
     DevLoss,
     Keepsake,
@@ -64,6 +64,17 @@ class _Drawn:
 
 
 @dataclass(frozen=True)
+class _Round:
+    """Where everything stood when a round began."""
+
+    steps: int
+    moment: Moment
+    numbers: Mapping[str, Any]
+    scale: Mapping[str, float]
+    streams: Mapping[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class StepRecord:
     """What the last step did, for the run's log."""
 
@@ -79,6 +90,7 @@ class TrainingBench:
     score: the dev metric of the model as it stands.
     generator: source of every draw of the training loop: tasks, rows and what tasks do with them.
         Dropout alone draws from torch's own generator.
+    streams: rows without end that auxiliary tasks draw from, by name.
     on_nan: what to do about a step whose loss or gradient is NaN or infinite.
     """
 
@@ -95,6 +107,7 @@ class TrainingBench:
         generator: torch.Generator,
         meta_every: int = 1,
         score: Callable[[], float] | None = None,
+        streams: Mapping[str, RowStream] | None = None,
         on_nan: OnNan = "stop",
     ) -> None:
         self.body = body
@@ -110,6 +123,7 @@ class TrainingBench:
         self._budget = budget
         self._meta_every = meta_every
         self._score = score
+        self._streams = dict(streams or {})
         self._dev_loss = DevLoss(body, end_task)
         self._orders = {
             name: RowOrder(len(task))
@@ -120,7 +134,7 @@ class TrainingBench:
             ]
         }
         self._device = next(body.parameters()).device
-        self._round_began = 0, self._moment(), self.numbers.state_dict(), self.scale.state_dict()
+        self._round_began = self._now()
         self._touched = False
 
     @property
@@ -252,12 +266,7 @@ class TrainingBench:
     def begin_round(self) -> None:
         """Bring the learning rates to where the steps of the run are, trials included."""
         self.optimization.catch_up(self.steps)
-        self._round_began = (
-            self.steps,
-            self._moment(),
-            self.numbers.state_dict(),
-            self.scale.state_dict(),
-        )
+        self._round_began = self._now()
         self._touched = False
 
     def back_to_round(self) -> bool:
@@ -267,10 +276,13 @@ class TrainingBench:
         """
         if self._touched:
             return False
-        self.steps, moment, numbers, scale = self._round_began
-        self.numbers.load_state_dict(numbers)
-        self.scale.load_state_dict(scale)
-        self._come_back(moment)
+        began = self._round_began
+        self.steps = began.steps
+        self.numbers.load_state_dict(began.numbers)
+        self.scale.load_state_dict(began.scale)
+        for name, state in began.streams.items():
+            self._streams[name].load_state_dict(state)
+        self._come_back(began.moment)
         return True
 
     @property
@@ -308,6 +320,19 @@ class TrainingBench:
         """Where each task stands in its rows, for checkpoints."""
         return self._orders
 
+    def streams(self) -> Mapping[str, RowStream]:
+        """Rows without end, for checkpoints."""
+        return self._streams
+
+    def _now(self) -> _Round:
+        return _Round(
+            self.steps,
+            self._moment(),
+            self.numbers.state_dict(),
+            self.scale.state_dict(),
+            {name: stream.state_dict() for name, stream in self._streams.items()},
+        )
+
     def _optimize(
         self,
         draw: Callable[[], _Drawn],
@@ -323,6 +348,8 @@ class TrainingBench:
             self._come_back(moment)
             statistics, measured, problem = self._measured(draw, training)
         self.steps += 1
+        for stream in self._streams.values():
+            stream.after_step(self.steps)
         if problem is not None:
             training.drop()
             self.numbers.bad(self.steps, problem)

@@ -41,6 +41,7 @@ def save_checkpoint(folder: Path, trainer: Trainer) -> None:
         "rows_at_once": bench.rows_at_once,
         "numbers": bench.numbers.state_dict(),
         "scale": bench.scale.state_dict(),
+        "streams": {name: stream.state_dict() for name, stream in bench.streams().items()},
         "weighter": trainer.weighter.state_dict(),
         "schedule": bench.optimization.schedule.state_dict(),
         "progress": {
@@ -178,6 +179,8 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
     trainer.bench.steps = rest["steps"]
     trainer.bench.numbers.load_state_dict(rest["numbers"])
     trainer.bench.scale.load_state_dict(rest["scale"])
+    for name, stream in trainer.bench.streams().items():
+        stream.load_state_dict(rest["streams"][name])
     if rest["rows_at_once"] is not None:
         trainer.bench.limit_rows(rest["rows_at_once"])
     _load_schedule(trainer, rest["schedule"])

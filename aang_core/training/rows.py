@@ -1,9 +1,26 @@
 """Which rows a step takes: passes over each task in a fresh order, and shares of a row budget."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+
+
+class RowStream(Protocol):
+    """Rows that tasks draw from and that are others after so many steps."""
+
+    def after_step(self, steps: int) -> None:
+        """Told between two steps how many of them there have been."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Which rows these are, of what JSON can hold."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Be those rows again."""
+        ...
 
 
 class RowOrder:

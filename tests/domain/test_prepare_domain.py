@@ -102,6 +102,23 @@ def test_bad_input(files: Path) -> None:
     assert "let its name end in .parquet" in done.output
 
 
+def test_papers_of_some_years(files: Path) -> None:
+    records = [
+        {"paper_id": str(year), "title": f"Parsers of {year} are better", "year": year}
+        for year in range(2000, 2010)
+    ]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (files / "papers.jsonl").write_text(lines, encoding="utf-8")
+    out = files / "out.parquet"
+    done = prepare(files, "--years", "2004-2006", "--times", 9, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert sorted(texts(out)) == [f"Parsers of {year} are better" for year in (2004, 2005, 2006)]
+    assert provenance(out)["options"] == {"years": "2004-2006"}
+    done = prepare(files, "--years", "1990", "--out", files / "none.parquet")
+    assert done.exit_code == 2
+    assert "The most frequent years there are: 2000 (1)" in done.output
+
+
 def test_papers_of_the_acl_anthology(tmp_path: Path) -> None:
     folder = Path(__file__).resolve().parents[3] / "shared" / "data"
     if not folder.is_dir():

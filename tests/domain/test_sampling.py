@@ -43,3 +43,12 @@ def test_what_came_before_is_known_and_little_else() -> None:
     assert all(seen.add(f"text {i}") for i in range(2000))
     wrong = sum(seen.add(f"other {i}") for i in range(2000))
     assert wrong <= 2
+
+
+def test_what_came_before_is_known_however_much_it_is() -> None:
+    """A first filter for 4,096 texts is followed by larger ones, two bytes a text."""
+    seen = Seen(bits=2**16)
+    wrong = sum(seen.add(f"text {i}") for i in range(50_000))
+    assert wrong <= 4 * 50
+    assert all(seen.add(f"text {i}") for i in range(50_000))
+    assert seen.nbytes == (1 + 2 + 4 + 8) * 2**13

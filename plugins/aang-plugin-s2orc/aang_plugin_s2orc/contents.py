@@ -1,6 +1,7 @@
 """What is in a file: papers' full texts, their metadata, or one text a line."""
 
 import json
+import os
 from collections.abc import Iterator
 from enum import Enum
 from functools import partial
@@ -44,9 +45,14 @@ def look_into(path: Path) -> Contents:
     return Contents.FULL_TEXT if claims_json or unknown >= lines else Contents.LINES
 
 
-def read_papers(path: Path, report: ReadReport) -> Iterator[tuple[Paper, str]]:
-    """The papers of a JSON Lines file with their places, ``file:line``."""
+def read_papers(path: Path, report: ReadReport, after: int = 0) -> Iterator[tuple[Paper, str]]:
+    """The papers of a JSON Lines file with their places, ``file:line``.
+
+    after: the last line that is left out, without looking at it.
+    """
     for number, line in read_lines(path, report):
+        if number <= after:
+            continue
         where = f"{path}:{number}"
         record = _parse(line)
         if record is None:
@@ -78,8 +84,12 @@ def read_table(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
                         yield text, f"{path}, row {number}"
                     else:
                         report.add("row without a text, skipped", f"{path}, row {number}")
-    except (OSError, ArrowException):
-        report.add("Parquet file damaged or cut off, rest skipped", f"{path}, row {number}")
+    except (OSError, ArrowException) as error:
+        reason = getattr(error, "errno", None)
+        if reason is None:
+            report.add("Parquet file damaged or cut off, rest skipped", f"{path}, row {number}")
+        else:
+            report.add(f"file that cannot be read ({os.strerror(reason)}), skipped", str(path))
 
 
 def is_parquet(path: Path) -> bool:

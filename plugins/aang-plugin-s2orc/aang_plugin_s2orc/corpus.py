@@ -1,60 +1,127 @@
 """Metadata and full texts joined by paper, without ever holding a text."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from aang_core import DataError, ReadReport, read_text_lines
 from aang_plugin_s2orc.contents import Contents, look_into, read_papers, read_table
+from aang_plugin_s2orc.endless import EndlessTexts, Records
+from aang_plugin_s2orc.marks import ABSTRACT, ABSTRACT_IN_FULL_TEXT, FULL_TEXT, TITLE, Marks
 from aang_plugin_s2orc.paper import Paper
+from aang_plugin_s2orc.wanted import Wanted
 
 Text = tuple[str, str]
 """A text and its place, ``file:line``."""
 
 
-class Corpus:
-    """The texts of a list of files, in three passes.
+Usable = Callable[[str, str, ReadReport], str | None]
 
-    1. Metadata, only if a field of study is asked for: which papers are in it?
-    2. Full texts and text files: their paragraphs.
-    3. Metadata: the abstracts of papers whose full text has none or is not at hand.
+
+class Corpus:
+    """The texts of a list of files, in four passes.
+
+    1. Metadata, only if it decides which papers are asked for: by field of study and year.
+    2. Metadata, only if a language is asked for: in which are the abstracts of those papers?
+    3. Full texts and text files: their paragraphs.
+    4. Metadata: the abstracts of papers whose full text has none or is not at hand.
 
     Metadata comes last because which full texts there are is known only once they have been read
     (``has_pdf_parse`` speaks of the whole release, not of the shards at hand).
+
+    at_once: files of a pass that are read at a time, a record of each in turn.
+    marks: what ``wanted`` and the corpus remember of papers; nothing else grows.
     """
 
-    def __init__(self, files: Sequence[Path], field: str | None, report: ReadReport) -> None:
+    def __init__(
+        self,
+        files: Sequence[Path],
+        wanted: Wanted,
+        marks: Marks,
+        report: ReadReport,
+        *,
+        at_once: int = 1,
+    ) -> None:
         self._files = files
-        self._field = field
+        self._wanted = wanted
+        self._marks = marks
         self._report = report
+        self._at_once = at_once
         self._contents = {path: look_into(path) for path in files}
-        self._frequency: Counter[str] = Counter()
-        self._in_field: set[str] = set()
-        self._with_full_text: set[str] = set()
-        self._complete: set[str] = set()
-        self._with_abstract: set[str] = set()
-        self._with_title: set[str] = set()
 
     def texts(self) -> Iterator[Text]:
         """All texts of the corpus, in the order of its files within each pass.
 
         Raises:
-            DataError: no paper is in the field of study.
+            DataError: no paper is in the field of study, of the years, or in the language.
         """
-        if self._field is not None:
-            self._find_papers_in_field()
-        for path in self._files:
-            match self._contents[path]:
-                case Contents.FULL_TEXT:
-                    yield from self._full_texts(path)
-                case Contents.LINES:
-                    yield from self._lines(path)
-                case Contents.TABLE:
-                    yield from self._rows(path)
-                case Contents.BINARY:
-                    self._report.add("file that is not text, skipped", str(path))
-        for path in self._having(Contents.METADATA):
-            yield from self._descriptions(path)
+        # Metadata is read up to three times, and what is wrong with it counts once.
+        metadata, again = ReadReport(), ReadReport()
+        try:
+            self._judge(metadata)
+            yield from self._in_turn([p for p in self._files if not self._describes(p)], self._read)
+            yield from self._in_turn(
+                [p for p in self._files if self._describes(p)],
+                lambda path: self._descriptions(path, again),
+            )
+            self._wanted.require_language()
+        finally:
+            metadata.include(again)
+            self._report.add_all(metadata)
+
+    def endless(self, usable: Usable) -> EndlessTexts:
+        """The texts again and again, a record of each of ``at_once`` files in turn.
+
+        Full texts and text files if there are any, and else the abstracts and titles of metadata:
+        papers that have come are not remembered, so there is nothing to tell which of them are
+        wanting.
+
+        usable: a text as it is to be given, or None to leave it out, which is reported.
+
+        Raises:
+            DataError: no paper is in the field of study or of the years.
+        """
+        report = self._report
+        self._judge(report)
+        read = [p for p in self._files if not self._describes(p)] or self._files
+        untold = set(read)
+
+        def records(path: Path, after: int) -> Records:
+            # Faults count when a file is first read from its beginning, and not again.
+            told = report if path in untold and not after else ReadReport()
+            untold.discard(path)
+            for number, texts in self._records(path, after, told):
+                found = (usable(text, where, told) for text, where in texts)
+                yield number, [text for text in found if text is not None]
+
+        def nothing() -> DataError:
+            self._wanted.require_language()
+            return self.nothing_found()
+
+        return EndlessTexts(read, records, nothing, self._at_once)
+
+    def _records(
+        self, path: Path, after: int, report: ReadReport
+    ) -> Iterator[tuple[int, Sequence[Text]]]:
+        """Numbers and texts of the records of a file behind the one with the number ``after``."""
+        contents = self._contents.get(path)
+        if contents in (Contents.LINES, Contents.TABLE):
+            if not self._wanted.anything:
+                report.add(f"{contents.value}, {_UNKNOWN}, skipped", str(path))
+                return
+            read = read_text_lines if contents is Contents.LINES else read_table
+            for number, text in islice(enumerate(read(path, report), 1), after, None):
+                yield number, [text]
+        elif contents is Contents.BINARY:
+            report.add("file that is not text, skipped", str(path))
+        else:
+            for paper, where in read_papers(path, report, after):
+                if not self._wanted.takes(paper, where, report, remember=False):
+                    continue
+                title = [] if paper.title is None or paper.abstract else [paper.title]
+                number = int(where.rpartition(":")[2])
+                yield number, [(text, where) for text in (*paper.abstract, *paper.body, *title)]
 
     def nothing_found(self) -> DataError:
         """The error to raise when no text came out of :meth:`texts`."""
@@ -64,84 +131,103 @@ class Corpus:
         others = f" and {len(self._files) - 1} more files" if len(self._files) > 1 else ""
         return DataError(f"--domain: no usable text in {self._files[0]}{others}: {met}.")
 
-    def _find_papers_in_field(self) -> None:
-        # What is wrong with the files is counted in the pass that uses them.
-        for path in self._having(Contents.METADATA):
-            for paper, _ in read_papers(path, ReadReport()):
-                if self._is_in_field(paper) and paper.key is not None:
-                    self._in_field.add(paper.key)
-        if not self._in_field:
-            raise self._no_such_field()
+    def _judge(self, report: ReadReport) -> None:
+        """Find out which papers are asked for, as far as metadata tells."""
+        if self._wanted.by_description:
+            for paper, where in self._metadata(report):
+                self._wanted.choose(paper, where, report)
+            self._wanted.require_chosen()
+        if self._wanted.by_language:
+            again = ReadReport()
+            for paper, _ in self._metadata(again):
+                self._wanted.listen(paper)
+            report.include(again)
 
-    def _full_texts(self, path: Path) -> Iterator[Text]:
+    def _metadata(self, report: ReadReport) -> Iterator[tuple[Paper, str]]:
+        for path in self._files:
+            if self._describes(path):
+                yield from read_papers(path, report)
+
+    def _read(self, path: Path) -> Iterator[Sequence[Text]]:
+        match self._contents[path]:
+            case Contents.FULL_TEXT:
+                return self._full_texts(path)
+            case Contents.LINES:
+                return self._lines(path)
+            case Contents.TABLE:
+                return self._rows(path)
+        self._report.add("file that is not text, skipped", str(path))
+        return iter(())
+
+    def _full_texts(self, path: Path) -> Iterator[Sequence[Text]]:
         for paper, where in read_papers(path, self._report):
             if not paper.full_text:
                 self._report.add("metadata among full texts, skipped", where)
-            elif self._is_wanted(paper) and self._is_new(paper, self._with_full_text, where):
+            elif self._wanted.takes(paper, where, self._report) and self._is_new(
+                paper, FULL_TEXT, where
+            ):
                 if paper.key is not None and paper.abstract:
-                    self._complete.add(paper.key)
-                yield from ((text, where) for text in (*paper.abstract, *paper.body))
+                    self._marks.add(paper.key, ABSTRACT_IN_FULL_TEXT)
+                yield [(text, where) for text in (*paper.abstract, *paper.body)]
 
-    def _lines(self, path: Path) -> Iterator[Text]:
-        if self._field is None:
-            yield from read_text_lines(path, self._report)
+    def _lines(self, path: Path) -> Iterator[Sequence[Text]]:
+        if self._wanted.anything:
+            yield from ([text] for text in read_text_lines(path, self._report))
         else:
-            self._report.add("text file, which knows no field of study, skipped", str(path))
+            self._report.add(f"text file, {_UNKNOWN}, skipped", str(path))
 
-    def _rows(self, path: Path) -> Iterator[Text]:
-        if self._field is None:
-            yield from read_table(path, self._report)
+    def _rows(self, path: Path) -> Iterator[Sequence[Text]]:
+        if self._wanted.anything:
+            yield from ([text] for text in read_table(path, self._report))
         else:
-            self._report.add("Parquet file, which knows no field of study, skipped", str(path))
+            self._report.add(f"Parquet file, {_UNKNOWN}, skipped", str(path))
 
-    def _descriptions(self, path: Path) -> Iterator[Text]:
-        for paper, where in read_papers(path, self._report):
+    def _descriptions(self, path: Path, report: ReadReport) -> Iterator[Sequence[Text]]:
+        for paper, where in read_papers(path, report):
             if paper.full_text:
                 self._report.add("full text among metadata, skipped", where)
-            elif self._is_wanted(paper):
-                yield from ((text, where) for text in self._description(paper, where))
+            elif self._wanted.takes(paper, where, self._report):
+                yield [(text, where) for text in self._description(paper, where)]
 
     def _description(self, paper: Paper, where: str) -> Sequence[str]:
         """What metadata adds to the full texts: an abstract, else a title, else nothing."""
         if paper.abstract:
-            texts, given, met = paper.abstract, self._complete, self._with_abstract
+            texts, given, mark = paper.abstract, ABSTRACT_IN_FULL_TEXT, ABSTRACT
         else:
             title = () if paper.title is None else (paper.title,)
-            texts, given, met = title, self._with_full_text, self._with_title
-        # Abstract and title each have a set: S2AG keeps them in two data sets.
-        if not texts or paper.key in given or not self._is_new(paper, met, where):
+            texts, given, mark = title, FULL_TEXT, TITLE
+        # Abstract and title each have a mark: S2AG keeps them in two data sets.
+        if not texts or (paper.key is not None and self._marks.of(paper.key) & given):
             return ()
-        return texts
+        return texts if self._is_new(paper, mark, where) else ()
 
-    def _is_wanted(self, paper: Paper) -> bool:
-        return self._field is None or paper.key in self._in_field
-
-    def _is_new(self, paper: Paper, met: set[str], where: str) -> bool:
-        """Whether the paper is not in ``met`` yet; puts it there."""
-        if paper.key is None:
+    def _is_new(self, paper: Paper, mark: int, where: str) -> bool:
+        """Whether the paper does not have ``mark`` yet; puts it there."""
+        if paper.key is None or self._marks.add(paper.key, mark):
             return True
-        if paper.key in met:
-            self._report.add("paper that came before, skipped", where)
-            return False
-        met.add(paper.key)
-        return True
+        self._report.add("paper that came before, skipped", where)
+        return False
 
-    def _is_in_field(self, paper: Paper) -> bool:
-        self._frequency.update(paper.fields)
-        wanted = (self._field or "").strip().casefold()
-        return any(name.casefold() == wanted for name in paper.fields)
+    def _in_turn(
+        self, files: Sequence[Path], read: Callable[[Path], Iterator[Sequence[Text]]]
+    ) -> Iterator[Text]:
+        """The texts of the files: a record of each of the first ``at_once``, and again.
 
-    def _having(self, contents: Contents) -> list[Path]:
-        return [path for path in self._files if self._contents[path] is contents]
+        When a file ends, the next one takes its turn last.
+        """
+        waiting = iter(files)
+        reading = deque(map(read, islice(waiting, self._at_once)))
+        while reading:
+            records = reading.popleft()
+            texts = next(records, None)
+            if texts is None:
+                reading.extend(map(read, islice(waiting, 1)))
+            else:
+                yield from texts
+                reading.append(records)
 
-    def _no_such_field(self) -> DataError:
-        if not self._frequency:
-            return DataError(
-                f"s2orc.field is {self._field!r}, but no record names its fields of study. Add "
-                "the metadata of the papers to --domain, or leave the option out."
-            )
-        known = ", ".join(f"{name} ({n})" for name, n in self._frequency.most_common(10))
-        return DataError(
-            f"s2orc.field is {self._field!r}, and no paper is in that field. The most frequent "
-            f"fields there are: {known}."
-        )
+    def _describes(self, path: Path) -> bool:
+        return self._contents[path] is Contents.METADATA
+
+
+_UNKNOWN = "which knows no field of study, year or abstract"

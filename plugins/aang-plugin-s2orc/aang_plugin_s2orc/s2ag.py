@@ -9,7 +9,7 @@ Kinney et al., The Semantic Scholar Open Data Platform, 2023.
 import json
 from collections.abc import Mapping, Sequence
 
-from aang_plugin_s2orc.paper import Note, Paper, Record, paper_key, text_or_none
+from aang_plugin_s2orc.paper import Note, Paper, Record, paper_key, text_or_none, year_or_none
 from aang_plugin_s2orc.plain import paragraphs
 
 Span = tuple[int, int]
@@ -43,7 +43,7 @@ def read_full_text(record: Record, note: Note) -> Paper | None:
 
 
 def read_metadata(record: Record, note: Note) -> Paper | None:
-    """``{"corpusid", "title", "s2fieldsofstudy", ...}`` or ``{"corpusid", "abstract", ...}``."""
+    """``{"corpusid", "title", "year", "s2fieldsofstudy"}`` or ``{"corpusid", "abstract"}``."""
     key = paper_key(record["corpusid"], note)
     if key is None:
         return None
@@ -51,7 +51,10 @@ def read_metadata(record: Record, note: Note) -> Paper | None:
     return Paper(
         key,
         full_text=False,
+        # The data set `abstracts` has no titles, not even null.
+        described="title" in record,
         fields=_fields(record.get("s2fieldsofstudy")),
+        year=year_or_none(record.get("year")),
         title=text_or_none(record.get("title")),
         abstract=() if abstract is None else (abstract,),
     )

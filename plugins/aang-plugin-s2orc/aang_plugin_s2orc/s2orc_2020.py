@@ -7,7 +7,7 @@ S2ORC: The Semantic Scholar Open Research Corpus, ACL 2020, and the release's ow
 
 from collections.abc import Sequence
 
-from aang_plugin_s2orc.paper import Note, Paper, Record, paper_key, text_or_none
+from aang_plugin_s2orc.paper import Note, Paper, Record, paper_key, text_or_none, year_or_none
 
 
 def read_pdf_parse(record: Record, note: Note) -> Paper | None:
@@ -24,7 +24,7 @@ def read_pdf_parse(record: Record, note: Note) -> Paper | None:
 
 
 def read_metadata(record: Record, note: Note) -> Paper | None:
-    """``{"paper_id", "title", "abstract", "mag_field_of_study": [...], ...}``."""
+    """``{"paper_id", "title", "abstract", "year", "mag_field_of_study", ...}``."""
     key = paper_key(record["paper_id"], note)
     if key is None:
         return None
@@ -33,7 +33,9 @@ def read_metadata(record: Record, note: Note) -> Paper | None:
     return Paper(
         key,
         full_text=False,
+        described=True,
         fields=tuple(map(str, fields)) if isinstance(fields, list) else (),
+        year=year_or_none(record.get("year")),
         title=text_or_none(record.get("title")),
         abstract=() if abstract is None else (abstract,),
     )

@@ -1,10 +1,14 @@
 """The data ``s2orc``: in-domain text (AANG, section 3, stage 1; TARTAN, section 4)."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, find_files
 from aang_plugin_s2orc.corpus import Corpus
+from aang_plugin_s2orc.endless import EndlessTexts
+from aang_plugin_s2orc.language import Language
+from aang_plugin_s2orc.marks import Marks
+from aang_plugin_s2orc.wanted import Wanted
+from aang_plugin_s2orc.years import Years
 
 EXTENSIONS = (".jsonl", ".ndjson", ".json", ".txt", ".gz", ".parquet")
 """What is read of a folder."""
@@ -14,34 +18,71 @@ class S2orc:
     """Paragraphs of the papers, and lines of the text files, named with ``--domain``.
 
     field: take only papers of this field of study, such as "Computer Science", whatever its case.
+    years: take only papers of these years: 2015, "2010-2020", "2015-" or "-2005".
+    language: take only papers whose abstract is in this language, by its ISO 639 code.
     limit: stop after so many texts.
-    min_length: leave texts with fewer characters out. Of texts under 20, mostly headings and
-        remains of tables, a selection rate of 15% leaves less than one token to predict.
+    min_length, max_length: leave texts with fewer or more characters out. Of texts under 20, mostly
+        headings and remains of tables, a selection rate of 15% leaves less than one token to
+        predict.
+    interleave: read so many files at a time, a paper of each in turn.
+    stream: train on the texts as they are read, again and again, ``buffer`` of them at a time.
 
     A paper gives the paragraphs of its abstract and body. Where only its metadata is at hand, it
     gives its abstract, and its title where it has none.
     """
 
     def __init__(
-        self, field: str | None = None, limit: int | None = None, min_length: int = 20
+        self,
+        field: str | None = None,
+        years: str | int | None = None,
+        language: str | None = None,
+        limit: int | None = None,
+        min_length: int = 20,
+        max_length: int | None = None,
+        interleave: int = 1,
+        stream: bool = False,
+        buffer: int = 10_000,
     ) -> None:
         if field is not None and (not isinstance(field, str) or not field.strip()):
             raise ConfigError(f"s2orc.field is {field!r}; give the name of a field of study.")
         _require_count("limit", limit, least=1)
         _require_count("min_length", min_length, least=0)
+        _require_count("max_length", max_length, least=max(1, min_length))
+        _require_count("interleave", interleave, least=1)
+        _require_count("buffer", buffer, least=2)
+        if not isinstance(stream, bool):
+            raise ConfigError(f"s2orc.stream is {stream!r}; give true or false.")
+        if stream and limit is not None:
+            raise ConfigError("s2orc.limit is given, and with s2orc.stream there is no end.")
         self._field = field
+        self._years = None if years is None else Years.parse(years)
+        self._language = None if language is None else Language(language)
         self._limit = limit
         self._min_length = min_length
+        self._max_length = max_length
+        self._interleave = interleave
+        self.buffer = buffer if stream else None
 
     def examples(self, context: DataContext) -> Iterator[Example]:
         """The texts, full texts first, in the order of sorted paths and of lines.
 
-        Files are read as the texts are asked for; nothing is held but the ids of papers.
+        Files are read as the texts are asked for; nothing is held but some bytes for each paper.
 
         Raises:
-            DataError: no ``--domain``, nothing to read there, or no paper in ``field``. The last
-                two show only when the first text is asked for.
+            DataError: no ``--domain``, nothing to read there, or no paper in ``field``, of
+                ``years`` or in ``language``. All but the first show only when texts are asked for.
         """
+        return self._limited(self._corpus(context), context.report)
+
+    def stream(self, context: DataContext) -> EndlessTexts:
+        """The texts without end; see :meth:`.Corpus.endless`.
+
+        Raises:
+            DataError: as :meth:`examples`.
+        """
+        return self._corpus(context).endless(self._usable)
+
+    def _corpus(self, context: DataContext) -> Corpus:
         if not context.domain:
             raise DataError(
                 "The data 's2orc' reads in-domain text, and none was named. Give files, folders or "
@@ -49,22 +90,33 @@ class S2orc:
                 "--space td."
             )
         files = find_files(context.domain, EXTENSIONS, "--domain", context.report)
-        return self._limited(files, context.report)
+        marks = Marks()
+        wanted = Wanted(self._field, self._years, self._language, marks)
+        return Corpus(files, wanted, marks, context.report, at_once=self._interleave)
 
-    def _limited(self, files: Sequence[Path], report: ReadReport) -> Iterator[Example]:
-        corpus = Corpus(files, self._field, report)
+    def _limited(self, corpus: Corpus, report: ReadReport) -> Iterator[Example]:
         count = 0
-        for text, where in corpus.texts():
-            stripped = text.strip()
-            if len(stripped) < max(1, self._min_length):
-                report.add(f"text under {self._min_length} characters, skipped", where)
+        for raw, where in corpus.texts():
+            text = self._usable(raw, where, report)
+            if text is None:
                 continue
-            yield Example(stripped)
+            yield Example(text)
             count += 1
             if count == self._limit:
                 return
         if not count:
             raise corpus.nothing_found()
+
+    def _usable(self, text: str, where: str, report: ReadReport) -> str | None:
+        """The text without space around it; None if it is too short or too long."""
+        stripped = text.strip()
+        if len(stripped) < max(1, self._min_length):
+            report.add(f"text under {self._min_length} characters, skipped", where)
+            return None
+        if self._max_length is not None and len(stripped) > self._max_length:
+            report.add(f"text over {self._max_length} characters, skipped", where)
+            return None
+        return stripped
 
 
 def _require_count(option: str, value: object, *, least: int) -> None:

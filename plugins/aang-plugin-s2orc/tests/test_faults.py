@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import zlib
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,9 @@ def test_a_gzip_file_that_was_cut_off_gives_what_is_left(tmp_path: Path) -> None
     place, _, line = report.first[event].rpartition(":")
     assert place == str(path)
     assert int(line) == len(texts)
+    # All of it that can be unpacked, but for the line that the cut goes through.
+    left = zlib.decompressobj(wbits=31).decompress(path.read_bytes())
+    assert len(texts) == left.count(b"\n")
 
 
 def test_a_gzip_file_under_another_name_is_read(tmp_path: Path) -> None:
@@ -150,6 +155,109 @@ def test_texts_come_as_they_are_asked_for(tmp_path: Path) -> None:
     assert sum(context.report.counts.values()) == 1
 
 
+def shards(folder: Path, n: int, papers: int) -> None:
+    """Shards 0 to n, papers ``shard.paper`` with a text each."""
+    for i in range(n):
+        lines = "\n".join(parse(f"{i}.{j}", f"{i}.{j} {LONG}") for j in range(papers))
+        (folder / f"shard_{i}.jsonl").write_text(lines, encoding="utf-8")
+
+
+def names(texts: Iterable[str]) -> list[str]:
+    return [text.removesuffix(f" {LONG}") for text in texts]
+
+
+def test_several_files_in_turn(tmp_path: Path) -> None:
+    shards(tmp_path, 5, 2)
+    assert names(read(tmp_path, interleave=2)[0]) == [
+        *("0.0", "1.0", "0.1", "1.1"),
+        *("2.0", "3.0", "2.1", "3.1"),
+        *("4.0", "4.1"),
+    ]
+    (tmp_path / "shard_0.jsonl").write_text(parse("0.0", f"0.0 {LONG}"), encoding="utf-8")
+    # In place of a file that has ended the next one is read, behind the others.
+    texts = names(read(tmp_path, interleave=3)[0])
+    assert texts == ["0.0", "1.0", "2.0", "1.1", "2.1", "3.0", "3.1", "4.0", "4.1"]
+    assert sorted(read(tmp_path, interleave=99)[0]) == read(tmp_path)[0]
+    assert names(read(tmp_path, interleave=4, limit=4)[0]) == ["0.0", "1.0", "2.0", "3.0"]
+
+
+def test_faults_are_told_of_each_of_several_files(tmp_path: Path) -> None:
+    shards(tmp_path, 4, 300)
+    broken = tmp_path / "shard_1.jsonl"
+    lines = broken.read_text(encoding="utf-8").splitlines()
+    broken.write_text("\n".join([*lines[:100], '{"paper_id": "1', *lines[101:]]), encoding="utf-8")
+    cut = tmp_path / "shard_2.jsonl"
+    whole = gzip.compress(cut.read_bytes())
+    cut.write_bytes(whole[: len(whole) // 2])
+    texts, report = read(tmp_path, interleave=3)
+    assert report.counts == {
+        "line that is not a JSON object, skipped": 1,
+        "gzip file damaged or cut off, rest skipped": 1,
+    }
+    assert report.first["line that is not a JSON object, skipped"] == f"{broken}:101"
+    assert report.first["gzip file damaged or cut off, rest skipped"].startswith(f"{cut}:")
+    of_shard = Counter(name.partition(".")[0] for name in names(texts))
+    assert of_shard == {"0": 300, "1": 299, "2": of_shard["2"], "3": 300}
+    assert 0 < of_shard["2"] < 300
+
+
+@pytest.mark.parametrize("interleave", [1, 2, 5])
+def test_a_shard_that_vanishes_before_its_turn(tmp_path: Path, interleave: int) -> None:
+    """The others are read, and the one that is gone is told."""
+    shards(tmp_path, 5, 2)
+    context = DataContext(train=(), domain=[tmp_path])
+    examples = iter(S2orc(interleave=interleave).examples(context))
+    first = next(examples).text
+    (tmp_path / "shard_4.jsonl").unlink()
+    (tmp_path / "shard_3.jsonl").rename(tmp_path / "elsewhere")
+    texts = names([first, *(example.text for example in examples)])
+    event = "file that cannot be read (No such file or directory), skipped"
+    assert sorted(texts) == [f"{i}.{j}" for i in range(3) for j in range(2)]
+    assert context.report.counts == {event: 2}
+    assert context.report.first[event] == str(tmp_path / "shard_3.jsonl")
+
+
+def test_metadata_that_vanishes_between_two_readings_of_it(tmp_path: Path) -> None:
+    """What was chosen by it stays chosen; its own abstracts are gone, and that is told."""
+    (tmp_path / "parses").mkdir()
+    shards(tmp_path / "parses", 1, 2)
+    records = [{"paper_id": f"0.{i}", "title": f"Title {i} {LONG}", "year": 2010} for i in range(3)]
+    metadata = tmp_path / "metadata.jsonl"
+    metadata.write_text("\n".join([*map(json.dumps, records), "broken"]), encoding="utf-8")
+    whole, report = read(tmp_path, years=2010)
+    assert names(whole) == ["0.0", "0.1", "Title 2"]
+    assert report.counts == {"line that is not a JSON object, skipped": 1}
+    context = DataContext(train=(), domain=[tmp_path])
+    examples = iter(S2orc(years=2010).examples(context))
+    first = next(examples).text
+    metadata.unlink()
+    assert [first, *(example.text for example in examples)] == whole[:2]
+    assert context.report.counts == {
+        "line that is not a JSON object, skipped": 1,
+        "file that cannot be read (No such file or directory), skipped": 1,
+    }
+
+
+def test_all_shards_vanish(tmp_path: Path) -> None:
+    shards(tmp_path, 3, 2)
+    context = DataContext(train=(), domain=[tmp_path])
+    examples = S2orc().examples(context)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    with pytest.raises(DataError, match=r"shard_0.* 2 more files: 3 × file that cannot be read"):
+        list(examples)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that fails")
+def test_a_file_that_fails_while_it_is_read(tmp_path: Path) -> None:
+    """The first page of a process's memory gives an error of input and output."""
+    shards(tmp_path, 1, 2)
+    (tmp_path / "broken.jsonl").symlink_to("/proc/self/mem")
+    texts, report = read(tmp_path)
+    assert names(texts) == ["0.0", "0.1"]
+    assert report.counts == {"file that cannot be read (Input/output error), skipped": 1}
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -157,6 +265,8 @@ def test_texts_come_as_they_are_asked_for(tmp_path: Path) -> None:
         ({"limit": "ten"}, "s2orc.limit is 'ten'"),
         ({"limit": True}, "s2orc.limit is True"),
         ({"min_length": -1}, "s2orc.min_length is -1"),
+        ({"max_length": 0}, "s2orc.max_length is 0"),
+        ({"interleave": 0}, "s2orc.interleave is 0"),
         ({"field": ""}, "s2orc.field is ''"),
         ({"field": 3}, "s2orc.field is 3"),
     ],

@@ -203,7 +203,11 @@ def test_s2ag_metadata_is_joined_on_the_corpus_id(tmp_path: Path) -> None:
     )
     write(tmp_path / "abstracts.jsonl", {"corpusid": 17, "abstract": ABSTRACT})
     write(tmp_path / "s2orc.jsonl", s2ag({"paragraph": spans(S2AG_TEXT, FIRST)}))
-    assert read(tmp_path, field="medicine") == ([FIRST, ABSTRACT], {})
+    # The abstract's record says nothing of fields, and is not counted for it.
+    assert read(tmp_path, field="medicine") == (
+        [FIRST, ABSTRACT],
+        {"paper without a field of study, left out": 1},
+    )
     with pytest.raises(DataError, match=r"Medicine \(1\)"):
         read(tmp_path, field="Art")
 
@@ -241,5 +245,8 @@ def test_text_files_have_no_field(release: Path) -> None:
     (release / "notes.txt").write_text(f"A note {LONG}\n", encoding="utf-8")
     texts, counts = read(release, field="Biology")
     assert f"A note {LONG}" not in texts
-    assert counts == {"text file, which knows no field of study, skipped": 1}
+    assert counts == {
+        "paper without a field of study, left out": 1,
+        "text file, which knows no field of study, year or abstract, skipped": 1,
+    }
     assert f"A note {LONG}" in read(release)[0]

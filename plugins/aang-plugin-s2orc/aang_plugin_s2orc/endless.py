@@ -1,0 +1,108 @@
+"""A corpus that is read again and again, and from any place on."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from aang_core import DataError, Example
+
+Records = Iterator[tuple[int, Sequence[str]]]
+"""Numbers, which grow, and texts of the records of a file."""
+
+
+@dataclass
+class _Lane:
+    """A file that is being read, behind the record with the number ``done``."""
+
+    path: Path
+    done: int
+    records: Records
+
+
+class EndlessTexts:
+    """The texts of files, a record of each of ``at_once`` files in turn, pass after pass.
+
+    read: the records of a file behind the one with a number.
+    nothing: the error to raise when a pass has come to no text.
+
+    Where it stands is a path and a number for each file that is being read: files may be added or
+    be gone when it goes on.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        read: Callable[[Path, int], Records],
+        nothing: Callable[[], DataError],
+        at_once: int,
+    ) -> None:
+        self._files = sorted(files, key=str)
+        self._read = read
+        self._nothing = nothing
+        self._at_once = at_once
+        self._lanes: deque[_Lane] = deque()
+        self._waiting = iter(self._files)
+        self._opened = ""
+        self._found = False
+        self._record: tuple[_Lane, int] | None = None
+        self._texts: Sequence[str] = ()
+        self._given = 0
+
+    def __next__(self) -> Example:
+        while self._given == len(self._texts):
+            self._next_record()
+        self._given += 1
+        return Example(self._texts[self._given - 1])
+
+    def position(self) -> dict[str, Any]:
+        """See :meth:`aang_core.TextStream.position`."""
+        lanes = [*self._lanes] if self._record is None else [self._record[0], *self._lanes]
+        return {
+            "lanes": [[str(lane.path), lane.done] for lane in lanes],
+            "given": self._given,
+            "opened": self._opened,
+            "found": self._found,
+        }
+
+    def go_to(self, position: dict[str, Any]) -> None:
+        """See :meth:`aang_core.TextStream.go_to`."""
+        self._lanes = deque(
+            _Lane(Path(path), done, self._read(Path(path), done))
+            for path, done in position["lanes"]
+        )
+        self._opened = position["opened"]
+        self._waiting = iter([path for path in self._files if str(path) > self._opened])
+        self._found = position["found"]
+        self._record, self._texts, self._given = None, (), 0
+        if position["given"]:
+            self._next_record()
+            self._given = min(position["given"], len(self._texts))
+
+    def _next_record(self) -> None:
+        if self._record is not None:
+            lane, done = self._record
+            lane.done = done
+            self._lanes.append(lane)
+            self._record = None
+        for path in islice(self._waiting, self._at_once - len(self._lanes)):
+            self._lanes.append(_Lane(path, 0, self._read(path, 0)))
+            self._opened = str(path)
+        self._texts, self._given = (), 0
+        if not self._lanes:
+            self._begin_again()
+            return
+        lane = self._lanes.popleft()
+        record = next(lane.records, None)
+        if record is not None:
+            number, self._texts = record
+            self._record = lane, number
+            self._found |= bool(self._texts)
+
+    def _begin_again(self) -> None:
+        if not self._found:
+            raise self._nothing()
+        self._found = False
+        self._waiting, self._opened = iter(self._files), ""
