@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -46,8 +46,6 @@ _FROM_OUTSIDE: Mapping[int | None, str] = {
 }
 """Exit statuses of runs that did not end by themselves."""
 
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "error"}
-
 
 @contextmanager
 def ray_cluster(address: str | None) -> Iterator[None]:
@@ -59,10 +57,19 @@ def ray_cluster(address: str | None) -> Iterator[None]:
     Raises:
         AangError: there is no cluster, or none that can be worked with.
     """
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is not None:
         _see_that_it_answers(address)
+    # What Ray has to say it prints, from threads of its own, where a table is to be.
+    with redirect_stdout(sys.stderr):
+        _connect(address)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _connect(address: str | None) -> None:
     # Ray takes SIGTERM for itself, and it is the command's.
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -76,10 +83,6 @@ def ray_cluster(address: str | None) -> Iterator[None]:
         raise AangError(f"{_place(address)}: {_first_line(error)}") from error
     finally:
         signal.signal(signal.SIGTERM, before)
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 def _see_that_it_answers(address: str) -> None:
@@ -108,6 +111,11 @@ def _see_that_it_answers(address: str) -> None:
         raise AangError(f"{_place(address)}: something is there, but no Ray answers") from error
     if done.returncode:
         lines = (done.stdout + done.stderr).strip().splitlines() or ["no Ray answers"]
+        if "InvalidAuthToken" in lines[-1]:
+            raise AangError(
+                f"{_place(address)}: asks for a token; set RAY_AUTH_MODE=token, and "
+                "RAY_AUTH_TOKEN_PATH to the file of the token if it is not ~/.ray/auth_token"
+            )
         raise AangError(f"{_place(address)}: {lines[-1]}")
 
 
