@@ -60,8 +60,9 @@ def ray_cluster(address: str | None) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is not None:
         _see_that_it_answers(address)
-    # What Ray has to say it prints, from threads of its own, where a table is to be.
-    with redirect_stdout(sys.stderr):
+    # Ray prints to standard output, from threads of its own, dozens of lines for each node that is
+    # lost. They are in its logs as well, and what matters of them is told in one.
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
         _connect(address)
         try:
             yield
