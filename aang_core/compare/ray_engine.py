@@ -81,7 +81,8 @@ def _connect(address: str | None) -> None:
             log_to_driver=False,
         )
     except (RuntimeError, OSError, ValueError, exceptions.RayError) as error:
-        raise AangError(f"{_place(address)}: {_first_line(error)}") from error
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise AangError(f"{_place(address)}: {said}") from error
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -97,7 +98,7 @@ def _see_that_it_answers(address: str) -> None:
         if not host or not port.isdecimal():
             raise ConfigError(f"{_place(address)}: is no address; give HOST:PORT, or auto")
         try:
-            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
         except (OSError, OverflowError) as error:
             raise AangError(
                 f"{_place(address)}: cannot be reached: {error}. Is it the address that ray start "
@@ -291,10 +292,6 @@ def _has(node: Mapping[str, Any], resource: str) -> float:
 def _name(node: Mapping[str, Any]) -> str:
     name, address = node["NodeName"], node["NodeManagerAddress"]
     return address if name == address else f"{name} ({address})"
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _last_line(error: Exception) -> str:
