@@ -179,8 +179,10 @@ class RayLauncher:
 
     def train(self, order: Order) -> str | None:
         lost = 0
+        claim = read_claim(claim_file(order.log))
+        attempt = 0 if claim is None else claim.attempt
         while True:
-            attempt = self._next_attempt(order)
+            attempt += 1
             ended = self._tried(order, attempt)
             if isinstance(ended, Status) or self._stops:
                 return self._judged(order, ended)
@@ -248,10 +250,6 @@ class RayLauncher:
                 ray.cancel(task, force=True)
                 return f"no node is left that has {self._asked()}"
         return ""
-
-    def _next_attempt(self, order: Order) -> int:
-        claim = read_claim(claim_file(order.log))
-        return 1 if claim is None else claim.attempt + 1
 
     def _where(self, order: Order, attempt: int) -> str:
         claim = read_claim(claim_file(order.log))

@@ -1,7 +1,9 @@
 """``aang compare --engine ray`` on a real cluster of two nodes, one of which dies."""
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -130,7 +132,7 @@ def test_interrupted_it_goes_on_elsewhere(cluster: Cluster, spec: Path, tmp_path
     content["methods"] = {"broken": broken, "plain": METHODS["plain"]}
     content["options"] |= {"checkpoint-every": 1000}
     spec.write_text(yaml.safe_dump(content), encoding="utf-8")
-    process = on_ray(cluster, spec, "--out", "out")
+    process = on_ray(cluster, spec, "--out", "out", "--jobs", 1)
     run = tmp_path / "out" / "runs" / "words" / "plain" / "seed-0"
     until(process, (run / "weights.jsonl").exists)
     process.send_signal(signal.SIGINT)
@@ -150,3 +152,44 @@ def test_interrupted_it_goes_on_elsewhere(cluster: Cluster, spec: Path, tmp_path
     _, err = process.communicate(timeout=600)
     assert "words/plain/seed-0: done" in err
     assert len((run / "weights.jsonl").read_text().splitlines()) == 60
+
+
+def test_something_else_listens_there(spec: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        done = subprocess.run(
+            [*COMPARE, str(spec), "--engine", "ray", "--address", address],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    assert done.returncode == 2
+    assert f"--address {address}: something is there, but no Ray answers" in done.stderr
+    assert done.stdout == ""
+
+
+def test_without_an_address_ray_is_started_here(spec: Path, tmp_path: Path) -> None:
+    """Runs that were trained there are kept without it."""
+    content = yaml.safe_load(spec.read_text())
+    content["options"]["steps"] = 4
+    content["methods"] = {"plain": METHODS["plain"]}
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    environment = {**os.environ, "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    command = [*COMPARE, spec.name, "--engine", "ray", "--cpus-per-run", "1"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "words/plain/seed-0: done" in done.stderr
+    assert done.stdout.startswith("task ")
+    done = subprocess.run(
+        [*COMPARE, spec.name], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "words/plain/seed-0: kept" in done.stderr
