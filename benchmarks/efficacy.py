@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from aang_core import load_plugins
+from aang_core.compare.local import LocalLauncher
 from aang_core.compare.runner import Ended, Runner, make_root
 from aang_core.compare.spec import plan
 from aang_core.compare.tables import FORMATS, outcome, table
@@ -123,7 +124,7 @@ def main(
     def tell(ended: Ended) -> None:
         click.echo(f"{ended.cell.folder}: {ended.error or ended.state}", err=True)
 
-    Runner(out, jobs, tell).run(planned.cells, seconds=60 * minutes)
+    Runner(out, LocalLauncher(jobs), tell).run(planned.cells, seconds=60 * minutes)
     entries = outcome(planned, out)
     for form, ending in zip(FORMATS, ("txt", "md", "tex", "json"), strict=True):
         (out / f"table.{ending}").write_text(

@@ -1,6 +1,8 @@
 """``aang compare``: methods × tasks × seeds, and a table that says what came of it."""
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,8 @@ import click
 
 from aang_core.cli.app import given_arguments
 from aang_core.cli.output import echo, note
+from aang_core.compare.launcher import Launcher
+from aang_core.compare.local import LocalLauncher
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.registry import Registry
@@ -20,8 +24,20 @@ from aang_core.registry import Registry
 @click.option("--grid", help="grid of hyper-parameters to choose from on dev: paper-td")
 @click.option("--out", type=click.Path(path_type=Path), help="folder of the comparison")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="runs at once"
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="runs at once; by default 1, and on a cluster as many as it has room for",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="where runs run: as processes of this machine, or on a Ray cluster",
+)
+@click.option("--address", metavar="HOST:PORT", help="of the Ray cluster; auto for this machine's")
+@click.option("--cpus-per-run", type=click.IntRange(min=1), help="on Ray, by default 1")
+@click.option("--gpus-per-run", type=click.FloatRange(min=0), help="on Ray, by default 0")
 @click.option(
     "--format",
     "kind",
@@ -54,7 +70,11 @@ def compare(
     baseline: str | None,
     grid: str | None,
     out: Path | None,
-    jobs: int,
+    jobs: int | None,
+    engine: str,
+    address: str | None,
+    cpus_per_run: int | None,
+    gpus_per_run: float | None,
     kind: str,
     minutes: float | None,
     trust_remote_code: bool,
@@ -83,7 +103,6 @@ def compare(
     else:
         comparison = _short_form(registry, methods, seeds, baseline, grid, arguments)
     root = out or (spec.with_suffix("") if spec is not None else Path("comparison"))
-    make_root(root)
 
     def tell(ended: Ended) -> None:
         if not quiet or ended.error:
@@ -93,9 +112,13 @@ def compare(
     failed = []
     if not table_only:
         seconds = None if minutes is None else 60 * minutes
-        runner = Runner(root, jobs, tell, trust_remote_code=trust_remote_code)
         try:
-            with interruptible():
+            with (
+                _launcher(engine, root, jobs, address, cpus_per_run, gpus_per_run) as launcher,
+                interruptible(),
+            ):
+                make_root(root)
+                runner = Runner(root, launcher, tell, trust_remote_code=trust_remote_code)
                 ended = runner.run(comparison.cells, seconds=seconds)
         except Interrupted as stopped:
             again = shlex.join(["aang", *given_arguments(click.get_current_context())])
@@ -105,6 +128,8 @@ def compare(
         if len(ended) < len(comparison.cells):
             left = len(comparison.cells) - len(ended)
             note(f"{left} runs are left; the same command goes on")
+    else:
+        make_root(root)
     entries = outcome(comparison, root)
     if comparison.baseline and not any(e.method == comparison.baseline for e in entries):
         note(
@@ -118,6 +143,35 @@ def compare(
     echo(table(entries, kind, comparison.baseline), nl=False)
     if failed:
         raise ConfigError(f"{len(failed)} of {len(comparison.cells)} runs failed; see above")
+
+
+@contextmanager
+def _launcher(
+    engine: str,
+    root: Path,
+    jobs: int | None,
+    address: str | None,
+    cpus: int | None,
+    gpus: float | None,
+) -> Iterator[Launcher]:
+    """Where the runs run; a cluster is connected to meanwhile."""
+    if engine == "local":
+        of_ray = {"--address": address, "--cpus-per-run": cpus, "--gpus-per-run": gpus}
+        if given := [name for name, value in of_ray.items() if value is not None]:
+            raise ConfigError(
+                f"{given[0]}: is an option of --engine ray; add that, or leave it out"
+            )
+        yield LocalLauncher(jobs or 1)
+        return
+    if gpus and gpus > 1 and not gpus.is_integer():
+        raise ConfigError(f"--gpus-per-run {gpus:g}: give a whole number, or a part of one GPU")
+    from aang_core.compare.ray_engine import RayLauncher, ray_cluster
+
+    def tell(sentence: str) -> None:
+        echo(sentence, err=True)
+
+    with ray_cluster(address):
+        yield RayLauncher(root, tell, cpus=cpus or 1, gpus=gpus or 0, jobs=jobs)
 
 
 def _short_form(

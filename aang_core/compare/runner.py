@@ -1,18 +1,15 @@
 """Runs of a comparison, each in a process of its own; what is there is not run again."""
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Timer
-from typing import IO, Literal
+from typing import Literal
 
 import yaml
 
+from aang_core.compare.launcher import Launcher, Order
 from aang_core.compare.spec import Cell
 from aang_core.config import read_config_file, resolve_config
 from aang_core.errors import ConfigError
@@ -59,7 +56,7 @@ def state_of(cell: Cell, root: Path) -> State:
 class Runner:
     """Runs cells, several at once.
 
-    root: the folder of the comparison. jobs: processes at once, which share the cores.
+    root: the folder of the comparison. launcher: where they run.
     trust_remote_code: whether they may run the code that comes with a model.
     ended: called after each run, from whichever thread ran it, one at a time.
     """
@@ -67,18 +64,17 @@ class Runner:
     def __init__(
         self,
         root: Path,
-        jobs: int,
+        launcher: Launcher,
         ended: Callable[[Ended], None],
         *,
         trust_remote_code: bool = False,
     ) -> None:
         self._root = root
+        self._launcher = launcher
         self._trust_remote_code = trust_remote_code
         self._ended = ended
-        self._jobs = jobs
         self._stop = Event()
         self._lock = Lock()
-        self._running: set[subprocess.Popen[str]] = set()
 
     def run(self, cells: Sequence[Cell], *, seconds: float | None = None) -> list[Ended]:
         """Run those that have not finished; a failure does not stop the others.
@@ -91,8 +87,10 @@ class Runner:
 
         Raises:
             LockedError: another process runs this comparison.
+            ConfigError: the launcher cannot start runs.
         """
         with locked(self._root):
+            self._launcher.ready()
             return self._run(cells, seconds)
 
     def _run(self, cells: Sequence[Cell], seconds: float | None) -> list[Ended]:
@@ -100,7 +98,7 @@ class Runner:
         if timer is not None:
             timer.daemon = True
             timer.start()
-        pool = ThreadPoolExecutor(self._jobs)
+        pool = ThreadPoolExecutor(self._launcher.at_once)
         try:
             futures = [pool.submit(self._cell, cell) for cell in cells]
             return [ended for future in futures if (ended := future.result()) is not None]
@@ -124,15 +122,13 @@ class Runner:
     def _halt(self) -> None:
         """Begin no other run, and stop those that are under way."""
         self._stop.set()
-        with self._lock:
-            for process in self._running:
-                process.send_signal(signal.SIGTERM)
+        self._launcher.stop()
 
     def _cell(self, cell: Cell) -> Ended | None:
         if self._stop.is_set():
             return None
         state = state_of(cell, self._root)
-        error = None if state == "finished" else self._train(cell, state)
+        error = None if state == "finished" else self._launcher.train(self._order(cell))
         if self._stop.is_set():
             return None
         ended = Ended(cell, state, error)
@@ -140,57 +136,22 @@ class Runner:
             self._ended(ended)
         return ended
 
-    def _train(self, cell: Cell, state: State) -> str | None:
-        """Train in a process of its own; None, or why it failed."""
+    def _order(self, cell: Cell) -> Order:
+        """What a launcher needs to know, its files written."""
+        name = cell.folder.relative_to("runs")
+        log = self._root / "logs" / name.with_suffix(".txt")
+        options = log.with_suffix(".yaml")
+        with writing(log):
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text("", encoding="utf-8")
+            options.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
         folder = self._root / cell.folder
-        logs = self._root / "logs" / cell.folder.relative_to("runs").with_suffix(".txt")
-        command = [sys.executable, "-m", "aang_core", "train", "--json"]
-        with writing(logs):
-            logs.parent.mkdir(parents=True, exist_ok=True)
-            if state == "interrupted":
-                command += ["--resume", str(folder)]
-            else:
-                asked = logs.with_suffix(".yaml")
-                asked.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
-                command += [str(asked), "--out", str(folder)]
-            if self._trust_remote_code:
-                command.append("--trust-remote-code")
-            log = logs.open("w", encoding="utf-8")
-        with log:
-            status = self._status_of(command, log)
-        if status == 0:
-            return None
-        return f"{_last_line(logs)} (exit status {status}; {logs})"
-
-    def _status_of(self, command: Sequence[str], log: IO[str]) -> int:
-        # A process group of its own, because an interrupt from a terminal goes to the whole group,
-        # and a process that gets it besides what is sent from here has been asked twice.
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, text=True, env=self._environment(), process_group=0
-        )
-        with self._lock:
-            self._running.add(process)
-            if self._stop.is_set():
-                process.send_signal(signal.SIGTERM)
-        status = process.wait()
-        with self._lock:
-            self._running.discard(process)
-        return status
-
-    def _environment(self) -> Mapping[str, str]:
-        # Processes that each take every core get in each other's way.
-        threads = max(1, (os.cpu_count() or 1) // self._jobs)
-        return {"OMP_NUM_THREADS": str(threads), **os.environ}
+        return Order(str(name), folder, options, log, self._trust_remote_code)
 
 
 def _options(cell: Cell) -> dict[str, object]:
     """What the run is started with: everything, so that no default can change under it."""
     return cell.config.model_dump(mode="json", exclude={"out"}, exclude_none=True)
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
 
 
 def make_root(root: Path) -> None:

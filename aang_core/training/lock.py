@@ -40,9 +40,14 @@ class Holder:
         return cls(os.getpid(), socket.gethostname(), process_start(os.getpid()) or "")
 
     @property
+    def is_here(self) -> bool:
+        """Whether it is, or was, one of this host."""
+        return self.host == socket.gethostname()
+
+    @property
     def is_gone(self) -> bool:
         """Whether it ran on this host and does so no more."""
-        if self.host != socket.gethostname():
+        if not self.is_here:
             return False
         now = process_start(self.pid)
         return now is None or bool(self.started and now and now != self.started)
@@ -79,6 +84,21 @@ def refuse_if_locked(folder: Path) -> None:
         raise _refusal(folder, holder)
 
 
+def holder_of(folder: Path) -> Holder | None:
+    """Who holds the lock of ``folder``; None if nobody does."""
+    return _read(folder / LOCK)
+
+
+def take_from(folder: Path, holder: Holder) -> None:
+    """Remove the lock of ``folder`` if ``holder`` has it: a process that is known to be gone.
+
+    For one of another host, which cannot be seen from here.
+    """
+    if _read(folder / LOCK) == holder:
+        with suppress(FileNotFoundError):
+            _remove(folder / LOCK, holder)
+
+
 def _acquire(path: Path) -> None:
     content = json.dumps(asdict(Holder.this())).encode()
     while True:
@@ -108,17 +128,19 @@ def _clear_away(path: Path) -> None:
     holder = _settled(path)
     if holder is not None and not holder.is_gone:
         raise _refusal(path.parent, holder)
-    try:
-        with path.open("rb") as stale:
-            # Of several processes that find the lock stale, one may remove it; the others must not
-            # remove the lock that this one then makes.
-            with suppress(OSError):
-                fcntl.flock(stale, fcntl.LOCK_EX)
-            if not os.path.samestat(os.fstat(stale.fileno()), path.stat()):
-                return
-            path.unlink()
-    except FileNotFoundError:
-        return
+    with suppress(FileNotFoundError):
+        _remove(path, holder)
+
+
+def _remove(path: Path, holder: Holder | None) -> None:
+    with path.open("rb") as stale:
+        # Of several processes that find the lock stale, one may remove it; the others must not
+        # remove the lock that this one then makes.
+        with suppress(OSError):
+            fcntl.flock(stale, fcntl.LOCK_EX)
+        if not os.path.samestat(os.fstat(stale.fileno()), path.stat()):
+            return
+        path.unlink()
     whose = "a process" if holder is None else f"process {holder.pid}"
     _log.warning("%s: %s that is gone left its lock, which is taken over", path.parent, whose)
 
@@ -141,7 +163,7 @@ def _read(path: Path) -> Holder | None:
 
 
 def _refusal(folder: Path, holder: Holder) -> LockedError:
-    if holder.host == socket.gethostname():
+    if holder.is_here:
         advice = "wait for it, or stop it first"
     else:
         advice = (

@@ -143,3 +143,39 @@ def test_a_baseline_that_did_not_run(spec: Path, tmp_path: Path) -> None:
     done = aang("compare", spec, "--baseline", "broken", "--out", root)
     assert "the baseline broken has no finished run" in done.stderr
     assert "aang" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--address", "auto"], "--address: is an option of --engine ray"),
+        (["--cpus-per-run", "2"], "--cpus-per-run: is an option of --engine ray"),
+        (["--engine", "ray", "--gpus-per-run", "1.5"], "--gpus-per-run 1.5: give a whole number"),
+        (["--engine", "ray", "--address", "here"], "--address here: is no address"),
+        (["--engine", "ray", "--address", "ray://here:10001"], "give HOST:PORT"),
+        (["--engine", "ray", "--address", "127.0.0.1:1"], "127.0.0.1:1: cannot be reached"),
+    ],
+)
+def test_options_of_a_cluster(
+    options: list[str], told: str, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also of one that is not there, which is told in seconds; no folder is made."""
+    root = tmp_path / "out"
+    with pytest.raises(SystemExit) as refused:
+        main(["compare", str(spec), "--out", str(root), *options])
+    assert refused.value.code == 2
+    assert told in capsys.readouterr().err
+    assert not root.exists()
+
+
+def test_without_ray(
+    spec: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ray"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "aang_core.compare.ray_engine", raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SystemExit) as refused:
+        main(["compare", str(spec), "--engine", "ray"])
+    assert refused.value.code == 2
+    assert "pip install 'aang-core[ray]'" in capsys.readouterr().err

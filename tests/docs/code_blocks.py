@@ -38,6 +38,7 @@ from textwrap import dedent
 import click
 import yaml
 from click.testing import CliRunner
+from ray.scripts.scripts import cli as ray_commands
 
 from aang_core import Objective, Registry, load_plugins
 from aang_core.cli.app import aang
@@ -268,6 +269,12 @@ def _command(words: Sequence[str], folder: Path, registry: Registry) -> None:
             _aang(arguments[arguments.index("aang_core") + 1 :], registry)
         case ".":
             assert arguments == [".venv/bin/activate"]
+        case "export":
+            assert all("=" in word for word in arguments), arguments
+        case "ray":
+            command = ray_commands.get_command(click.Context(ray_commands), arguments[0])
+            assert command is not None, f"ray has no command {arguments[0]}"
+            command.make_parser(click.Context(command)).parse_args(list(arguments[1:]))
         case _:
             assert (ROOT / program).is_file(), f"nobody knows what {program} is"
 

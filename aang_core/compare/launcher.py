@@ -1,0 +1,61 @@
+"""Where the runs of a comparison run: what a launcher is given, and what it hands back."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Order:
+    """A run to be trained.
+
+    name: of the run, for messages. folder: where it goes; one that holds a ``config.yaml`` is gone
+    on with. options: a file of YAML with all its options. log: where what it says is appended.
+    trust_remote_code: whether it may run the code that comes with its model.
+    """
+
+    name: str
+    folder: Path
+    options: Path
+    log: Path
+    trust_remote_code: bool = False
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of ``aang`` that train it, from where it stands now."""
+        trusted = ["--trust-remote-code"] if self.trust_remote_code else []
+        if (self.folder / "config.yaml").is_file():
+            return ["train", "--json", "--resume", str(self.folder), *trusted]
+        return ["train", "--json", str(self.options), "--out", str(self.folder), *trusted]
+
+    def failure(self, status: int, node: str = "") -> str:
+        """Why it failed, by its last words. node: the machine, where there are several."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        words = lines[-1] if lines else "it said nothing"
+        on = f" on {node}" if node else ""
+        return f"{words} (exit status {status}{on}; {self.log})"
+
+
+class Launcher(Protocol):
+    """Trains runs, each in a process of its own.
+
+    at_once: how many are handed to it at once.
+    """
+
+    at_once: int
+
+    def ready(self) -> None:
+        """See that runs can be started; this process holds the lock of the comparison's folder.
+
+        Raises:
+            ConfigError: they cannot.
+        """
+
+    def train(self, order: Order) -> str | None:
+        """Train a run to its end; None, or why it failed. Called from several threads."""
+
+    def stop(self) -> None:
+        """Begin no other run, ask those under way to take their checkpoints and end.
+
+        Those that are asked a second time end at once.
+        """
