@@ -8,6 +8,8 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+import orjson
+
 from aang_core import ReadReport, read_lines
 from aang_plugin_s2orc.layouts import reader_of
 from aang_plugin_s2orc.paper import Paper, Record
@@ -103,9 +105,13 @@ def is_parquet(path: Path) -> bool:
 
 def _parse(line: bytes) -> Record | None:
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+        record = orjson.loads(line)
+    except ValueError:
+        # Python's own takes half surrogate pairs, NaN and a byte-order mark.
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
     return record if isinstance(record, dict) else None
 
 
