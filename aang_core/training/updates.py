@@ -1,6 +1,7 @@
 """What trials change, and the dev loss along their updates (αVIL, section 3, Algorithm 1)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -73,10 +74,8 @@ class DevLoss(nn.Module):
 
     def forward(self, batches: Sequence[Batch]) -> Tensor:
         """Mean loss over all targets of the batches."""
-        # forward, and not the call that --compile makes a kernel of: that one does not take other
-        # parameters than the body's own.
         parts = [
-            self._task.losses(self.head, self.body.forward(**batch.inputs), batch.targets)
+            self._task.losses(self.head, self.body(**batch.inputs), batch.targets)
             for batch in batches
         ]
         return RowLosses.pool(parts).mean()
@@ -100,9 +99,17 @@ class DevLoss(nn.Module):
         }
         was_training = self.training
         self.eval()
-        loss = functional_call(self, moved, (batches,))
+        with _without_kernels(self.body):
+            loss = functional_call(self, moved, (batches,))
         self.train(was_training)
         if not loss.requires_grad:  # no update touches what the loss reads
             return loss.item(), [0.0] * len(coefficients)
         (gradient,) = torch.autograd.grad(loss, alpha)
         return loss.item(), gradient.tolist()
+
+
+def _without_kernels(body: nn.Module) -> AbstractContextManager[object]:
+    """Kernels that ``Module.compile`` has made take no other parameters than the module's own."""
+    # Asked first, because torch.compiler takes seconds to import its better half.
+    compiled = getattr(body, "_compiled_call_impl", None) is not None
+    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()

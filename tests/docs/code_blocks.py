@@ -62,7 +62,9 @@ PICTURES = {
 
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"# (\S+\.(?:py|yaml|toml))$")
-_STEP = re.compile(r"step \d+: dev [a-z0-9-]+ \d\.\d{4}( \(best\))?( · λ_e \d\.\d\d · top (\S+))?")
+_STEP = re.compile(
+    r"step \d+: dev [a-z0-9-]+ \d\.\d{4}( \(best\))?( · λ_e \d\.\d\d(?: · top (\S+))?)?"
+)
 _NOTE = re.compile(r"note: (\d+ × .+ \(first: .+\)|.+[^.])")
 _LOG = (
     _STEP,
@@ -261,7 +263,11 @@ def _command(words: Sequence[str], folder: Path, registry: Registry) -> None:
             _command(arguments[1:], folder, registry)
         case "python" if arguments[0] == "-m":
             main = importlib.import_module(arguments[1]).main
-            main.make_context(arguments[1], list(arguments[2:]))
+            try:
+                main.make_context(arguments[1], list(arguments[2:]))
+            except click.BadParameter as error:
+                if not error.message.endswith("does not exist."):  # as what only a reader has
+                    raise
         case "python":
             path = arguments[0]
             assert (ROOT / path).is_file() or (folder / path).is_file(), f"there is no {path}"
