@@ -1,12 +1,8 @@
 """One training, from a resolved configuration to the folder that holds all of it."""
 
 import itertools
-import json
-import shlex
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -15,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 import yaml
 
-from aang_core import outcome
+from aang_core import outcome, resuming
 from aang_core.build.assembly import Assembly, assemble
 from aang_core.build.sources import Sources, prepare_sources
 from aang_core.build.training import build_trainer, check_engine, choose_device
 from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.corpora.names import plain_name
-from aang_core.errors import AangError, ConfigError, DataError, LockedError
+from aang_core.errors import ConfigError
 from aang_core.modeling import load_classifier
 from aang_core.plugins import Plugins, load_plugins
-from aang_core.plugins.comparison import plugin_differences
 from aang_core.pretraining import METRIC, check_stage, pretrain
 from aang_core.processes import Processes, processes_of_environment
 from aang_core.report.card import model_card
@@ -37,8 +32,6 @@ from aang_core.stages import ReadReport
 from aang_core.tracking import Tracker, check_trackers
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.interruption import Interruption
-from aang_core.training.lock import locked, refuse_if_locked
-from aang_core.training.memory import running_out_told
 from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Observer
 
@@ -188,7 +181,7 @@ def train_run(
     processes = processes_of_environment(device)
     check_engine(config, processes)
     check_trackers(config.log)
-    changes = _changes(out, plugins) if resume else []
+    changes = resuming.changes(out, plugins) if resume else []
     report = sources.report
     for stage in sources.pretraining:
         sources = replace(sources, report=ReadReport())
@@ -199,7 +192,7 @@ def train_run(
     assembly = assemble(config, sources)
     report.include(sources.report)
     asked = interruption or Interruption()
-    with asked.deferred(), _opened(out, resume=resume, processes=processes) as folder:
+    with asked.deferred(), resuming.opened(out, resume=resume, processes=processes) as folder:
         folder.write_text("config.yaml", _reusable(config))
         folder.write_json("plugins.json", _plugins_used(plugins, sources) | {"changes": changes})
         folder.write_json(
@@ -238,41 +231,6 @@ def train_run(
         folder.write_json("result.json", result)
         processes.wait()
     return Run(folder.path, result, report.lines())
-
-
-@contextmanager
-def _opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFolder]:
-    """The run folder, which no other process writes meanwhile.
-
-    An error that leaves something to resume says how. A new folder in which nothing could be
-    written is not left behind. Of several processes the first one makes and writes it.
-    """
-    if not processes.first:
-        processes.wait()
-        with running_out_told():
-            yield RunFolder(out, writes=False)
-        return
-    new = not resume and not out.exists()
-    folder = RunFolder(out) if resume else RunFolder.create(out)
-    try:
-        with locked(out), running_out_told():
-            if resume:
-                check_unfinished(out)
-            processes.wait()
-            yield folder
-    except LockedError:
-        raise
-    except AangError as error:
-        if (out / "config.yaml").is_file():
-            error.add_note(f"What was trained is kept. To go on:\n    {resume_command(out)}")
-        elif new:
-            shutil.rmtree(out, ignore_errors=True)
-        raise
-
-
-def resume_command(out: Path) -> str:
-    """What goes on with the run in ``out``."""
-    return shlex.join(["aang", "train", "--resume", str(out)])
 
 
 def _trained(
@@ -333,60 +291,6 @@ def _trained(
     if processes.size > 1:
         result["processes"] = processes.size
     return result
-
-
-def unfinished(out: Path, **over: Any) -> TrainConfig:
-    """The configuration of the run in ``out``, which was interrupted.
-
-    over: options that go for the rest of the run.
-
-    Raises:
-        ConfigError: it is no run folder, or the run has finished.
-        LockedError: the run is still going on.
-    """
-    check_unfinished(out)
-    refuse_if_locked(out)
-    return resolve_config(read_config_file(out / "config.yaml"), {**over, "out": out})
-
-
-def check_unfinished(out: Path) -> None:
-    """See that there is something to resume in ``out``.
-
-    Raises:
-        ConfigError: it is no run folder, or the run has finished.
-    """
-    if not (out / "config.yaml").is_file():
-        raise ConfigError(f"--resume {out}: is no run folder, it holds no config.yaml")
-    if (out / "result.json").is_file():
-        raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")
-
-
-def recorded_differences(out: Path, installed: Plugins) -> list[str]:
-    """How the plug-ins of the run in ``out`` differ from those installed, a sentence each.
-
-    Raises:
-        DataError: the run's record of them is damaged.
-    """
-    recorded = _recorded_plugins(out)
-    return plugin_differences(recorded, installed) if recorded else []
-
-
-def _changes(out: Path, installed: Plugins) -> list[str]:
-    """The differences at this resumption and at those before."""
-    recorded = _recorded_plugins(out) or {}
-    return [*recorded.get("changes", ()), *recorded_differences(out, installed)]
-
-
-def _recorded_plugins(out: Path) -> Mapping[str, Any] | None:
-    """What ``plugins.json`` holds; None if the run was interrupted before it was written."""
-    path = out / "plugins.json"
-    if not path.is_file():
-        return None
-    try:
-        recorded: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path}: is damaged: {error}; start the run anew") from error
-    return recorded
 
 
 def _reusable(config: TrainConfig) -> str:

@@ -53,13 +53,8 @@ def train(
     from aang_core.build.training import choose_device
     from aang_core.cli.progress import training_progress
     from aang_core.processes import processes_of_environment
-    from aang_core.run import (
-        free_run_folder,
-        recorded_differences,
-        resume_command,
-        train_run,
-        unfinished,
-    )
+    from aang_core.resuming import recorded_differences, resume_command, unfinished
+    from aang_core.run import free_run_folder, train_run
     from aang_core.run_files import refuse_links
     from aang_core.training.interruption import Interrupted, interruptible
 
