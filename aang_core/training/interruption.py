@@ -9,10 +9,11 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Interrupted(BaseException):
+class Interrupted(KeyboardInterrupt):
     """A signal has stopped training.
 
-    Not an ``Exception``: like ``KeyboardInterrupt`` it is for whoever started the training.
+    It is for whoever started the training: whatever lets ``KeyboardInterrupt`` pass lets it pass.
+    A signal may come in the middle of anything, a plug-in's code included.
 
     step: where it stopped, with what was trained in a checkpoint; None if it stopped at once.
     """

@@ -264,6 +264,51 @@ def test_asked_twice_it_stops_at_once(
     assert not (run / "lock.json").exists()
 
 
+IMPATIENT = '''
+"""A transform in whose code two signals arrive."""
+
+import os
+import signal
+
+import torch
+
+from aang_core import Corruption, hookimpl
+
+
+class Impatient:
+    def __call__(self, ids, ordinary, vocabulary, generator):
+        if len(ids) > 2:  # in training, and not when values are looked at before
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGINT)
+                torch.zeros(1)
+        return Corruption(ids, ordinary)
+
+
+@hookimpl
+def aang_register_transforms(register):
+    register("impatient", "is interrupted", Impatient)
+'''
+
+
+def test_an_interrupt_is_no_fault_of_the_code_it_comes_in(
+    forks: Forks, train_options: list[object], tmp_path: Path
+) -> None:
+    plugin, space = tmp_path / "impatient.py", tmp_path / "space.yaml"
+    plugin.write_text(IMPATIENT, encoding="utf-8")
+    space.write_text(
+        "{name: one, data: [task], transform: [impatient], representation: [bidirectional], "
+        "output: [denoise]}",
+        encoding="utf-8",
+    )
+    run = tmp_path / "run"
+    options = [*train_options, "--space", space, "--out", run]
+    child = forks.aang("--plugin", plugin, "train", *options)
+    assert child.wait() == 130, child.said
+    assert "stopped by SIGINT" in child.said
+    assert "repair" not in child.said
+    assert f"aang train --resume {run}" in child.said
+
+
 def make_pipe(path: Path) -> None:
     """A file whose reader waits for somebody to write."""
     import os
