@@ -22,6 +22,7 @@ WAYS: Mapping[str, Callable[[StepInputs, Precision], Way]] = {
     "static": ours.static,
     "stream": ours.stream,
     "packed": ours.packed,
+    "compiled": ours.compiled,
     "published": others.published,
     "torchjd": others.torchjd,
 }

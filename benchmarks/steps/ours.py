@@ -54,6 +54,13 @@ def stream(step: StepInputs, precision: Precision) -> Way:
     return _measured(step, _stream(step, precision))
 
 
+def compiled(step: StepInputs, precision: Precision) -> Way:
+    """Stream, the encoder's kernels made by torch.compile."""
+    body = torch.compile(step.model.body, dynamic=True)
+    assert isinstance(body, torch.nn.Module)
+    return _measured(step, StreamEngine(body, _dev_head(), precision))
+
+
 def packed(step: StepInputs, precision: Precision) -> Way:
     """Signals of every task from one pass."""
     return _measured(step, PackedEngine(step.model.body, _dev_head(), precision))
