@@ -31,7 +31,9 @@ class Order:
     def failure(self, status: int, node: str = "") -> str:
         """Why it failed, by its last words. node: the machine, where there are several."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        words = lines[-1] if lines else "it said nothing"
+        # What follows an error is how to go on, which the next call of the comparison does.
+        errors = [line for line in lines if line.startswith("Error: ")]
+        words = (errors or lines or ["it said nothing"])[-1]
         on = f" on {node}" if node else ""
         return f"{words} (exit status {status}{on}; {self.log})"
 
