@@ -340,13 +340,7 @@ class TrainingBench:
         signals: frozenset[Signal],
     ) -> StepSignals | None:
         """One step of ``training``, which is left out if its numbers are bad; what it measured."""
-        moment = self._moment()
-        statistics, measured, problem = self._measured(draw, training)
-        while problem is not None and self._engine.scale.halve():
-            # The numbers may be too large for half precision alone: the same rows, scaled less.
-            training.drop()
-            self._come_back(moment)
-            statistics, measured, problem = self._measured(draw, training)
+        statistics, measured, problem = self._gradient(draw, training)
         self.steps += 1
         for stream in self._streams.values():
             stream.after_step(self.steps)
@@ -360,11 +354,46 @@ class TrainingBench:
         training.update()
         return None if statistics is None else statistics.selected(measured, signals)
 
-    def _measured(
+    def _gradient(
         self, draw: Callable[[], _Drawn], training: Optimization | Trial
     ) -> tuple[GradientStatistics | None, list[float], str | None]:
-        """Make a step's gradient: its statistics, their values, and what is wrong with them."""
-        drawn, statistics = self._gradient(draw)
+        """Draw rows and make their gradient: statistics, their values, and what is wrong with them.
+
+        Where memory runs out it is made again with fewer rows at once, where half precision may be
+        what is wrong, at a smaller scale. The rows are the same again, and so is all that is drawn
+        for them.
+
+        Raises:
+            OutOfMemoryError: it does not do for one row at a time.
+        """
+        moment = self._moment()
+        while True:
+            reason = None
+            try:
+                drawn, statistics = self._attempt(draw)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                reason = in_a_line(error)
+            else:
+                measured, problem = self._judged(drawn, statistics, training)
+                if problem is None or not self._engine.scale.halve():
+                    return statistics, measured, problem
+            self.optimization.drop()
+            self._come_back(moment)
+            if reason is not None:
+                # Here, where the error is gone, nothing holds on to the tensors of the attempt.
+                free()
+                self._halve(reason)
+
+    def _attempt(self, draw: Callable[[], _Drawn]) -> tuple[_Drawn, GradientStatistics | None]:
+        drawn = draw()
+        return drawn, self._engine.step(drawn.end, drawn.auxiliaries, drawn.dev)
+
+    def _judged(
+        self, drawn: _Drawn, statistics: GradientStatistics | None, training: Optimization | Trial
+    ) -> tuple[list[float], str | None]:
+        """The values of a step's statistics, and what is wrong with its numbers."""
         norm = training.clip()
         losses = torch.stack([loss.to(norm) for loss in (*self._engine.losses, norm)]).double()
         # The one transfer from the device in a step.
@@ -378,33 +407,7 @@ class TrainingBench:
             numbers[-1],
             None if statistics is None else statistics.selected(measured, _EVERY_SIGNAL),
         )
-        return statistics, measured, problem
-
-    def _gradient(self, draw: Callable[[], _Drawn]) -> tuple[_Drawn, GradientStatistics | None]:
-        """Draw rows and make their gradient, with fewer rows at once where memory runs out.
-
-        The rows are the same again, and so is all that is drawn for them.
-
-        Raises:
-            OutOfMemoryError: it does not do for one row at a time.
-        """
-        while True:
-            moment = self._moment()
-            try:
-                return self._attempt(draw)
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                reason = in_a_line(error)
-            # Here, where the error is gone, nothing holds on to the tensors of the attempt.
-            self.optimization.drop()
-            free()
-            self._come_back(moment)
-            self._halve(reason)
-
-    def _attempt(self, draw: Callable[[], _Drawn]) -> tuple[_Drawn, GradientStatistics | None]:
-        drawn = draw()
-        return drawn, self._engine.step(drawn.end, drawn.auxiliaries, drawn.dev)
+        return measured, problem
 
     def _halve(self, reason: str) -> None:
         """Let half as many rows through the body at once.
