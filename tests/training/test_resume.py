@@ -35,6 +35,13 @@ def everything(run: Path) -> dict[str, object]:
     }
 
 
+def assert_same_stage(run: Path, whole: Path, stage: str) -> None:
+    """What a stage of pre-training has left is the same, byte by byte."""
+    for name in ("metrics.jsonl", "model/model.safetensors"):
+        path = Path("pretraining") / stage / name
+        assert (run / path).read_bytes() == (whole / path).read_bytes()
+
+
 def lines(log: Path) -> int:
     return log.read_bytes().count(b"\n") if log.exists() else 0
 
@@ -100,9 +107,7 @@ def test_stages_go_on_where_they_were_and_finished_ones_are_kept(
     assert done.status == 0, done.err
     assert (run / "pretraining" / "dapt" / "stage.json").stat().st_mtime_ns == written
     assert not (tapt / "checkpoints").exists()
-    for name in ("metrics.jsonl", "model/model.safetensors"):
-        expected = tmp_path / "whole" / "pretraining" / "tapt" / name
-        assert (tapt / name).read_bytes() == expected.read_bytes()
+    assert_same_stage(run, tmp_path / "whole", "tapt")
     assert everything(run) == everything(tmp_path / "whole")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
-from tests.training.test_resume import after_lines, everything, kill
+from tests.training.test_resume import after_lines, assert_same_stage, everything, kill
 
 STREAM = ["--set", "s2orc.stream=true", "--set", "s2orc.buffer=20"]
 
@@ -98,9 +98,7 @@ def test_a_stage_of_pretraining(
     kill(child)
     done = aang("train", "--resume", run, "--quiet")
     assert done.status == 0, done.err
-    for name in ("metrics.jsonl", "model/model.safetensors"):
-        expected = tmp_path / "whole" / "pretraining" / "dapt" / name
-        assert (run / "pretraining" / "dapt" / name).read_bytes() == expected.read_bytes()
+    assert_same_stage(run, tmp_path / "whole", "dapt")
     assert everything(run) == everything(tmp_path / "whole")
 
 
