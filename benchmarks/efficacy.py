@@ -14,13 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 
-from aang_core import load_plugins
-from aang_core.compare.local import LocalLauncher
-from aang_core.compare.runner import Ended, Runner, make_root
-from aang_core.compare.spec import plan
-from aang_core.compare.tables import FORMATS, outcome, table
-from aang_core.yaml_source import Source
+from aang_core.cli import main as aang
+from aang_core.compare.runner import make_root
 
 TASKS = ("acl-arc", "scierc")
 METHODS: dict[str, dict[str, Any]] = {
@@ -118,19 +115,10 @@ def main(
         (over.setdefault(task, {}) if task else over)[of_task] = value
     make_root(out)
     train = {task: training_file(data, task, rows, out) for task in TASKS}
-    content = comparison(data, model, seeds, over, train)
-    planned = plan(content, Source("efficacy"), load_plugins().registry)
-
-    def tell(ended: Ended) -> None:
-        click.echo(f"{ended.cell.folder}: {ended.error or ended.state}", err=True)
-
-    Runner(out, LocalLauncher(jobs), tell).run(planned.cells, seconds=60 * minutes)
-    entries = outcome(planned, out)
-    for form, ending in zip(FORMATS, ("txt", "md", "tex", "json"), strict=True):
-        (out / f"table.{ending}").write_text(
-            table(entries, form, planned.baseline), encoding="utf-8"
-        )
-    click.echo(table(entries, "markdown", planned.baseline), nl=False)
+    spec = out / "comparison.yaml"
+    spec.write_text(yaml.safe_dump(comparison(data, model, seeds, over, train)), encoding="utf-8")
+    how = f"--jobs {jobs} --minutes {minutes} --format markdown"
+    aang(["compare", str(spec), "--out", str(out), *how.split()])
 
 
 if __name__ == "__main__":

@@ -279,7 +279,7 @@ def _in_another_process(task: Path) -> None:
     """Make the task where its tokenizer's threads and its arithmetic leave nothing behind."""
 
     def make() -> None:
-        from benchmarks.kills.task import write_task
+        from benchmarks.small_task import write_task
 
         write_task(task)
 

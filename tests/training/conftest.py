@@ -1,6 +1,5 @@
 """A small real encoder, a real task of a few paragraphs, and the command line in this process."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,14 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from aang_core.cli import main
-from aang_core.corpora.demo import DemoTask, load_demo_task
+from benchmarks.small_task import EncoderSize, write_encoder, write_files
 from tests.training.forks import Forks
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 @pytest.fixture(autouse=True)
@@ -28,62 +23,18 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def demo() -> DemoTask:
-    return load_demo_task()
-
-
-@pytest.fixture(scope="session")
-def encoder(tmp_path_factory: pytest.TempPathFactory, demo: DemoTask) -> Path:
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A two-layer BERT with a masked-LM head and a WordPiece tokenizer of the task's own text."""
     folder = tmp_path_factory.mktemp("encoder")
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.train_from_iterator(
-        [example.text for example in demo.train],
-        trainers.WordPieceTrainer(vocab_size=600, special_tokens=SPECIAL, show_progress=False),
-    )
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        model_max_length=64,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-    ).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-    )
-    BertForMaskedLM(config).save_pretrained(folder)
+    write_encoder(folder, EncoderSize(vocabulary=600, width=32, intermediate=64, positions=64))
     return folder
 
 
 @pytest.fixture(scope="session")
-def task_files(tmp_path_factory: pytest.TempPathFactory, demo: DemoTask) -> Path:
+def task_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``train.jsonl``, ``dev.jsonl``, ``test.jsonl`` and ``domain.txt`` of real paragraphs."""
     folder = tmp_path_factory.mktemp("paragraphs")
-    for name, part in (
-        ("train", demo.train[:96]),
-        ("dev", demo.dev[:40]),
-        ("test", demo.test[:40]),
-    ):
-        labels = {e.label for e in demo.train[:96]}
-        lines = [json.dumps({"text": e.text, "label": e.label}) for e in part if e.label in labels]
-        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "domain.txt").write_text("\n".join(demo.domain[:80]) + "\n", encoding="utf-8")
+    write_files(folder, {"train": 96, "dev": 40, "test": 40}, domain=80)
     return folder
 
 

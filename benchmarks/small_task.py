@@ -1,0 +1,88 @@
+"""A small real task and a tiny encoder, on which a whole run takes a second or two."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+
+from aang_core.corpora.demo import load_demo_task
+
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@dataclass(frozen=True)
+class EncoderSize:
+    """Of the vocabulary and of both layers; ``positions`` is the most tokens of a text."""
+
+    vocabulary: int = 300
+    width: int = 16
+    intermediate: int = 24
+    positions: int = 32
+
+
+def write_task(folder: Path) -> None:
+    """``train.jsonl``, ``dev.jsonl``, ``test.jsonl``, ``domain.txt`` and the folder ``encoder``."""
+    write_files(folder, {"train": 48, "dev": 24, "test": 24}, domain=40)
+    write_encoder(folder / "encoder", EncoderSize())
+
+
+def write_files(folder: Path, rows: Mapping[str, int], *, domain: int) -> None:
+    """So many rows of the demo's parts, of labels that those of train have, and texts of its
+    domain."""
+    folder.mkdir(parents=True, exist_ok=True)
+    demo = load_demo_task()
+    labels = {example.label for example in demo.train[: rows["train"]]}
+    for name, count in rows.items():
+        known = [e for e in getattr(demo, name) if e.label in labels][:count]
+        _write_lines(folder / f"{name}.jsonl", [_line(e.text, e.label) for e in known])
+    _write_lines(folder / "domain.txt", demo.domain[:domain])
+
+
+def write_encoder(folder: Path, size: EncoderSize) -> None:
+    """A two-layer masked-LM BERT, with dropout, and a WordPiece tokenizer of the demo's texts."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(
+        [example.text for example in load_demo_task().train],
+        trainers.WordPieceTrainer(
+            vocab_size=size.vocabulary, special_tokens=_SPECIAL, show_progress=False
+        ),
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=size.positions,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=size.width,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=size.intermediate,
+        max_position_embeddings=size.positions,
+    )
+    BertForMaskedLM(config).save_pretrained(folder)
+
+
+def _line(text: str, label: str) -> str:
+    return json.dumps({"text": text, "label": label})
+
+
+def _write_lines(path: Path, lines: Sequence[str]) -> None:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
