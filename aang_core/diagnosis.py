@@ -17,7 +17,7 @@ from aang_core.gradients.passes import Passes
 from aang_core.gradients.stream import body_gradient
 from aang_core.modeling.heads import LanguageModelHead
 from aang_core.tasks import Batch, Task
-from aang_core.training.rows import RowOrder, group_by_length
+from aang_core.training.rows import RowOrder, make_batches
 
 Gradient = Mapping[nn.Parameter, Tensor]
 
@@ -160,14 +160,14 @@ class _Measuring:
             end, *others = tasks
             head = self._head(end, *before[end.name])
             dev = self._rows(self._assembly.meta, self._dev_order, self._config.dev_batch_size)
-            v = body_gradient(self._passes, end, head, dev)
-            end_gradient: Gradient = {}
+            v = _Known.of(body_gradient(self._passes, end, head, dev))
+            end_gradient: _Known | None = None
             for task in (end, *others):
                 head = self._head(task, *before[task.name])
                 rows = self._draw(task)
                 gradient = body_gradient(self._passes, task, head, rows)
-                if task is end:
-                    end_gradient = gradient
+                # The first task is the end task itself.
+                end_gradient = end_gradient or _Known.of(gradient)
                 values[task.name] = _compared(gradient, v, end_gradient)
                 before[task.name] = self._features(task, rows)
             yield values
@@ -200,35 +200,46 @@ class _Measuring:
         return self._rows(task, self._orders[task.name], self._config.batch_size)
 
     def _rows(self, task: Task, order: RowOrder, count: int) -> list[Batch]:
-        indices = order.take(count, self._generator)
-        groups = [list(range(count))]
-        if task.lengths is not None:
-            groups = group_by_length(task.lengths[indices].tolist(), 0)
-        at_once = self._config.micro_batch_size or count
-        return [
-            task.batch(indices[group[start : start + at_once]], self._generator).to(self._device)
-            for group in groups
-            for start in range(0, len(group), at_once)
-        ]
+        batches = make_batches(
+            task,
+            order.take(count, self._generator),
+            self._generator,
+            at_once=self._config.micro_batch_size,
+        )
+        return [batch.to(self._device) for batch in batches]
 
 
-def _compared(gradient: Gradient, v: Gradient, end: Gradient) -> tuple[float, float, float]:
+@dataclass(frozen=True)
+class _Known:
+    """A gradient that several others are compared with, and its squared norm."""
+
+    gradient: Gradient
+    square: float
+
+    @classmethod
+    def of(cls, gradient: Gradient) -> "_Known":
+        return cls(gradient, _dots(gradient)[0])
+
+
+def _compared(gradient: Gradient, v: _Known, end: _Known) -> tuple[float, float, float]:
     """cos(g, v), ‖g‖ and ‖g − g_E‖; a parameter that a loss does not reach has a zero gradient."""
-    square, v_square = _dot(gradient, gradient), _dot(v, v)
-    length = math.sqrt(square * v_square)
-    cosine = 0.0 if length == 0.0 else _dot(gradient, v) / length
-    apart = 0.0
-    for parameter in {**gradient, **end}:
-        mine, other = gradient.get(parameter), end.get(parameter)
-        if mine is None or other is None:
-            difference = other if mine is None else mine
-        else:
-            difference = mine - other
-        assert difference is not None
-        apart += float(difference.double().square().sum())
+    square, with_v, with_end = _dots(gradient, v.gradient, end.gradient)
+    length = math.sqrt(square * v.square)
+    cosine = 0.0 if length == 0.0 else with_v / length
+    apart = max(square - 2 * with_end + end.square, 0.0)
     return cosine, math.sqrt(square), math.sqrt(apart)
 
 
-def _dot(left: Gradient, right: Gradient) -> float:
-    shared = (parameter for parameter in left if parameter in right)
-    return sum(float((left[p].double() * right[p].double()).sum()) for p in shared)
+def _dots(gradient: Gradient, *others: Gradient) -> list[float]:
+    """⟨g, g⟩, and ⟨g, o⟩ for each of the others, in double precision."""
+    total = torch.zeros(1 + len(others), dtype=torch.float64)
+    for parameter, part in gradient.items():
+        mine = part.double().flatten()
+        known = [other.get(parameter) for other in others]
+        dots = [
+            mine.new_zeros(()) if theirs is None else mine.dot(theirs.double().flatten())
+            for theirs in known
+        ]
+        # Added one after the other, so that a gradient is at no distance from itself to the bit.
+        total = total.to(mine.device) + torch.stack([mine.dot(mine), *dots])
+    return list(total.tolist())

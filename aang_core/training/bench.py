@@ -17,7 +17,7 @@ from aang_core.training.memory import free, in_a_line, is_out_of_memory
 from aang_core.training.moment import Moment
 from aang_core.training.numbers import NumberPolicy, OnNan, problem_of
 from aang_core.training.optimization import Optimization, Trial
-from aang_core.training.rows import RowOrder, RowStream, group_by_length, share_rows
+from aang_core.training.rows import RowOrder, RowStream, make_batches, share_rows
 from aang_core.training.updates import (
     DevLoss,
     Keepsake,
@@ -25,10 +25,6 @@ from aang_core.training.updates import (
     apply_updates,
 )
 from aang_core.weighting import DevLossAlong, Signal, StepSignals, Update
-
-PASS_OVERHEAD = 256
-"""What one more pass through the body is taken to cost, in tokens; it only decides where rows of a
-task are split by length, not what a step computes."""
 
 _EVERY_SIGNAL: frozenset[Signal] = frozenset(get_args(Signal))
 
@@ -442,17 +438,15 @@ class TrainingBench:
 
     def _draw(self, task: Task, order: str, rows: int, parts: int = 1) -> list[Batch]:
         """The next rows of a task, each of the batches they come in made of ``parts`` or more."""
-        indices = self._orders[order].take(rows, self.generator)
-        groups = [list(range(rows))]
-        if self._engine.splits_rows and task.lengths is not None:
-            groups = group_by_length(task.lengths[indices].tolist(), PASS_OVERHEAD)
-        at_once = self._budget.at_once or rows
-        return [
-            task.batch(indices[group[start : start + size]], self.generator).to(self._device)
-            for group in groups
-            for size in [min(at_once, math.ceil(len(group) / parts))]
-            for start in range(0, len(group), size)
-        ]
+        batches = make_batches(
+            task,
+            self._orders[order].take(rows, self.generator),
+            self.generator,
+            at_once=self._budget.at_once,
+            by_length=self._engine.splits_rows,
+            parts=parts,
+        )
+        return [batch.to(self._device) for batch in batches]
 
     def _named(self, name: str) -> Task:
         if name == self.end_task:

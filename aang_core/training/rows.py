@@ -1,10 +1,17 @@
 """Which rows a step takes: passes over each task in a fresh order, and shares of a row budget."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+
+from aang_core.tasks import Batch, Task
+
+PASS_OVERHEAD = 256
+"""What one more pass through the body is taken to cost, in tokens; it only decides where rows of a
+task are split by length, not what is computed from them."""
 
 
 class RowStream(Protocol):
@@ -82,6 +89,33 @@ def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:
     for name in by_remainder[:left]:
         rows[name] += 1
     return rows
+
+
+def make_batches(
+    task: Task,
+    indices: Tensor,
+    generator: torch.Generator,
+    *,
+    at_once: int | None,
+    by_length: bool = True,
+    parts: int = 1,
+) -> list[Batch]:
+    """Rows of a task, as the batches in which they go through the body.
+
+    indices: int64 ``[B]``. at_once: the most rows of a batch; None for no limit.
+    by_length: whether rows of like length go together, where the task knows the lengths.
+    parts: how many batches are made, at least, of each group of like length.
+    """
+    rows = len(indices)
+    groups = [list(range(rows))]
+    if by_length and task.lengths is not None:
+        groups = group_by_length(task.lengths[indices].tolist(), PASS_OVERHEAD)
+    return [
+        task.batch(indices[group[start : start + size]], generator)
+        for group in groups
+        for size in [min(at_once or rows, math.ceil(len(group) / parts))]
+        for start in range(0, len(group), size)
+    ]
 
 
 def group_by_length(lengths: Sequence[int], overhead: int) -> list[list[int]]:
