@@ -121,22 +121,32 @@ def _print(found: Any, sort: str) -> None:
     farthest = max(found.objectives, key=keys["distance"])
     ratio = found.total_rows / found.end_task_rows
     echo(
-        f"\nMeans ± standard deviations over {found.batches} batches. "
+        f"\nMeans ± standard deviations over {_counted(found.batches, 'batch', 'batches')}. "
         "What Theorem 4.1 of AANG says of them:"
     )
+    farther = (
+        f", farthest {farthest.name} (Δ̂ {farthest.distance.mean:.3g})"
+        if farthest is not nearest
+        else ""
+    )
     echo(
-        f"P1  A smaller Δ is better. Nearest is {nearest.name} (Δ̂ {nearest.distance.mean:.3g}), "
-        f"farthest {farthest.name} (Δ̂ {farthest.distance.mean:.3g})."
+        f"P1  A smaller Δ is better. Nearest is {nearest.name} (Δ̂ {nearest.distance.mean:.3g})"
+        f"{farther}."
     )
     echo(
         f"P2  More samples are better, at the same γ. N' = {found.total_rows}: "
         f"{found.end_task_rows} of the end task and {found.auxiliary_rows} of "
-        f"{len(found.objectives)} objectives, {ratio:.1f} times as many as the end task alone."
+        f"{_counted(len(found.objectives), 'objective', 'objectives')}, {ratio:.1f} times as many "
+        "as the end task alone."
     )
     echo(
         f"    γ = λ_e N' / N_e = {found.gamma:.3g} with the λ_e of {found.end_task_weight:.3g} "
         f"that the weighter begins with; λ_e = {1 / ratio:.3g} would give γ = 1."
     )
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def _pair(spread: Any, form: str) -> str:
