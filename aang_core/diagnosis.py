@@ -17,9 +17,12 @@ from aang_core.gradients.passes import Passes
 from aang_core.gradients.stream import body_gradient
 from aang_core.modeling.heads import LanguageModelHead
 from aang_core.tasks import Batch, Task
-from aang_core.training.rows import RowOrder, make_batches
+from aang_core.training.draws import Draws
 
 Gradient = Mapping[nn.Parameter, Tensor]
+
+_DEV = "dev"
+"""The order of the rows that v is taken on; no task has this name."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +144,15 @@ class _Measuring:
     def __init__(self, config: TrainConfig, assembly: Assembly, device: torch.device) -> None:
         self._config = config
         self._assembly = assembly
-        self._device = device
         self._generator = torch.Generator().manual_seed(config.seed)
         self._passes = Passes(assembly.model.body.to(device).eval(), config.precision)
         tasks: list[Task] = [assembly.end_task, *assembly.auxiliaries]
-        self._orders = {task.name: RowOrder(len(task)) for task in tasks}
-        self._dev_order = RowOrder(len(assembly.meta))
+        self._draws = Draws(
+            {_DEV: assembly.meta, **{task.name: task for task in tasks}},
+            generator=self._generator,
+            device=device,
+            at_once=config.micro_batch_size,
+        )
         self._heads = {task.name: self._fitted(task) for task in tasks}
         for task in tasks:
             task.head.to(device).eval()
@@ -159,7 +165,7 @@ class _Measuring:
             values = {}
             end, *others = tasks
             head = self._head(end, *before[end.name])
-            dev = self._rows(self._assembly.meta, self._dev_order, self._config.dev_batch_size)
+            dev = self._draws.rows(_DEV, self._config.dev_batch_size)
             v = _Known.of(body_gradient(self._passes, end, head, dev))
             end_gradient: _Known | None = None
             for task in (end, *others):
@@ -197,16 +203,7 @@ class _Measuring:
         return self._passes.dev_features([self._passes.features(batch) for batch in rows]), rows
 
     def _draw(self, task: Task) -> list[Batch]:
-        return self._rows(task, self._orders[task.name], self._config.batch_size)
-
-    def _rows(self, task: Task, order: RowOrder, count: int) -> list[Batch]:
-        batches = make_batches(
-            task,
-            order.take(count, self._generator),
-            self._generator,
-            at_once=self._config.micro_batch_size,
-        )
-        return [batch.to(self._device) for batch in batches]
+        return self._draws.rows(task.name, self._config.batch_size)
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,22 @@
 """The workbench: what a weighter trains with."""
 
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 
-from aang_core.errors import AangError, OutOfMemoryError, WeighterError
-from aang_core.gradients import DevHead, GradientEngine, GradientStatistics, LossScale, Segment
+from aang_core.errors import AangError, WeighterError
+from aang_core.gradients import DevHead, GradientEngine, LossScale, Segment
 from aang_core.processes import Processes
-from aang_core.tasks import Batch, Task
-from aang_core.training.memory import free, in_a_line, is_out_of_memory
-from aang_core.training.moment import Moment
-from aang_core.training.numbers import NumberPolicy, OnNan, problem_of
+from aang_core.tasks import Task
+from aang_core.training.draws import Draws
+from aang_core.training.numbers import NumberPolicy, OnNan
 from aang_core.training.optimization import Optimization, Trial
-from aang_core.training.rows import RowOrder, RowStream, make_batches, share_rows
+from aang_core.training.rows import RowOrder, RowStream, share_rows
+from aang_core.training.step_gradient import GradientMaker, Point, StepRows
 from aang_core.training.updates import (
     DevLoss,
     Keepsake,
@@ -25,10 +24,6 @@ from aang_core.training.updates import (
     apply_updates,
 )
 from aang_core.weighting import DevLossAlong, Signal, StepSignals, Update
-
-_EVERY_SIGNAL: frozenset[Signal] = frozenset(get_args(Signal))
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -47,24 +42,11 @@ class RowBudget:
 
 
 @dataclass(frozen=True)
-class _Drawn:
-    """The rows of one step."""
-
-    end: Segment
-    auxiliaries: Sequence[Segment]
-    dev: Sequence[Batch] | None
-
-    @property
-    def segments(self) -> list[Segment]:
-        return [*self.auxiliaries, self.end]
-
-
-@dataclass(frozen=True)
 class _Round:
     """Where everything stood when a round began."""
 
     steps: int
-    moment: Moment
+    point: Point
     numbers: Mapping[str, Any]
     scale: Mapping[str, float]
     streams: Mapping[str, dict[str, Any]]
@@ -108,7 +90,6 @@ class TrainingBench:
     ) -> None:
         self.body = body
         self.optimization = optimization
-        self.generator = generator
         self.steps = 0
         self.last: StepRecord | None = None
         self.numbers = NumberPolicy(on_nan)
@@ -121,17 +102,32 @@ class TrainingBench:
         self._score = score
         self._streams = dict(streams or {})
         self._dev_loss = DevLoss(body, end_task)
-        self._orders = {
-            name: RowOrder(len(task))
-            for name, task in [
-                ("end-task", end_task),
-                ("dev", dev),
-                *((f"auxiliary:{name}", task) for name, task in self._auxiliaries.items()),
-            ]
-        }
-        self._device = next(body.parameters()).device
+        self._draws = Draws(
+            {
+                "end-task": end_task,
+                "dev": dev,
+                **{f"auxiliary:{name}": task for name, task in self._auxiliaries.items()},
+            },
+            generator=generator,
+            device=next(body.parameters()).device,
+            by_length=engine.splits_rows,
+            at_once=budget.at_once,
+        )
+        parts = (budget.end_task, budget.dev, budget.auxiliary)
+        self._gradients = GradientMaker(
+            body,
+            engine,
+            self._draws,
+            most_rows=max(parts) if engine.splits_rows else sum(parts),
+            drop=optimization.drop,
+        )
         self._round_began = self._now()
         self._touched = False
+
+    @property
+    def generator(self) -> torch.Generator:
+        """Source of every draw of the training loop but dropout, for checkpoints."""
+        return self._draws.generator
 
     @property
     def end_task(self) -> str:
@@ -141,8 +137,7 @@ class TrainingBench:
         names = tuple(self._auxiliaries)
         if n is None or n >= len(names):
             return names
-        drawn = torch.randperm(len(names), generator=self.generator)[:n]
-        return tuple(names[i] for i in drawn.tolist())
+        return self._draws.some(names, n)
 
     def step(
         self, coefficients: Mapping[str, float], signals: frozenset[Signal]
@@ -167,21 +162,23 @@ class TrainingBench:
         rows = share_rows(self._budget.auxiliary, auxiliary) if auxiliary else {}
         measures = signals and self.steps % self._meta_every == 0
 
-        def draw() -> _Drawn:
+        def draw() -> StepRows:
             parts = self.processes.size
-            return _Drawn(
+            return StepRows(
                 Segment(
                     self._end_task,
-                    self._draw(self._end_task, "end-task", self._budget.end_task, parts),
+                    self._draws.rows("end-task", self._budget.end_task, parts),
                     coefficients[self.end_task],
                 ),
                 [
                     Segment(
-                        task, self._draw(task, f"auxiliary:{name}", rows[name]), auxiliary[name]
+                        self._auxiliaries[name],
+                        self._draws.rows(f"auxiliary:{name}", rows[name]),
+                        coefficient,
                     )
-                    for name, task in ((name, self._auxiliaries[name]) for name in auxiliary)
+                    for name, coefficient in auxiliary.items()
                 ],
-                self._draw(self._dev, "dev", self._budget.dev, parts) if measures else None,
+                self._draws.rows("dev", self._budget.dev, parts) if measures else None,
             )
 
         measured = self._optimize(draw, self.optimization, signals)
@@ -206,9 +203,9 @@ class TrainingBench:
         before = Keepsake(training.parameters)
         rows = max(len(task) for task in tasks)
 
-        def draw() -> _Drawn:
+        def draw() -> StepRows:
             first, *others = [
-                Segment(task, self._draw(task, order, self._budget.end_task, parts), coefficient)
+                Segment(task, self._draws.rows(order, self._budget.end_task, parts), coefficient)
                 for task, order, coefficient, parts in zip(
                     tasks,
                     map(self._order_of, coefficients),
@@ -217,7 +214,7 @@ class TrainingBench:
                     strict=True,
                 )
             ]
-            return _Drawn(first, others, None)
+            return StepRows(first, others, None)
 
         try:
             for _ in range(math.ceil(fraction * rows / self._budget.end_task)):
@@ -233,7 +230,7 @@ class TrainingBench:
 
     def dev_loss(self, updates: Sequence[Update], coefficients: Sequence[float]) -> DevLossAlong:
         """See :meth:`aang_core.weighting.Workbench.dev_loss`."""
-        batches = self._draw(self._dev, "dev", self._budget.dev)
+        batches = self._draws.rows("dev", self._budget.dev)
         loss, gradient = self._dev_loss.along(_own(updates), coefficients, batches)
         loss, *gradient = self.processes.agree([loss, *gradient])
         return DevLossAlong(loss, gradient)
@@ -278,7 +275,7 @@ class TrainingBench:
         self.scale.load_state_dict(began.scale)
         for name, state in began.streams.items():
             self._streams[name].load_state_dict(state)
-        self._come_back(began.moment)
+        self._gradients.come_back(began.point)
         return True
 
     @property
@@ -289,12 +286,11 @@ class TrainingBench:
     @property
     def rows_at_once(self) -> int | None:
         """The most rows of one task that go through the body in one pass; None for no limit."""
-        return self._budget.at_once
+        return self._draws.at_once
 
     def limit_rows(self, rows: int) -> None:
         """Let at most so many rows through the body at once from now on."""
-        self._budget = replace(self._budget, at_once=rows)
-        self._engine.limit_rows(rows)
+        self._gradients.limit_rows(rows)
 
     @property
     def scale(self) -> LossScale:
@@ -314,7 +310,7 @@ class TrainingBench:
 
     def row_orders(self) -> Mapping[str, RowOrder]:
         """Where each task stands in its rows, for checkpoints."""
-        return self._orders
+        return self._draws.orders
 
     def streams(self) -> Mapping[str, RowStream]:
         """Rows without end, for checkpoints."""
@@ -323,7 +319,7 @@ class TrainingBench:
     def _now(self) -> _Round:
         return _Round(
             self.steps,
-            self._moment(),
+            self._gradients.point(),
             self.numbers.state_dict(),
             self.scale.state_dict(),
             {name: stream.state_dict() for name, stream in self._streams.items()},
@@ -331,122 +327,24 @@ class TrainingBench:
 
     def _optimize(
         self,
-        draw: Callable[[], _Drawn],
+        draw: Callable[[], StepRows],
         training: Optimization | Trial,
         signals: frozenset[Signal],
     ) -> StepSignals | None:
         """One step of ``training``, which is left out if its numbers are bad; what it measured."""
-        statistics, measured, problem = self._gradient(draw, training)
+        made = self._gradients.make(draw, training, self.steps + 1)
         self.steps += 1
         for stream in self._streams.values():
             stream.after_step(self.steps)
-        if problem is not None:
+        if made.problem is not None:
             training.drop()
-            self.numbers.bad(self.steps, problem)
+            self.numbers.bad(self.steps, made.problem)
             return None
         self._engine.scale.good()
         self.numbers.good()
         self._touched |= training is self.optimization
         training.update()
-        return None if statistics is None else statistics.selected(measured, signals)
-
-    def _gradient(
-        self, draw: Callable[[], _Drawn], training: Optimization | Trial
-    ) -> tuple[GradientStatistics | None, list[float], str | None]:
-        """Draw rows and make their gradient: statistics, their values, and what is wrong with them.
-
-        Where memory runs out it is made again with fewer rows at once, where half precision may be
-        what is wrong, at a smaller scale. The rows are the same again, and so is all that is drawn
-        for them.
-
-        Raises:
-            OutOfMemoryError: it does not do for one row at a time.
-        """
-        moment = self._moment()
-        while True:
-            reason = None
-            try:
-                drawn, statistics = self._attempt(draw)
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                reason = in_a_line(error)
-            else:
-                measured, problem = self._judged(drawn, statistics, training)
-                if problem is None or not self._engine.scale.halve():
-                    return statistics, measured, problem
-            self.optimization.drop()
-            self._come_back(moment)
-            if reason is not None:
-                # Here, where the error is gone, nothing holds on to the tensors of the attempt.
-                free()
-                self._halve(reason)
-
-    def _attempt(self, draw: Callable[[], _Drawn]) -> tuple[_Drawn, GradientStatistics | None]:
-        drawn = draw()
-        return drawn, self._engine.step(drawn.end, drawn.auxiliaries, drawn.dev)
-
-    def _judged(
-        self, drawn: _Drawn, statistics: GradientStatistics | None, training: Optimization | Trial
-    ) -> tuple[list[float], str | None]:
-        """The values of a step's statistics, and what is wrong with its numbers."""
-        norm = training.clip()
-        losses = torch.stack([loss.to(norm) for loss in (*self._engine.losses, norm)]).double()
-        # The one transfer from the device in a step.
-        measures = [] if statistics is None else [statistics.values()]
-        values = torch.cat([losses, *measures]).tolist()
-        numbers, measured = values[: len(losses)], values[len(losses) :]
-        problem = problem_of(
-            self.body,
-            drawn.segments,
-            numbers[:-1],
-            numbers[-1],
-            None if statistics is None else statistics.selected(measured, _EVERY_SIGNAL),
-        )
-        return measured, problem
-
-    def _halve(self, reason: str) -> None:
-        """Let half as many rows through the body at once.
-
-        Raises:
-            OutOfMemoryError: it is one row already.
-        """
-        parts = (self._budget.end_task, self._budget.dev, self._budget.auxiliary)
-        now = self._budget.at_once or (max(parts) if self._engine.splits_rows else sum(parts))
-        step = self.steps + 1
-        if self.processes.size > 1:
-            raise OutOfMemoryError(
-                f"step {step}: not enough memory ({reason}). Several processes take every step "
-                "together, so none can take smaller bites alone: give --micro-batch-size"
-            )
-        if now == 1:
-            raise OutOfMemoryError(
-                f"step {step}: not enough memory for one row at a time ({reason}). Give the run "
-                "more, or take a smaller --model or --max-length"
-            )
-        self.limit_rows(now // 2)
-        _log.warning(
-            "step %d: not enough memory (%s); the same rows again, at most %d at once from now on",
-            *(step, reason, now // 2),
-        )
-
-    def _moment(self) -> Moment:
-        return Moment.now(self.generator, self._orders, self.dev_head, self._device)
-
-    def _come_back(self, moment: Moment) -> None:
-        moment.come_back(self.generator, self._orders, self.dev_head, self._device)
-
-    def _draw(self, task: Task, order: str, rows: int, parts: int = 1) -> list[Batch]:
-        """The next rows of a task, each of the batches they come in made of ``parts`` or more."""
-        batches = make_batches(
-            task,
-            self._orders[order].take(rows, self.generator),
-            self.generator,
-            at_once=self._budget.at_once,
-            by_length=self._engine.splits_rows,
-            parts=parts,
-        )
-        return [batch.to(self._device) for batch in batches]
+        return made.signals(signals)
 
     def _named(self, name: str) -> Task:
         if name == self.end_task:

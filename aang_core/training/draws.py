@@ -1,0 +1,83 @@
+"""Everything that a run draws: the rows of its tasks, and the generators behind all draws."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from aang_core.tasks import Batch, Task
+from aang_core.training.rows import RowOrder, make_batches
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where draws stand. Taken before every step, so it copies nothing large and asks the device
+    for nothing."""
+
+    generator: Tensor
+    dropout: Tensor
+    dropout_on_device: Tensor | None
+    orders: Mapping[str, tuple[Tensor, int]]
+
+
+class Draws:
+    """Rows of every task, in an order drawn anew for each pass, as batches on the device.
+
+    tasks: by the name of their order.
+    generator: source of every draw but dropout, which draws from torch's own generator.
+    by_length: whether rows of like length come together.
+    at_once: the most rows of a batch; None for no limit.
+    """
+
+    def __init__(
+        self,
+        tasks: Mapping[str, Task],
+        *,
+        generator: torch.Generator,
+        device: torch.device,
+        by_length: bool = True,
+        at_once: int | None = None,
+    ) -> None:
+        self.generator = generator
+        self.orders = {name: RowOrder(len(task)) for name, task in tasks.items()}
+        self.at_once = at_once
+        self._tasks = dict(tasks)
+        self._device = device
+        self._by_length = by_length
+
+    def rows(self, order: str, count: int, parts: int = 1) -> list[Batch]:
+        """The next rows of a task, each of the batches they come in made of ``parts`` or more."""
+        batches = make_batches(
+            self._tasks[order],
+            self.orders[order].take(count, self.generator),
+            self.generator,
+            at_once=self.at_once,
+            by_length=self._by_length,
+            parts=parts,
+        )
+        return [batch.to(self._device) for batch in batches]
+
+    def some(self, names: tuple[str, ...], n: int) -> tuple[str, ...]:
+        """So many of ``names``, uniformly without replacement."""
+        drawn = torch.randperm(len(names), generator=self.generator)[:n]
+        return tuple(names[i] for i in drawn.tolist())
+
+    def moment(self) -> Moment:
+        """Where draws stand now."""
+        on_device = self._device.type == "cuda"
+        return Moment(
+            self.generator.get_state(),
+            torch.default_generator.get_state(),
+            torch.cuda.get_rng_state(self._device) if on_device else None,
+            {name: order.mark() for name, order in self.orders.items()},
+        )
+
+    def come_back(self, moment: Moment) -> None:
+        """Draw again from there on what was drawn since."""
+        self.generator.set_state(moment.generator)
+        torch.default_generator.set_state(moment.dropout)
+        if moment.dropout_on_device is not None:
+            torch.cuda.set_rng_state(moment.dropout_on_device, self._device)
+        for name, order in self.orders.items():
+            order.back_to(moment.orders[name])
