@@ -1,8 +1,8 @@
 """Per-task gradient signals, and the gradient of the step itself, from one set of passes.
 
 A weighter learns from how each task's body gradient g_k lies against the dev gradient v (TARTAN,
-section 3.2; AANG, section 5). v goes through a dev head that is fitted afresh at every step, on
-features that are computed anyway.
+section 3.2; AANG, section 5). v goes through a dev head that is fitted at every step, on features
+that are computed anyway.
 """
 
 from aang_core.gradients.dev_head import (
