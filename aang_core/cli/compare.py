@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from aang_core.cli.app import given_arguments
+from aang_core.cli.loaded import plugin_options
 from aang_core.cli.output import echo, note
 from aang_core.compare.launcher import Launcher
 from aang_core.compare.local import LocalLauncher
@@ -118,7 +119,9 @@ def compare(
                 interruptible(),
             ):
                 make_root(root)
-                runner = Runner(root, launcher, tell, trust_remote_code=trust_remote_code)
+                before = plugin_options(click.get_current_context())
+                after = ["--trust-remote-code"] if trust_remote_code else []
+                runner = Runner(root, launcher, tell, before=before, after=after)
                 ended = runner.run(comparison.cells, seconds=seconds)
         except Interrupted as stopped:
             again = shlex.join(["aang", *given_arguments(click.get_current_context())])

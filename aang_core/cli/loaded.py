@@ -26,6 +26,17 @@ def loaded_plugins(context: click.Context) -> Plugins:
     return plugins
 
 
+def plugin_options(context: click.Context) -> list[str]:
+    """The global options that say which plug-ins there are, for other processes to have the same.
+
+    Files are named from the root, as another process may work in another folder.
+    """
+    options = context.find_root().params
+    files = [str(path.absolute()) for path in options.get("local", ())]
+    given = [("--plugin", files), ("--disable-plugin", options.get("disable", ()))]
+    return [part for option, values in given for value in values for part in (option, value)]
+
+
 def tell_failures(context: click.Context, *, to_stderr: bool = True) -> None:
     """Name every plug-in that failed to load, and why; with its traceback under ``--debug``."""
     for record in loaded_plugins(context).failed:

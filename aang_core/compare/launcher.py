@@ -1,5 +1,6 @@
 """Where the runs of a comparison run: what a launcher is given, and what it hands back."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -11,22 +12,24 @@ class Order:
 
     name: of the run, for messages. folder: where it goes; one that holds a ``config.yaml`` is gone
     on with. options: a file of YAML with all its options. log: where what it says is appended.
-    trust_remote_code: whether it may run the code that comes with its model.
+    before, after: options of ``aang`` and of ``aang train`` that no such file holds.
     """
 
     name: str
     folder: Path
     options: Path
     log: Path
-    trust_remote_code: bool = False
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
 
     @property
     def arguments(self) -> list[str]:
         """The arguments of ``aang`` that train it, from where it stands now."""
-        trusted = ["--trust-remote-code"] if self.trust_remote_code else []
         if (self.folder / "config.yaml").is_file():
-            return ["train", "--json", "--resume", str(self.folder), *trusted]
-        return ["train", "--json", str(self.options), "--out", str(self.folder), *trusted]
+            what = ["--resume", str(self.folder)]
+        else:
+            what = [str(self.options), "--out", str(self.folder)]
+        return [*self.before, "train", "--json", *what, *self.after]
 
     def failure(self, status: int, node: str = "") -> str:
         """Why it failed, by its last words. node: the machine, where there are several."""

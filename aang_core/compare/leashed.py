@@ -34,7 +34,8 @@ def command(order: Order, attempt: int, node: str) -> list[str]:
         "folder": str(order.folder),
         "options": str(order.options),
         "log": str(order.log),
-        "trust_remote_code": order.trust_remote_code,
+        "before": order.before,
+        "after": order.after,
     }
     asked = json.dumps({"order": what, "attempt": attempt, "node": node})
     return [sys.executable, "-m", "aang_core.compare.leashed", asked]
@@ -67,7 +68,7 @@ def _end_with(claim: Path, attempt: int) -> None:
 
 def _order(value: Mapping[str, Any]) -> Order:
     folder, options, log = (Path(value[name]) for name in ("folder", "options", "log"))
-    return Order(value["name"], folder, options, log, value["trust_remote_code"])
+    return Order(value["name"], folder, options, log, value["before"], value["after"])
 
 
 if __name__ == "__main__":

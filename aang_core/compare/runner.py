@@ -57,7 +57,7 @@ class Runner:
     """Runs cells, several at once.
 
     root: the folder of the comparison. launcher: where they run.
-    trust_remote_code: whether they may run the code that comes with a model.
+    before, after: options of ``aang`` and of ``aang train`` that no configuration file holds.
     ended: called after each run, from whichever thread ran it, one at a time.
     """
 
@@ -67,11 +67,13 @@ class Runner:
         launcher: Launcher,
         ended: Callable[[Ended], None],
         *,
-        trust_remote_code: bool = False,
+        before: Sequence[str] = (),
+        after: Sequence[str] = (),
     ) -> None:
         self._root = root
         self._launcher = launcher
-        self._trust_remote_code = trust_remote_code
+        self._before = tuple(before)
+        self._after = tuple(after)
         self._ended = ended
         self._stop = Event()
         self._lock = Lock()
@@ -146,7 +148,7 @@ class Runner:
             log.write_text("", encoding="utf-8")
             options.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
         folder = self._root / cell.folder
-        return Order(str(name), folder, options, log, self._trust_remote_code)
+        return Order(str(name), folder, options, log, self._before, self._after)
 
 
 def _options(cell: Cell) -> dict[str, object]:

@@ -120,6 +120,46 @@ def test_a_run_with_other_options_is_not_taken_for_this_one(spec: Path, tmp_path
     assert "holds a run with another steps" in done.stderr
 
 
+def test_runs_have_the_plugins_that_the_comparison_has(
+    task: dict[str, object], tmp_path: Path
+) -> None:
+    """Also one from a file; and not one that is left out."""
+    plugin, space = tmp_path / "mine.py", tmp_path / "mine.yaml"
+    plugin.write_text(
+        "from aang_core import Corruption, hookimpl, select_tokens\n"
+        "class Blank:\n"
+        "    def __call__(self, ids, ordinary, vocabulary, generator):\n"
+        "        selected = select_tokens(ordinary, generator)\n"
+        "        return Corruption(ids.masked_fill(selected, vocabulary.mask_id), selected)\n"
+        "@hookimpl\n"
+        "def aang_register_transforms(register):\n"
+        "    register('blank', 'a transform of my own', Blank)\n",
+        encoding="utf-8",
+    )
+    space.write_text(
+        "name: mine\ndata: [task]\ntransform: [blank]\nrepresentation: [bidirectional]\n"
+        "output: [denoise]\n",
+        encoding="utf-8",
+    )
+    spec = tmp_path / "spec.yaml"
+    content = {
+        "tasks": {"words": task},
+        "methods": {"mine": {"space": str(space), "weighter": "static"}},
+        "seeds": [0],
+        "options": {k: v for k, v in SIZE.items() if v is not None},
+    }
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    leave_out = ("--disable-plugin", "aang-plugin-xlnet")
+    done = aang("--plugin", plugin, *leave_out, "compare", spec, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "out" / "runs" / "words" / "mine" / "seed-0"
+    (line, *_) = (run / "weights.jsonl").read_text(encoding="utf-8").splitlines()
+    assert "task/blank/bidirectional/denoise" in json.loads(line)["weights"]
+    plugins = json.loads((run / "plugins.json").read_text(encoding="utf-8"))["plugins"]
+    states = {entry["distribution"]: entry["status"] for entry in plugins}
+    assert states["aang-plugin-xlnet"] == "disabled"
+
+
 def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
     """Methods by the names of recipes and weighters; after -- the task, as aang train takes it."""
     options = [f"--{name}={value}" for name, value in {**task, **SIZE}.items() if value is not None]
