@@ -48,6 +48,7 @@ class Heat:
     """A value for each place of a grid, rows of ``z`` by ``y``; None where there is none.
 
     diverging: whether zero is the middle of the colours.
+    written: whether the values stand in their places as well.
     """
 
     key: str
@@ -59,6 +60,7 @@ class Heat:
     z: Sequence[Sequence[float | None]]
     alt: str
     diverging: bool = False
+    written: bool = False
 
 
 Chart = Lines | Bars | Heat

@@ -51,6 +51,7 @@ def plotly_figure(chart: Chart) -> Any:
                 z=[list(row) for row in chart.z],
                 colorscale="RdBu" if chart.diverging else "Blues",
                 zmid=0 if chart.diverging else None,
+                texttemplate="%{z}" if chart.written else None,
                 hoverongaps=False,
             )
             figure.update_layout(height=150 + ROW * len(chart.y))
@@ -114,6 +115,8 @@ def _draw(chart: Chart, figure: Any) -> None:
                 vmax=largest,
             )
             figure.colorbar(image)
+            if chart.written:
+                _write_values(axes, chart, largest)
             axes.set_yticks(range(len(chart.y)), _short(chart.y))
             every = max(1, len(chart.x) // 12)
             ticks = range(0, len(chart.x), every)
@@ -121,6 +124,15 @@ def _draw(chart: Chart, figure: Any) -> None:
             axes.set_ylabel(chart.y_label)
     axes.set_xlabel(chart.x_label)
     axes.set_title(chart.title)
+
+
+def _write_values(axes: Any, chart: Heat, largest: float) -> None:
+    for row, values in enumerate(chart.z):
+        for column, value in enumerate(values):
+            if value is not None:
+                # Light on the dark half of the colours.
+                colour = "white" if abs(value) > largest / 2 else "black"
+                axes.text(column, row, f"{value:g}", ha="center", va="center", color=colour)
 
 
 def _short(labels: Any) -> list[str]:

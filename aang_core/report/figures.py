@@ -13,6 +13,8 @@ POINTS = 240
 BINS = 48
 TOP = 5
 LISTED = 16
+_MOST_WRITTEN = 20
+"""Most classes whose counts are written into a confusion matrix; more would not be read."""
 
 
 def charts_of(run: RunRecord) -> list[Chart]:
@@ -190,6 +192,7 @@ def _confusions(run: RunRecord) -> list[Heat]:
                 x=labels,
                 y=labels,
                 z=counts,
+                written=len(labels) <= _MOST_WRITTEN,
                 alt=f"{right} of {total} {part} examples are classified correctly.",
             )
         )

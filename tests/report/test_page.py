@@ -38,6 +38,8 @@ def test_it_loads_alone_and_draws_everything(browser: Any, run: Path) -> None:
         assert len(chart.get_attribute("aria-label")) > 40
     curves = "#chart-factors-transform .scatterlayer path.js-line"
     assert len(browser.find_elements(By.CSS_SELECTOR, curves)) == 4
+    counts = browser.find_elements(By.CSS_SELECTOR, "#chart-confusion-test .heatmap-label")
+    assert sum(int(count.text) for count in counts) == 48
     inside = "return document.documentElement.scrollWidth <= window.innerWidth"
     assert browser.execute_script(inside)
 
@@ -91,14 +93,17 @@ def test_both_themes(browser: Any, run: Path) -> None:
         body = browser.find_element(By.TAG_NAME, "body")
         return str(body.value_of_css_property("background-color"))
 
+    def mark() -> str:
+        line = browser.find_element(By.CSS_SELECTOR, "#chart-scores .shapelayer path")
+        return str(line.value_of_css_property("stroke"))
+
     def ink() -> str:
         text = browser.find_element(By.CSS_SELECTOR, "#chart-scores .xtick text")
         return str(text.value_of_css_property("fill"))
 
-    first = paper(), ink()
+    first = paper(), ink(), mark()
     browser.find_element(By.ID, "theme").click()
-    second = paper(), ink()
-    assert first[0] != second[0]
-    assert first[1] != second[1]
+    second = paper(), ink(), mark()
+    assert all(here != there for here, there in zip(first, second, strict=True))
     browser.find_element(By.ID, "theme").click()
-    assert (paper(), ink()) == first
+    assert (paper(), ink(), mark()) == first

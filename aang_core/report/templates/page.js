@@ -5,17 +5,20 @@ const figures = JSON.parse(document.getElementById("figures").textContent);
 function colours() {
   const style = getComputedStyle(root);
   const read = (name) => style.getPropertyValue(name).trim();
-  return { ink: read("--ink"), line: read("--line") };
+  return { ink: read("--ink"), line: read("--line"), soft: read("--soft") };
 }
 
 function layoutOf(layout) {
-  const { ink, line } = colours();
+  const { ink, line, soft } = colours();
+  const shapes = (layout.shapes ?? []).map((shape) => ({ ...shape, line: { ...shape.line, color: soft } }));
   const axis = { gridcolor: line, linecolor: line, zerolinecolor: line };
   return {
     ...layout,
+    shapes,
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: ink, size: 12 },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: soft, activecolor: ink },
     xaxis: { ...layout.xaxis, ...axis },
     yaxis: { ...layout.yaxis, ...axis },
   };
