@@ -159,7 +159,12 @@ def _cosines(run: RunRecord) -> Heat | None:
         n: _mean([v for v in line if v is not None]) for n, line in zip(names, grid, strict=True)
     }
     known = {name: mean for name, mean in means.items() if mean is not None}
-    top = max(known, key=lambda name: known[name])
+    alt = (
+        f"The end task agrees with the dev gradient by {known.get('end-task', 0.0):.4f} on average"
+    )
+    if objectives := [name for name in run.objectives if name in known]:
+        top = max(objectives, key=lambda name: known[name])
+        alt += f", of the objectives {top} most, by {known[top]:.4f}"
     return Heat(
         key="cosines",
         title="Cosine with the dev gradient",
@@ -169,8 +174,7 @@ def _cosines(run: RunRecord) -> Heat | None:
         y=names,
         z=grid,
         diverging=True,
-        alt=f"On average {top} agrees most with the dev gradient, {known[top]:.4f}; the end task "
-        f"has {known.get('end-task', 0.0):.4f}.",
+        alt=alt + ".",
     )
 
 
