@@ -38,7 +38,8 @@ def write_files(folder: Path, rows: Mapping[str, int], *, domain: int) -> None:
     labels = {example.label for example in demo.train[: rows["train"]]}
     for name, count in rows.items():
         known = [e for e in getattr(demo, name) if e.label in labels][:count]
-        _write_lines(folder / f"{name}.jsonl", [_line(e.text, e.label) for e in known])
+        lines = [json.dumps({"text": e.text, "label": e.label}) for e in known]
+        _write_lines(folder / f"{name}.jsonl", lines)
     _write_lines(folder / "domain.txt", demo.domain[:domain])
 
 
@@ -78,10 +79,6 @@ def write_encoder(folder: Path, size: EncoderSize) -> None:
         max_position_embeddings=size.positions,
     )
     BertForMaskedLM(config).save_pretrained(folder)
-
-
-def _line(text: str, label: str) -> str:
-    return json.dumps({"text": text, "label": label})
 
 
 def _write_lines(path: Path, lines: Sequence[str]) -> None:

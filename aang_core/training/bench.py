@@ -94,7 +94,6 @@ class TrainingBench:
         self.last: StepRecord | None = None
         self.numbers = NumberPolicy(on_nan)
         self._end_task = end_task
-        self._dev = dev
         self._auxiliaries = {task.name: task for task in auxiliaries}
         self._engine = engine
         self._budget = budget

@@ -97,8 +97,8 @@ def make_batches(
     generator: torch.Generator,
     *,
     at_once: int | None,
-    by_length: bool = True,
-    parts: int = 1,
+    by_length: bool,
+    parts: int,
 ) -> list[Batch]:
     """Rows of a task, as the batches in which they go through the body.
 
