@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         SELECTION_RATE,
         CorruptedRows,
         Corruption,
+        CountsHits,
         Data,
         DataContext,
         DocumentStatistics,
@@ -47,9 +48,11 @@ if TYPE_CHECKING:
         Output,
         ReadReport,
         Representation,
+        StepData,
         StreamingData,
         TextStream,
         Transform,
+        View,
         Vocabulary,
         random_tokens,
         select_tokens,
@@ -80,6 +83,7 @@ __all__ = [
     "ConfigError",
     "CorruptedRows",
     "Corruption",
+    "CountsHits",
     "Data",
     "DataContext",
     "DataError",
@@ -108,6 +112,7 @@ __all__ = [
     "Signal",
     "Space",
     "Stage",
+    "StepData",
     "StepSignals",
     "StepwiseWeighter",
     "StreamingData",
@@ -118,6 +123,7 @@ __all__ = [
     "Transform",
     "UnknownNameError",
     "Update",
+    "View",
     "Vocabulary",
     "Weighter",
     "Workbench",
@@ -156,9 +162,9 @@ _HOMES = {
     "run": "Run train",
     "space": "Space load_space",
     "stages": (
-        "SELECTION_RATE CorruptedRows Corruption Data DataContext DocumentStatistics Example "
-        "HeadBuilder Output ReadReport Representation StreamingData TextStream Transform "
-        "Vocabulary random_tokens select_tokens word_starts"
+        "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "
+        "Example HeadBuilder Output ReadReport Representation StepData StreamingData TextStream "
+        "Transform View Vocabulary random_tokens select_tokens word_starts"
     ),
     "tasks": "Batch RowLosses Task",
     "tensor_task": "TensorTask",

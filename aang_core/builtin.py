@@ -14,6 +14,7 @@ def aang_register_transforms(register: RegisterPrimitive) -> None:
         "no-op",
         "input unchanged; 15% of the ordinary tokens are still prediction targets",
         "aang_core.stages.no_op:NoOp",
+        provides=("unchanged-input",),
     )
 
 
@@ -21,6 +22,9 @@ def aang_register_transforms(register: RegisterPrimitive) -> None:
 def aang_register_spaces(register: RegisterSpace) -> None:
     """Register the spaces of the paper's experiments, and the one of everything."""
     register("td", "objectives over the end task's own text", _SPACES / "td.yaml")
+    register(
+        "td-labels", "those of td that predict the end task's labels", _SPACES / "td-labels.yaml"
+    )
     register("td+ed", "td, and objectives over in-domain text", _SPACES / "td+ed.yaml")
     register("x+y+z", "gpt-style, xlnet-style and bert-style together", _SPACES / "x+y+z.yaml")
     register("full", "every primitive of every standard plug-in", _SPACES / "full.yaml")

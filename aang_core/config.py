@@ -1,5 +1,6 @@
 """The options of ``aang train``: one schema for the command line and for configuration files."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from pydantic import (
 
 from aang_core.corpora.names import plain_name, task_name
 from aang_core.errors import ConfigError
-from aang_core.recipes import RECIPES, find_recipe
+from aang_core.recipes import RECIPES, Recipe, find_recipe
 from aang_core.training.evaluation import Metric
 from aang_core.yaml_source import NumberLoader, parse_yaml
 
@@ -27,7 +28,11 @@ AUXILIARY_TASKS = "aux-tasks"
 
 
 class TrainConfig(BaseModel):
-    """A training run, fully resolved; the papers' values where the papers give one."""
+    """A training run, fully resolved.
+
+    The defaults suit small machines and small tasks. What the papers trained with is in the recipes
+    ``aang-td`` and ``aang-td+ed``, which set the options that differ.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,6 +52,11 @@ class TrainConfig(BaseModel):
         gt=0,
         le=0.5,
         description="part of the training data that becomes dev if no dev data is given",
+    )
+    train_rows: int | None = Field(
+        None,
+        gt=0,
+        description="training rows, drawn by class with the seed; default: all",
     )
     aux_task: dict[str, Path] = Field(
         {}, description="further labelled data as NAME=FILE, whose own labels are an objective"
@@ -76,12 +86,22 @@ class TrainConfig(BaseModel):
     dropout: float | None = Field(
         None, ge=0, lt=1, description="dropout everywhere; default: the encoder's own"
     )
+    head_dropout: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="dropout in the end task's head and the objectives' classification heads; "
+        "default: as in the rest of the encoder",
+    )
     share_decoder: bool = Field(
         True, description="objectives share one vocabulary decoder instead of copying it"
     )
 
     recipe: str | None = Field(
-        None, description="a baseline by name, which sets other options: " + ", ".join(RECIPES)
+        None,
+        description="a system or baseline by name, which sets other options: "
+        + ", ".join(RECIPES)
+        + "; contrast, if neither space nor weighter nor aux-task is given",
     )
     space: str = Field(
         "td",
@@ -103,32 +123,72 @@ class TrainConfig(BaseModel):
     aux_batch_size: int = Field(
         32, gt=0, description="rows a step of all sampled objectives together"
     )
+    scale_rows: float = Field(
+        1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="factor of the three batch sizes that were not given themselves, rounded to "
+        "the nearest row, one at least",
+    )
+    draws_per_step: int = Field(
+        1,
+        gt=0,
+        description="draws of objectives and rows that a step is made of; they share its rows",
+    )
 
     lr: float = Field(1e-4, gt=0, allow_inf_nan=False, description="learning rate of the body")
     head_lr: float = Field(1e-3, gt=0, allow_inf_nan=False, description="learning rate of heads")
     weight_decay: float = Field(
         0.01, ge=0, allow_inf_nan=False, description="weight decay of AdamW, on matrices"
     )
+    head_weight_decay: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="weight decay of heads; default: as the body's"
+    )
+    adam_eps: float = Field(1e-8, gt=0, allow_inf_nan=False, description="ε of AdamW")
     warmup: float = Field(0.06, ge=0, lt=1, description="part of the steps that warm up")
     max_grad_norm: float = Field(1.0, gt=0, description="norm that the gradient is clipped to")
+    final_fine_tuning: int | None = Field(
+        None,
+        gt=0,
+        description="epochs on the end task alone, at most, from the best model of the search, at "
+        "a learning rate of 1e-6; kept only if better on dev",
+    )
 
-    dev_head: Literal["fresh", "remembered", "end-task"] = Field(
-        "fresh",
-        description="head of the dev gradient: fitted afresh each step to the step's rows, or to "
-        "those of the steps before, or the end task's own",
+    clip_apart: bool = Field(
+        False, description="clip the gradient of the body and that of the heads to that norm each"
     )
-    dev_head_memory: int = Field(
-        8, gt=0, description="how many steps a remembered dev head is fitted to"
+    task_clip: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="norm that each task's gradient over the body is clipped to before it is "
+        "weighted; default: no limit",
     )
-    dev_head_steps: int = Field(10, gt=0, description="AdamW steps that fit the fresh dev head")
+
+    dev_head: Literal["remembered", "drawn", "own-rows", "end-task"] = Field(
+        "remembered",
+        description="head of the dev gradient: fitted to end-task rows of the steps before, to "
+        "rows drawn for it, or to the step's own; or the end task's own head",
+    )
+    dev_head_rows: int = Field(
+        256, gt=0, description="how many remembered or drawn rows the dev head is fitted to"
+    )
+    dev_head_fit: Literal["adamw", "logistic"] = Field(
+        "adamw",
+        description="how: a few iterations of AdamW, or penalised logistic regression",
+    )
+    dev_head_steps: int = Field(10, gt=0, description="most AdamW iterations that fit the dev head")
     dev_head_lr: float = Field(
         1e-2, gt=0, allow_inf_nan=False, description="learning rate that fits the dev head"
     )
     dev_head_weight_decay: float = Field(
         0.1, ge=0, description="weight decay that fits the dev head"
     )
+    dev_average: float = Field(
+        0.0, ge=0, lt=1, description="decay of the running mean of the dev gradient over steps"
+    )
     meta_fraction: float = Field(
-        0.0, ge=0, lt=1, description="part of dev that is held out for the dev gradient alone"
+        0.0, ge=0, lt=1, description="part of dev that is held out for what weighters learn from"
     )
 
     gradients: Literal["auto", "stream", "packed"] = Field(
@@ -137,6 +197,12 @@ class TrainConfig(BaseModel):
         "together; auto is packed on an accelerator, else stream",
     )
     meta_every: int = Field(1, gt=0, description="measure gradient signals each so many steps")
+    weights_every: int = Field(
+        1,
+        gt=0,
+        description="let weights learn after each so many measured steps, from the mean of their "
+        "signals",
+    )
     micro_batch_size: int | None = Field(
         None, gt=0, description="most rows in one pass through the body; results stay exact"
     )
@@ -150,10 +216,10 @@ class TrainConfig(BaseModel):
         description="keep the activations of one layer at a time, and compute the others again in "
         "the backward pass",
     )
-    precision: Literal["fp32", "bf16", "fp16"] = Field(
-        "fp32",
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
+        "auto",
         description="what training's forward passes compute in; parameters and signals stay in "
-        "fp32, and fp16 scales its losses",
+        "fp32, and fp16 scales its losses; auto is bf16 where that is faster, else fp32",
     )
     compile: bool = Field(
         False, description="let torch.compile make kernels of the encoder; takes a C++ compiler"
@@ -202,6 +268,17 @@ class TrainConfig(BaseModel):
             raise ValueError("--dev and --test are files that go with --train; give that too")
         return self
 
+    @model_validator(mode="after")
+    def _every_draw_has_rows(self) -> "TrainConfig":
+        for name in ROWS:
+            if getattr(self, name) < self.draws_per_step:
+                option = name.replace("_", "-")
+                raise ValueError(
+                    f"--{option} {getattr(self, name)} is less than one row for each of the "
+                    f"--draws-per-step {self.draws_per_step}; give more rows or fewer draws"
+                )
+        return self
+
     @field_validator("aux_task")
     @classmethod
     def _names_of_tasks(cls, tasks: dict[str, Path]) -> dict[str, Path]:
@@ -225,6 +302,9 @@ def _texts_in(value: Any) -> Iterator[str]:
             yield from _texts_in(item)
 
 
+ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
+"""The options of how many rows a step takes, which ``scale_rows`` scales."""
+
 DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
 """What the built-in demo sets otherwise, chosen on its dev set; any option overrides it."""
 
@@ -237,15 +317,62 @@ def resolve_config(from_file: Mapping[str, Any], from_options: Mapping[str, Any]
     """
     given = {**from_file, **from_options}
     given["set"] = _merge(from_file.get("set") or {}, from_options.get("set") or {})
+    own_rows = {name for name in ROWS if given.get(name) is not None}
     if given.get("recipe") is not None:
-        given = {**find_recipe(str(given["recipe"])).options, **given}
+        given = _with_recipe(find_recipe(str(given["recipe"])), given)
     if given.get("aux_task") and given.get("space") is None:
         given["space"] = AUXILIARY_TASKS
     is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
     try:
-        return TrainConfig.model_validate({**(DEMO_DEFAULTS if is_demo else {}), **given})
+        given = {**(DEMO_DEFAULTS if is_demo else {}), **given}
+        config = TrainConfig.model_validate(given)
+        if config.scale_rows == 1.0:
+            return config
+        scaled = {
+            name: max(1, math.floor(getattr(config, name) * config.scale_rows + 0.5))
+            for name in ROWS
+            if name not in own_rows
+        }
+        return TrainConfig.model_validate({**given, **scaled})
     except ValidationError as error:
-        raise ConfigError("; ".join(_sentence(e) for e in error.errors())) from error
+        raise ConfigError("; ".join(sentence(e, "aang train") for e in error.errors())) from error
+
+
+DEFAULT_RECIPE = "contrast"
+"""What ``aang train`` does where nothing says how to train."""
+
+
+def resolve_training(from_file: Mapping[str, Any], from_options: Mapping[str, Any]) -> TrainConfig:
+    """:func:`resolve_config` for a new training.
+
+    Where neither recipe, space, weighter nor auxiliary tasks are given, it takes
+    :data:`DEFAULT_RECIPE`.
+
+    Raises:
+        ConfigError: as :func:`resolve_config`.
+    """
+    given = {**from_file, **from_options}
+    says_how = any(given.get(name) for name in ("recipe", "space", "weighter", "aux_task"))
+    return resolve_config(
+        from_file, from_options if says_how else {**from_options, "recipe": DEFAULT_RECIPE}
+    )
+
+
+def _with_recipe(recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe's options with those that were given over them.
+
+    What it sets of a weighter is left out where another weighter was given.
+    """
+    options = {**recipe.options, **given}
+    own = recipe.options.get("set", {})
+    used = {name: of for name, of in own.items() if name == options.get("weighter")}
+    return {**options, "set": _merged_set(used, given["set"])}
+
+
+def _merged_set(own: Mapping[str, Any], given: Any) -> Any:
+    """Options of primitives, ``given`` over ``own``; what has another form is the schema's."""
+    formed = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
+    return _merge(own, given) if formed else given
 
 
 def _merge(base: Any, over: Mapping[str, Mapping[str, Any]]) -> Any:
@@ -254,14 +381,15 @@ def _merge(base: Any, over: Mapping[str, Mapping[str, Any]]) -> Any:
     return {name: {**base.get(name, {}), **over.get(name, {})} for name in {**base, **over}}
 
 
-def _sentence(error: Any) -> str:
+def sentence(error: Any, command: str) -> str:
+    """What pydantic says about an option, for the user of ``command``."""
     where = ".".join(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")
     if not where:
         return message
     option = f"--{where.replace('_', '-')}"
     if error["type"] == "extra_forbidden":
-        return f"{where}: there is no such option; aang train --help lists them"
+        return f"{where}: there is no such option; {command} --help lists them"
     return f"{option} {error['input']!r}: {message[:1].lower()}{message[1:]}"
 
 

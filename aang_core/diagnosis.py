@@ -10,9 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.build.assembly import Assembly, assemble
+from aang_core.build.precision import in_effect, settle_precision
 from aang_core.build.sources import Sources
+from aang_core.build.untaught import untaught_heads
 from aang_core.config import TrainConfig
-from aang_core.gradients import FreshDevHead
+from aang_core.gradients import (
+    DevHead,
+    FreshDevHead,
+    LogisticDevHead,
+    RememberingDevHead,
+    first_token,
+)
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.stream import body_gradient
 from aang_core.modeling.heads import LanguageModelHead
@@ -98,23 +106,33 @@ def diagnose(
     device: torch.device,
     batches: int | None = None,
     progress: Callable[[int, int | None], None] | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> Diagnosis:
     """Measure every objective against the end task, without training anything but heads.
 
     Gradients are those of the start: the encoder as it is, dropout off. A head that starts from
-    random weights would say nothing, so each is fitted afresh, as the dev head is, to the rows of
-    the batch before; the rows that are measured have no part in it. Language-model heads, which
-    are pre-trained, stay as they are.
+    random weights would say nothing, so each is fitted afresh: the end task's, which is the dev
+    head too, as ``--dev-head remembered`` fits it, to the ``--dev-head-rows`` rows before those
+    that are measured; an objective's to the batch before. Language-model heads, which are
+    pre-trained, stay as they are.
 
     batches: how many batches of every objective are measured; None for as many as one pass over the
         end task's training rows has.
     progress: called after each batch with the batches done and those to do.
+    say: told in a sentence what a user may want to know before the measuring begins.
 
     Raises:
         AangError: something that the user named cannot be used.
     """
     torch.manual_seed(config.seed)
     assembly = assemble(config, sources)
+    width = int(assembly.model.body.base.config.hidden_size)
+    precision, reason = settle_precision(config.precision, device, width)
+    config = config.model_copy(update={"precision": precision})
+    heads = [task.head for task in assembly.auxiliaries]
+    for told in (reason, untaught_heads(assembly.model, heads, sources.encoder, config.domain)):
+        if told is not None:
+            say(told)
     measuring = _Measuring(config, assembly, device)
     todo = batches or math.ceil(len(assembly.end_task) / config.batch_size)
     seen: list[Mapping[str, tuple[float, float, float]]] = []
@@ -145,7 +163,7 @@ class _Measuring:
         self._config = config
         self._assembly = assembly
         self._generator = torch.Generator().manual_seed(config.seed)
-        self._passes = Passes(assembly.model.body.to(device).eval(), config.precision)
+        self._passes = Passes(assembly.model.body.to(device).eval(), in_effect(config.precision))
         tasks: list[Task] = [assembly.end_task, *assembly.auxiliaries]
         self._draws = Draws(
             {_DEV: assembly.meta, **{task.name: task for task in tasks}},
@@ -153,35 +171,50 @@ class _Measuring:
             device=device,
             at_once=config.micro_batch_size,
         )
-        self._heads = {task.name: self._fitted(task) for task in tasks}
+        self._heads = {task.name: self._fitted(task) for task in assembly.auxiliaries}
+        fit: DevHead = self._fresh()
+        if config.dev_head_fit == "logistic":
+            fit = LogisticDevHead(first_token)
+        self._dev_head = RememberingDevHead(fit, config.dev_head_rows, first_token)
         for task in tasks:
             task.head.to(device).eval()
 
     def batches(self, count: int) -> Iterator[Mapping[str, tuple[float, float, float]]]:
         """Cosine, norm and distance by task, of one batch after the other."""
-        tasks: list[Task] = [self._assembly.end_task, *self._assembly.auxiliaries]
-        before = {task.name: self._features(task, self._draw(task)) for task in tasks}
+        end, tasks = self._assembly.end_task, self._assembly.auxiliaries
+        before = {
+            task.name: self._features(self._draw(task))
+            for task in tasks
+            if self._heads[task.name] is not None
+        }
+        rows = self._draws.rows(end.name, self._config.dev_head_rows)
+        self._dev_head.observe(*self._features(rows))
         for _ in range(count):
-            values = {}
-            end, *others = tasks
-            head = self._head(end, *before[end.name])
+            rows = self._draw(end)
+            features = self._features(rows)
+            head = self._dev_head.fit(end, *features)
             dev = self._draws.rows(_DEV, self._config.dev_batch_size)
             v = _Known.of(body_gradient(self._passes, end, head, dev))
-            end_gradient: _Known | None = None
-            for task in (end, *others):
-                head = self._head(task, *before[task.name])
+            gradient = body_gradient(self._passes, end, head, rows)
+            end_gradient = _Known.of(gradient)
+            values = {end.name: _compared(gradient, v, end_gradient)}
+            self._dev_head.observe(*features)
+            for task in tasks:
+                head = self._head(task, before)
                 rows = self._draw(task)
                 gradient = body_gradient(self._passes, task, head, rows)
-                # The first task is the end task itself.
-                end_gradient = end_gradient or _Known.of(gradient)
                 values[task.name] = _compared(gradient, v, end_gradient)
-                before[task.name] = self._features(task, rows)
+                if task.name in before:
+                    before[task.name] = self._features(rows)
             yield values
 
     def _fitted(self, task: Task) -> FreshDevHead | None:
         """What fits a fresh head for the task; None where the head is a pre-trained one."""
         if any(isinstance(module, LanguageModelHead) for module in task.head.modules()):
             return None
+        return self._fresh()
+
+    def _fresh(self) -> FreshDevHead:
         return FreshDevHead(
             self._generator,
             iterations=self._config.dev_head_steps,
@@ -189,17 +222,15 @@ class _Measuring:
             weight_decay=self._config.dev_head_weight_decay,
         )
 
-    def _head(self, task: Task, features: Sequence[Tensor], rows: Sequence[Batch]) -> nn.Module:
+    def _head(
+        self, task: Task, before: Mapping[str, tuple[Sequence[Tensor], Sequence[Batch]]]
+    ) -> nn.Module:
         fitted = self._heads[task.name]
-        return task.head if fitted is None else fitted.fit(task, features, rows)
+        return task.head if fitted is None else fitted.fit(task, *before[task.name])
 
     @torch.no_grad()
-    def _features(
-        self, task: Task, rows: Sequence[Batch]
-    ) -> tuple[Sequence[Tensor], Sequence[Batch]]:
-        """What the next head is fitted to: nothing for a pre-trained one."""
-        if self._heads[task.name] is None:
-            return [], []
+    def _features(self, rows: Sequence[Batch]) -> tuple[Sequence[Tensor], Sequence[Batch]]:
+        """What a head is fitted to."""
         return self._passes.dev_features([self._passes.features(batch) for batch in rows]), rows
 
     def _draw(self, task: Task) -> list[Batch]:

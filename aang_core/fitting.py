@@ -8,23 +8,26 @@ import torch
 from torch import nn
 
 from aang_core.build.checked_weighter import CheckedWeighter
+from aang_core.errors import AangError, ConfigError
 from aang_core.gradients import (
-    DevHead,
-    EndTaskHead,
-    FreshDevHead,
+    DevHeadFit,
+    DevHeadRows,
+    DevHeadSettings,
     GradientEngine,
     PackedEngine,
-    RememberingDevHead,
+    TaskClip,
+    choose_dev_head,
     task_by_task,
 )
 from aang_core.plugins import load_plugins
 from aang_core.processes import processes_of_environment
 from aang_core.tasks import Task
-from aang_core.training.bench import RowBudget, TrainingBench
+from aang_core.training.bench import TrainingBench
 from aang_core.training.evaluation import Metric
 from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.step_rows import RowBudget
 from aang_core.training.trainer import Observer, Schedule, Trainer
-from aang_core.weighting import TaskCard, Weighter
+from aang_core.weighting import TaskCard, Weighter, require_whole_round
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,15 @@ def fit(
     dev_batch_size: int = 32,
     aux_batch_size: int = 32,
     optimizer: OptimizerSettings | None = None,
-    dev_head: Literal["fresh", "remembered", "end-task"] = "fresh",
+    dev_head: DevHeadRows = "remembered",
+    dev_head_rows: int = 256,
+    dev_head_fit: DevHeadFit = "adamw",
+    dev_average: float = 0.0,
+    task_clip: float | None = None,
     gradients: Literal["stream", "packed"] = "stream",
     meta_every: int = 1,
+    draws_per_step: int = 1,
+    weights_every: int = 1,
     on_nan: Literal["stop", "skip"] = "stop",
     seed: int = 0,
     observers: Sequence[Observer] = (),
@@ -84,29 +93,44 @@ def fit(
     ``torchrun`` or ``accelerate launch``, all processes train one model, the same in each of them.
 
     dev: the end task over its dev rows, with the same head; dev gradient and dev loss are over it.
-    evaluate: dev scores of the model as it stands; ``metric`` chooses the best and stops early.
+    evaluate: dev scores of the model as it stands; ``metric`` chooses the best and stops early. A
+        weighter that would make do with a part of the dev rows has all of them scored.
     weighter: its name, or one made already; ``options`` are those of a named one.
     aux_batch_size: rows a step of all auxiliary tasks together.
+    draws_per_step: draws of tasks and rows that a step is made of; they share its rows.
+    weights_every: weights learn from the signals of so many measured steps together.
+    dev_head: what the head of the dev gradient is fitted to: end-task rows of the steps before, the
+        default; rows drawn for it; the step's own rows; or the end task's own head instead. The
+        first two steps measure nothing by default, as hardly a row is remembered.
+    dev_head_rows: how many remembered or drawn rows that are.
+    dev_head_fit: a few iterations of AdamW, or penalised logistic regression.
+    dev_average: decay of the running mean of the dev gradient over steps; 0 for none.
+    task_clip: norm that each task's gradient over the body is clipped to before it is weighted.
     on_nan: what to do about a step whose loss or gradient is NaN or infinite.
     seed: of torch's generator, which dropout draws from, and of the generator of all other draws.
 
     Raises:
-        AangError: no weighter of that name, an option that it lacks, or weights that are none.
+        AangError: no weighter of that name, an option that it lacks, weights that are none, or
+            gradients="packed" with task_clip or dev_average.
         NumericalError: a loss or gradient is not finite, ten times in a row if they are skipped.
         OutOfMemoryError: the memory does not do for one row at a time.
     """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    heads_of_dev: dict[str, DevHead] = {
-        "fresh": FreshDevHead(generator),
-        "remembered": RememberingDevHead(FreshDevHead(generator)),
-        "end-task": EndTaskHead(),
-    }
-    head = heads_of_dev[dev_head]
+    head = choose_dev_head(
+        DevHeadSettings(dev_head, dev_head_rows, dev_head_fit, average=dev_average), body, generator
+    )
     processes = processes_of_environment(next(body.parameters()).device)
+    if gradients == "packed" and task_clip is not None:
+        raise AangError(
+            "gradients='packed' drops each gradient before it is whole, which task_clip needs; "
+            "leave one of them out"
+        )
     packed = gradients == "packed" and processes.size == 1
     engine: GradientEngine = (
-        PackedEngine(body, head) if packed else task_by_task(body, head, processes=processes)
+        PackedEngine(body, head)
+        if packed
+        else task_by_task(body, head, processes=processes, clip=TaskClip(task_clip))
     )
     settings = optimizer or OptimizerSettings(lr=1e-3, head_lr=1e-3)
     heads = [end_task.head, *(task.head for task in auxiliaries)]
@@ -120,7 +144,9 @@ def fit(
         budget=RowBudget(batch_size, dev_batch_size, aux_batch_size),
         generator=generator,
         meta_every=meta_every,
-        score=lambda: evaluate()[metric],
+        draws_per_step=draws_per_step,
+        weights_every=weights_every,
+        score=lambda rows: evaluate()[metric],
         on_nan=on_nan,
     )
     if isinstance(weighter, str):
@@ -131,6 +157,12 @@ def fit(
         )
     else:
         made = weighter
+    if draws_per_step > 1 and not getattr(made, "several_draws", False):
+        raise ConfigError(
+            f"draws_per_step={draws_per_step}: a round of this weighter is no step made of draws; "
+            "leave the option out"
+        )
+    require_whole_round(made, steps)
     history = _History()
     trainer = Trainer(
         bench,

@@ -96,7 +96,8 @@ def aang_register_data(register: RegisterPrimitive) -> None:
 
     The target makes a :class:`~aang_core.stages.Data`. Traits in use: ``text`` for a source of
     texts, ``labels:end-task`` for one whose examples carry the end task's labels, ``labels:own``
-    for one whose examples carry labels of another task.
+    for one whose examples carry labels of another task, ``rows-of-the-step`` for the rows that the
+    end task trains on in the step (:class:`~aang_core.stages.StepData`).
     """
 
 
@@ -106,7 +107,7 @@ def aang_register_transforms(register: RegisterPrimitive) -> None:
 
     The target makes a :class:`~aang_core.stages.Transform`. Traits in use: ``masks-tokens`` where
     some of the selected tokens become the mask token, ``replaces-tokens`` where some become
-    another ordinary token.
+    another ordinary token, ``unchanged-input`` where the ids stay as they are.
     """
 
 
@@ -117,7 +118,8 @@ def aang_register_representations(register: RegisterPrimitive) -> None:
     The target makes a :class:`~aang_core.stages.Representation`. Traits in use: ``directional``
     where tokens see one side only, ``sentence-representation`` where the first token sees the
     whole row, so that it can stand for the sentence, ``reading-order`` where a token sees itself
-    and those before it in some order of the row.
+    and those before it in some order of the row, ``full-attention`` where every token sees the
+    whole row.
     """
 
 
@@ -126,7 +128,8 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
     """Register outputs: what is predicted, and its loss.
 
     The target makes an :class:`~aang_core.stages.Output`. An output says what it needs of the
-    other stages with ``requires``: any of the traits that they provide.
+    other stages with ``requires``: any of the traits that they provide. Trait in use:
+    ``several-views`` where each row is shown several times, so that it shares no pass with others.
     """
 
 

@@ -1,9 +1,9 @@
 """One training, from a resolved configuration to the folder that holds all of it."""
 
 import itertools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Any
 import torch
 import yaml
 
-from aang_core import outcome, resuming
+from aang_core import drawn_rows, outcome, resuming
 from aang_core.build.assembly import Assembly, assemble
+from aang_core.build.precision import settle_precision
 from aang_core.build.sources import Sources, prepare_sources
 from aang_core.build.training import build_trainer, check_engine, choose_device
-from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.build.untaught import untaught_heads
+from aang_core.config import TrainConfig, read_config_file, resolve_training
 from aang_core.corpora.names import plain_name
+from aang_core.cost import COST_FILE, CostLog
+from aang_core.encoder_training import METRIC
 from aang_core.errors import ConfigError
+from aang_core.final_fine_tuning import NAME as FINAL_FINE_TUNING
+from aang_core.final_fine_tuning import fine_tune
 from aang_core.modeling import load_classifier
 from aang_core.plugins import Plugins, load_plugins
-from aang_core.pretraining import METRIC, check_stage, pretrain
+from aang_core.pretraining import check_stage, pretrain
 from aang_core.processes import Processes, processes_of_environment
 from aang_core.report.card import model_card
 from aang_core.report.drawing import plotly_figure
@@ -125,15 +131,23 @@ def train(
     Raises:
         AangError: something that was named cannot be used.
     """
+    from aang_core.cli.output import note
     from aang_core.cli.progress import training_progress
 
     from_file = {} if config is None else read_config_file(Path(config))
-    resolved = resolve_config(from_file, options)
+    resolved = resolve_training(from_file, options)
     plugins = load_plugins()
     out = free_run_folder(resolved)
     with training_progress(quiet=quiet) as observe:
         sources = prepare_sources(resolved, plugins.registry)
-        return train_run(resolved, sources, out=out, plugins=plugins, observe=observe)
+        return train_run(
+            resolved,
+            sources,
+            out=out,
+            plugins=plugins,
+            observe=observe,
+            say=(lambda sentence: None) if quiet else note,
+        )
 
 
 def free_run_folder(config: TrainConfig) -> Path:
@@ -162,6 +176,7 @@ def train_run(
     observe: Observe | None = None,
     resume: bool = False,
     interruption: Interruption | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> Run:
     """Train, evaluate and write the run folder ``out``.
 
@@ -169,6 +184,8 @@ def train_run(
 
     resume: go on in the folder of a run that was interrupted, as if it had not been.
     interruption: who asks to stop: at once before the folder is made, then between two rounds.
+
+    say: told in a sentence what a user may want to know before training begins.
 
     observe: the observers of one training, given its name, its steps and its metric; the name is
         that of a stage of pre-training, or empty for the training itself.
@@ -182,6 +199,8 @@ def train_run(
     check_engine(config, processes)
     check_trackers(config.log)
     changes = resuming.changes(out, plugins) if resume else []
+    if resume:
+        drawn_rows.check_same(out, sources.draw)
     report = sources.report
     for stage in sources.pretraining:
         sources = replace(sources, report=ReadReport())
@@ -191,6 +210,12 @@ def train_run(
     torch.manual_seed(config.seed)
     assembly = assemble(config, sources)
     report.include(sources.report)
+    width = int(assembly.model.body.base.config.hidden_size)
+    precision, reason = settle_precision(config.precision, device, width, processes)
+    config = config.model_copy(update={"precision": precision})
+    for told in (reason, _untaught(config, sources, assembly)):
+        if told is not None:
+            say(told)
     asked = interruption or Interruption()
     with asked.deferred(), resuming.opened(out, resume=resume, processes=processes) as folder:
         folder.write_text("config.yaml", _reusable(config))
@@ -198,6 +223,8 @@ def train_run(
         folder.write_json(
             "data.json", outcome.data_statistics(replace(sources, report=report), assembly)
         )
+        if sources.draw is not None:
+            folder.write_json(drawn_rows.NAME, drawn_rows.record_of(sources.draw))
         stages = {}
         for stage in sources.pretraining:
             torch.manual_seed(config.seed)
@@ -212,12 +239,15 @@ def train_run(
                 interruption=asked,
                 processes=processes,
             )
+            if "note" in stages[stage.name]:
+                report.note(stages[stage.name]["note"])
             sources = sources.after(str(folder.path / stages[stage.name]["model"]))
         if stages:
             torch.manual_seed(config.seed)
             assembly = assemble(config, sources)
         seen = observe("", config.steps, config.metric) if observe else ()
-        result = _trained(config, sources, assembly, folder, device, seen, asked, processes)
+        last = partial(observe, FINAL_FINE_TUNING) if observe else None
+        result = _trained(config, sources, assembly, folder, device, seen, last, asked, processes)
         if not processes.first:
             processes.wait()  # until the first one has written everything
             return Run.open(folder.path)
@@ -233,6 +263,14 @@ def train_run(
     return Run(folder.path, result, report.lines())
 
 
+def _untaught(config: TrainConfig, sources: Sources, assembly: Assembly) -> str | None:
+    """A sentence about language-model heads that begin from nothing; None if none does."""
+    heads = [task.head for task in assembly.auxiliaries]
+    if sources.pretraining:
+        heads = [assembly.model.heads.language_model() for _ in sources.pretraining]
+    return untaught_heads(assembly.model, heads, sources.encoder, config.domain)
+
+
 def _trained(
     config: TrainConfig,
     sources: Sources,
@@ -240,35 +278,62 @@ def _trained(
     folder: RunFolder,
     device: torch.device,
     observers: Sequence[Observer],
+    observe_last: Callable[[int, str], Sequence[Observer]] | None,
     interruption: Interruption,
     processes: Processes,
 ) -> dict[str, Any]:
-    """Train from where the folder's checkpoints are, save the model, and say what came of it."""
-    started = time.perf_counter()
+    """Train from where the folder's checkpoints are, save the model, and say what came of it.
+
+    observe_last: the observers of the final fine-tuning, given its steps and metric.
+    """
+
+    def seed_dropout(steps: int) -> None:
+        # Dropout draws from torch's own generator, and should drop other units for other rows.
+        if not processes.first:
+            torch.manual_seed(config.seed + OTHER_DROPOUT * processes.rank + steps)
+
+    cost = CostLog(folder, assembly.model.body, processes, compiled=config.compile)
     tracked = config.log and processes.first
     trackers = [Tracker(config.log, folder.path, _reusable(config))] if tracked else []
     checkpointer = Checkpointer(
         folder,
         "checkpoints",
-        ("weights.jsonl", "metrics.jsonl"),
+        ("weights.jsonl", "metrics.jsonl", COST_FILE),
         seconds=config.checkpoint_every,
         interruption=interruption,
         processes=processes,
     )
     trainer = build_trainer(
-        config, assembly, device, (_Log(folder), *trackers, *observers), checkpointer, processes
+        config,
+        assembly,
+        device,
+        (_Log(folder), cost, *trackers, *observers),
+        checkpointer,
+        processes,
     )
     checkpointer.take_up(trainer)
-    if not processes.first:
-        # Dropout draws from torch's own generator, and should drop other units for other rows.
-        torch.manual_seed(config.seed + OTHER_DROPOUT * processes.rank + trainer.bench.steps)
+    if processes.first:
+        cost.go_on()
+    seed_dropout(trainer.bench.steps)
     processes.wait()
     progress = trainer.train()
     for tracker in trackers:
         tracker.close()
-    seconds = time.perf_counter() - started
     checkpointer.save(trainer)
     interruption.check(trainer.bench.steps)
+    seconds, body_rows = cost.seconds, cost.rows()
+    tuned = None
+    if config.final_fine_tuning is not None:
+        tuned = fine_tune(
+            config,
+            sources,
+            assembly,
+            folder,
+            observe=lambda steps: observe_last(steps, config.metric) if observe_last else (),
+            interruption=interruption,
+            processes=processes,
+            seed_dropout=seed_dropout,
+        )
     if not processes.first:
         return {}
     evaluated = outcome.evaluation(sources, assembly)
@@ -279,11 +344,15 @@ def _trained(
         config, assembly, evaluated, best_step=progress.best_step, steps=trainer.bench.steps
     ) | {
         "train_seconds": round(seconds, 3),
+        "body_rows": body_rows,
+        "precision": config.precision,
         "peak_memory_bytes": outcome.peak_memory_bytes(device),
         "model": "model",
     }
     if trainer.bench.numbers.skipped:
         result["skipped_steps"] = trainer.bench.numbers.skipped
+    if tuned is not None:
+        result["final_fine_tuning"] = tuned
     if config.recipe is not None:
         result["recipe"] = config.recipe
     if sources.fine_tuning is not None:

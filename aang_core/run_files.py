@@ -41,7 +41,16 @@ class _Stage(_Part):
     steps: _Count
     best_step: _Count
     log_likelihood: Annotated[_LogLikelihood, Field(alias="log-likelihood")]
+    note: str = ""
     model: str
+
+
+class _FinalFineTuning(_Part):
+    epochs: _Count
+    best_epoch: _Count
+    kept: bool
+    before: _Scores
+    after: _Scores
 
 
 class _Result(_Part):
@@ -55,9 +64,12 @@ class _Result(_Part):
     steps: _Count
     train_seconds: _Number
     peak_memory_bytes: _Count
+    body_rows: _Count = 0
     model: str
     recipe: str = ""
     pretraining: dict[str, _Stage] = {}
+    # It may be absent, and is not null.
+    final_fine_tuning: _FinalFineTuning = None  # type: ignore[assignment]
 
 
 class _Plugin(_Part):
@@ -89,6 +101,12 @@ class _Data(_Part):
     notes: list[str]
 
 
+class _TrainRows(_Part):
+    rows: Annotated[list[_Count], Field(min_length=1)]
+    of: _Count
+    digest: str
+
+
 class _Class(_Part):
     precision: _Number
     recall: _Number
@@ -116,6 +134,14 @@ class _Evaluations(_Part):
     dev: dict[Metric, _Number]
 
 
+class _Cost(_Part):
+    """A line of ``cost.jsonl``."""
+
+    step: _Count
+    seconds: _Number
+    rows: _Count
+
+
 class _Weights(_Part):
     """A line of ``weights.jsonl``."""
 
@@ -134,6 +160,8 @@ _FILES: Mapping[str, type[_Part]] = {
     "evaluation.json": _Evaluation,
     "metrics.jsonl": _Evaluations,
     "weights.jsonl": _Weights,
+    "cost.jsonl": _Cost,
+    "train_rows.json": _TrainRows,
 }
 
 

@@ -56,6 +56,26 @@ class Space:
         return tuple(o for o in self.combinations if o.legal and o.name not in self.excluded)
 
     @cached_property
+    def shared_passes(self) -> Mapping[str, tuple[Objective, ...]]:
+        """Objectives that share a pass through the encoder if a step trains several of them.
+
+        By what they share: ``end-task`` for the end task's own pass, else data, transform and
+        representation. An output that declares ``several-views`` of its rows has a pass of its own.
+        """
+        groups: dict[str, list[Objective]] = {}
+        for objective in self.objectives:
+            if "several-views" in objective.output.provides:
+                continue
+            of_step = "rows-of-the-step" in objective.data.provides
+            parts = [p.key for p in objective.primitives if p.stage != "output"]
+            groups.setdefault("end-task" if of_step else "/".join(parts), []).append(objective)
+        return {
+            name: tuple(group)
+            for name, group in groups.items()
+            if len(group) > 1 or name == "end-task"
+        }
+
+    @cached_property
     def dropped(self) -> tuple[Dropped, ...]:
         """All other combinations, each with its reason."""
         kept = set(self.objectives)

@@ -11,6 +11,7 @@ from aang_core.primitive import Stage
 STANDARD: Mapping[Stage, Mapping[str, str]] = {
     "data": {
         "task": "aang-plugin-task",
+        "end-task-rows": "aang-plugin-task",
         "s2orc": "aang-plugin-s2orc",
         "out-of-domain": "aang-plugin-text",
         "neural-lm": "aang-plugin-electra",
@@ -30,6 +31,8 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "denoise": "aang-plugin-bert",
         "end-task": "aang-plugin-task",
         "own-label": "aang-plugin-task",
+        "supervised-contrast": "aang-plugin-contrast",
+        "simcse": "aang-plugin-contrast",
         "tf-idf": "aang-plugin-tfidf",
         "next-token": "aang-plugin-gpt",
         "real-synthetic": "aang-plugin-electra",
@@ -41,5 +44,7 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "factored": "aang-plugin-factored",
         "alpha-vil": "aang-plugin-alphavil",
         "diw": "aang-plugin-alphavil",
+        "autosem": "aang-plugin-bandit",
+        "factored-bandit": "aang-plugin-bandit",
     },
 }

@@ -6,7 +6,7 @@ module and a loss of the user's own. Nothing here knows of text, stages or plug-
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -38,11 +38,16 @@ class Batch:
 
     inputs: keyword arguments of the body; the first dimension of every tensor is ``rows``.
     targets: whatever the task's loss needs besides the body's features, in a form of its own.
+    origin: what the task that made the batch knows of its rows, for tasks that share them; it stays
+        where it was made.
+    numbers: which rows of the task these are, int64 ``[rows]`` on the CPU, where that is known.
     """
 
     inputs: Mapping[str, Tensor]
     targets: Mapping[str, Tensor]
     rows: int
+    origin: Any = None
+    numbers: Tensor | None = None
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch on ``device``; copies nothing that is already there."""
@@ -50,6 +55,8 @@ class Batch:
             {name: value.to(device, non_blocking=True) for name, value in self.inputs.items()},
             {name: value.to(device, non_blocking=True) for name, value in self.targets.items()},
             self.rows,
+            self.origin,
+            self.numbers,
         )
 
 
@@ -90,6 +97,51 @@ class Task(Protocol):
         ``head`` is the task's own or one of the same shape, such as the dev head.
         """
         ...
+
+
+@runtime_checkable
+class SharingTask(Protocol):
+    """A task whose rows other tasks may read as well, so that one forward pass serves them all.
+
+    shares: tasks of the same name here read the same inputs of the body; None for a task that
+        shares with nobody.
+    of_step: whether its rows are those that the end task trains on in the step.
+    """
+
+    @property
+    def shares(self) -> str | None: ...
+
+    @property
+    def of_step(self) -> bool: ...
+
+    def ride(self, batches: Sequence[Batch], generator: torch.Generator) -> Mapping[str, Tensor]:
+        """This task's targets for the rows of ``batches``, which another task has made.
+
+        The rows count one batch behind the other, as wide as the widest of them.
+        """
+        ...
+
+
+def shares_of(task: Task) -> str | None:
+    """What ``task`` shares its rows under; None if it shares with nobody.
+
+    A task says so with an attribute ``shares``, as :class:`SharingTask` describes it.
+    """
+    name: str | None = getattr(task, "shares", None)
+    return name
+
+
+def couples_rows(task: Task) -> bool:
+    """Whether a row's loss depends on the other rows, so that they must stay in one batch.
+
+    A task says so with an attribute ``couples_rows``; one that says nothing does not.
+    """
+    return bool(getattr(task, "couples_rows", False))
+
+
+def views_of(task: Task) -> int:
+    """How many rows of the body a task makes of each row that is drawn; an attribute ``views``."""
+    return int(getattr(task, "views", 1))
 
 
 class RowSubset:

@@ -4,15 +4,21 @@ The trainer knows no weighter by name. It calls :meth:`Weighter.round` until the
 spent; the weighter acts through the few verbs of the :class:`Workbench`.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from aang_core.errors import PluginError
+from aang_core.errors import ConfigError, PluginError
+
+if TYPE_CHECKING:
+    from torch import Generator
 
 Signal = Literal["cosine", "dot", "norm"]
 """A statistic of a task's body gradient g against the dev gradient v: cos(g, v), ⟨g, v⟩, ‖g‖."""
+
+Name = TypeVar("Name", bound=str)
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,9 @@ class StepSignals:
     A statistic that was not asked for is empty. ``auxiliary`` holds the same statistics of the
     weighted sum of the sampled auxiliary tasks, Σ_k w_k g_k, with the weights normalised to one.
     ``dev_norm`` is ‖v‖. The cosine of a zero gradient is zero.
+
+    Of several draws or steps together, a task's cosine and dot are summed over those that it was in
+    and divided by the number of all, as in AANG's code; its norm is the mean over those it was in.
     """
 
     cosine: Mapping[str, float]
@@ -37,6 +46,34 @@ class StepSignals:
     norm: Mapping[str, float]
     auxiliary: Mapping[Signal, float]
     dev_norm: float
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the measured tasks, the end task among them."""
+        return tuple({**self.cosine, **self.dot, **self.norm})
+
+
+def mean_signals(measured: Sequence[StepSignals]) -> StepSignals:
+    """The signals of several draws or steps together; see :class:`StepSignals`."""
+    if len(measured) == 1:
+        return measured[0]
+    count = len(measured)
+    norms: dict[str, list[float]] = {}
+    for one in measured:
+        for name, norm in one.norm.items():
+            norms.setdefault(name, []).append(norm)
+    return StepSignals(
+        cosine=_summed([one.cosine for one in measured], count),
+        dot=_summed([one.dot for one in measured], count),
+        norm={name: math.fsum(found) / len(found) for name, found in norms.items()},
+        auxiliary=_summed([one.auxiliary for one in measured], count),
+        dev_norm=math.fsum(one.dev_norm for one in measured) / count,
+    )
+
+
+def _summed(parts: Sequence[Mapping[Name, float]], count: int) -> dict[Name, float]:
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: math.fsum(part.get(name, 0.0) for part in parts) / count for name in names}
 
 
 class Update(Protocol):
@@ -71,8 +108,33 @@ class Workbench(Protocol):
         """Name of the end task."""
         ...
 
-    def sample(self, n: int | None) -> tuple[str, ...]:
-        """n auxiliary tasks, uniformly without replacement; all of them for None."""
+    @property
+    def draws_per_step(self) -> int:
+        """How many draws of tasks and rows a step should be made of: ``--draws-per-step``."""
+        ...
+
+    @property
+    def steps_left(self) -> int:
+        """Optimiser steps that the run still has; a round of many steps may end before its own."""
+        ...
+
+    @property
+    def generator(self) -> "Generator":
+        """Source of every draw of the training loop; a weighter draws from it too.
+
+        Checkpoints hold its state, so a weighter that draws from it alone has nothing to save.
+        """
+        ...
+
+    def sample(self, n: int | None, weights: Mapping[str, float] | None = None) -> tuple[str, ...]:
+        """n auxiliary tasks without replacement; all of them for None.
+
+        Args:
+            n: how many.
+            weights: of every auxiliary task, not negative: one task after the other is drawn with
+                a probability in proportion to its weight among those that are left. None for even
+                ones.
+        """
         ...
 
     def step(
@@ -81,7 +143,20 @@ class Workbench(Protocol):
         """One optimiser step on Σ coefficient · loss over the tasks named.
 
         Measures ``signals`` on the way. With no signals asked for there is no dev head and no dev
-        gradient, and None is returned; so it is in steps that ``--meta-every`` leaves out.
+        gradient, and None is returned; so it is in steps that ``--meta-every`` leaves out, and in
+        the first steps of a training, before there are rows to fit the dev head to. With
+        ``--weights-every`` above one the signals of that many measured steps come together, as
+        their mean, after the last of them.
+        """
+        ...
+
+    def step_over(
+        self, draws: Sequence[Mapping[str, float]], signals: frozenset[Signal]
+    ) -> StepSignals | None:
+        """One optimiser step on the mean of several draws' losses.
+
+        Each draw has coefficients of its own, as :meth:`step` takes them, rows of its own, its
+        share of the step's, and is measured on its own; the signals are those of all together.
         """
         ...
 
@@ -103,16 +178,35 @@ class Workbench(Protocol):
         """θ ← θ + Σ α_t δ_t, over the body and the heads of the tasks that were tried."""
         ...
 
-    def dev_loss(self, updates: Sequence[Update], coefficients: Sequence[float]) -> DevLossAlong:
-        """The dev loss, over the next dev rows, at θ + Σ α_t δ_t, and its gradient by α."""
+    def dev_loss(
+        self,
+        updates: Sequence[Update],
+        coefficients: Sequence[float],
+        *,
+        batches: int | None = None,
+    ) -> DevLossAlong:
+        """The dev loss at θ + Σ α_t δ_t, and its gradient by α.
+
+        batches: over the next so many batches of dev rows; None for the whole dev set.
+        """
         ...
 
-    def dev_score(self) -> float:
-        """The dev metric of the model as it stands, over the whole dev set."""
+    def dev_score(self, rows: int | None = None) -> float:
+        """The dev metric of the model as it stands, over the dev set.
+
+        Args:
+            rows: as many dev rows as will do: a random part of the dev set, the same throughout
+                the run, so that two scores differ by the model alone. None, or more than there
+                are, for the whole dev set; a run that can only score all of it does so.
+        """
         ...
 
     def snapshot(self) -> Callable[[], None]:
-        """Remember body and heads as they stand; calling what is returned puts them back."""
+        """Remember body and heads as they stand; calling what is returned puts them back.
+
+        Nothing else is put back: the optimiser keeps its moments, steps stay counted, and tasks go
+        on in their rows.
+        """
         ...
 
 
@@ -125,6 +219,9 @@ class Weighter(Protocol):
     signals: what the weighter measures in its steps; empty means that it pays for nothing.
     uses_auxiliaries: False if the weighter trains the end task alone, so that no other need be
         built.
+
+    A weighter may also have ``round_steps``, the optimiser steps of one of its rounds; a run that
+    is shorter is refused before it begins.
     """
 
     signals: frozenset[Signal]
@@ -151,23 +248,60 @@ class Weighter(Protocol):
         ...
 
 
+def require_whole_round(weighter: Weighter, steps: int) -> None:
+    """Refuse a weighter whose round is longer than the run.
+
+    Args:
+        weighter: one made already; only its ``round_steps`` are looked at.
+        steps: optimiser steps of the run.
+
+    Raises:
+        ConfigError: no round would be whole.
+    """
+    needed = getattr(weighter, "round_steps", None)
+    if needed is not None and needed > steps:
+        raise ConfigError(
+            f"the weighter learns from rounds of {needed} steps, and the run has {steps}: it would "
+            f"learn nothing. Give the weighter fewer steps a round, or --steps {needed} or more"
+        )
+
+
 class StepwiseWeighter(ABC):
-    """A weighter whose round is one step: sample, step, observe."""
+    """A weighter whose round is one step: sample, step, observe.
+
+    With ``--draws-per-step`` a step is made of several draws, each with a sample of its own and the
+    weights of the moment.
+
+    normalised: False declares that the coefficients of a step may sum to less than one.
+    several_draws: whether a round keeps to ``--draws-per-step``.
+    """
 
     signals: frozenset[Signal] = frozenset()
     uses_auxiliaries = True
+    normalised = True
+    several_draws = True
     sample_size: int | None = None
 
     def round(self, bench: Workbench) -> None:
-        sampled = bench.sample(self.sample_size)
-        coefficients = self.coefficients(sampled)
-        measured = bench.step(coefficients, self.signals)
+        samples = [
+            bench.sample(self.sample_size, self.sample_weights())
+            for _ in range(bench.draws_per_step)
+        ]
+        measured = bench.step_over([self.coefficients(s) for s in samples], self.signals)
         if measured is not None:
-            self.observe(sampled, measured)
+            self.observe([name for name in measured.tasks if name != bench.end_task], measured)
+
+    def sample_weights(self) -> Mapping[str, float] | None:
+        """Every auxiliary task's weight in the draw of the step; None draws evenly."""
+        return None
 
     @abstractmethod
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
-        """Loss weights of the end task and the sampled tasks; non-negative, summing to one."""
+        """Loss weights of the end task and the sampled tasks; non-negative, summing to one.
+
+        A weighter that is not :attr:`normalised` may leave part of the loss out: its coefficients
+        sum to one at most. Its :meth:`weights` sum to one all the same.
+        """
 
     def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
         """Learn from a step that measured something; not called if :attr:`signals` is empty."""

@@ -23,7 +23,7 @@ TASKS = ("acl-arc", "scierc")
 METHODS: dict[str, dict[str, Any]] = {
     "single-task": {"weighter": "single-task"},
     "tapt": {"recipe": "tapt"},
-    "static-td": {"recipe": "static-td", "set": {"static": {"n": 3}}},
+    "static-td": {"recipe": "static-td"},
     "bert-style": {"recipe": "bert-style"},
     "factored-td": {"space": "td", "weighter": "factored"},
     "factored-td+ed": {

@@ -205,13 +205,15 @@ def contents(run: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     for path in sorted(p for p in run.rglob("*") if p.is_file()):
         name = str(path.relative_to(run))
-        if path.name in ("report.html", "manifest.json", "README.md", "lock.json"):
+        if path.name in ("report.html", "manifest.json", "README.md", "lock.json", "clock.json"):
             continue
         # Checkpoints are numbered as they are taken, which depends on where a run was killed.
         name = "checkpoint/" + path.name if path.parent.parent.name == "checkpoints" else name
         content = path.read_bytes()
         if path.name in ("result.json", "stage.json"):
             found[name] = _untimed(json.loads(content))
+        elif path.name == "cost.jsonl":
+            found[name] = [_untimed(json.loads(line)) for line in content.splitlines()]
         else:
             found[name] = content
     return found
@@ -219,7 +221,7 @@ def contents(run: Path) -> dict[str, object]:
 
 def _untimed(value: object) -> object:
     if isinstance(value, dict):
-        clocks = ("train_seconds", "peak_memory_bytes")
+        clocks = ("train_seconds", "peak_memory_bytes", "seconds")
         return {k: _untimed(v) for k, v in value.items() if k not in clocks}
     return value
 

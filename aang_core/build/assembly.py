@@ -27,7 +27,8 @@ from aang_core.modeling import TextModel, load_text_model, load_tokenizer
 from aang_core.objective import Objective
 from aang_core.primitive import Primitive
 from aang_core.stages import DataContext, Example, TextStream
-from aang_core.weighting import TaskCard, Weighter
+from aang_core.training.step_rows import RowBudget, rows_together
+from aang_core.weighting import TaskCard, Weighter, require_whole_round
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,13 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
         [TaskCard(o.name, o.factors) for o in auxiliaries],
         sources.options.get(sources.weighter.key, {}),
     )
+    end_task = EndTask(reader.train(), model.classifier)
+    # What cannot be split as it would have to be is refused before there is a run folder.
+    rows_together(end_task, auxiliaries, row_budget(config))
+    require_whole_round(weighter, config.steps)
     return Assembly(
         model=model,
-        end_task=EndTask(reader.train(), model.classifier),
+        end_task=end_task,
         meta=EndTask(reader.tokenize(meta, "dev"), model.classifier),
         dev=reader.tokenize(dev, "dev"),
         test=reader.tokenize(task.test, "test") if task.test else None,
@@ -84,12 +89,26 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
     )
 
 
+def row_budget(config: TrainConfig) -> RowBudget:
+    """The rows of a step."""
+    return RowBudget(
+        config.batch_size,
+        config.dev_batch_size,
+        config.aux_batch_size,
+        config.micro_batch_size,
+    )
+
+
 @dataclass(frozen=True)
 class _Source:
-    """A data source's rows, and how many classes a classification of them has."""
+    """A data source's rows, and how many classes a classification of them has.
+
+    of_step: whether they are those that the end task trains on in the step.
+    """
 
     rows: TokenRows | StreamRows
     classes: int
+    of_step: bool = False
 
 
 def assemble_stage(
@@ -113,6 +132,7 @@ def _load_model(config: TrainConfig, sources: Sources) -> TextModel:
         from_scratch=config.from_scratch and not sources.pretrained,
         share_decoder=config.share_decoder,
         dropout=config.dropout,
+        head_dropout=config.head_dropout,
         trust_remote_code=config.trust_remote_code,
     )
 
@@ -139,21 +159,15 @@ class _Reader:
 
     def objective(self, objective: Objective) -> ObjectiveTask:
         """The objective as a task, its primitives tried on two rows."""
-        made = {p.stage: self._make(p) for p in objective.primitives[1:]}
-        output = CheckedOutput(made["output"], objective.output)
         source = self._source(objective)
-        task = ObjectiveTask(
-            name=objective.name,
-            factors=objective.factors,
-            rows=source.rows,
-            vocabulary=self._model.heads.vocabulary,
-            transform=CheckedTransform(made["transform"], objective.transform),
-            representation=CheckedRepresentation(made["representation"], objective.representation),
-            output=output,
-            head=output.head(self._model.heads.for_classes(source.classes)),
+        return objective_over(
+            source.rows,
+            objective,
+            self._model,
+            self._sources.options,
+            classes=source.classes,
+            of_step=source.of_step,
         )
-        rehearse(task, int(self._model.body.base.config.hidden_size))
-        return task
 
     def train(self) -> TokenRows:
         """The end task's training rows."""
@@ -198,6 +212,9 @@ class _Reader:
             if data.buffer is not None:
                 self._rows[name] = self._streamed(data.stream(context), data.buffer, name)
                 return self._rows[name]
+            if data.of_step:
+                self._rows[name] = _Source(self.train(), len(self._sources.task.labels), True)
+                return self._rows[name]
             examples = list(data.examples(context))
             labels = self._labels(objective.data, examples)
             same = examples == list(self._sources.task.train)
@@ -222,6 +239,42 @@ class _Reader:
         if "labels:own" in data.provides:
             return sorted(label for label in given if label is not None)
         return self._sources.task.labels if "labels:end-task" in data.provides else ()
+
+
+def objective_over(
+    rows: TokenRows | StreamRows,
+    objective: Objective,
+    model: TextModel,
+    options: Mapping[str, Mapping[str, Any]],
+    *,
+    classes: int,
+    of_step: bool = False,
+) -> ObjectiveTask:
+    """The objective as a task over rows of its data, its primitives tried on two of them.
+
+    options: of primitives, by name. classes: of the rows, for an objective that classifies them.
+    of_step: whether they are the rows that the end task trains on in the step.
+
+    Raises:
+        AangError: an option does not fit, or a primitive does not keep its contract.
+    """
+    made = {p.stage: p.make(**options.get(p.key, {})) for p in objective.primitives[1:]}
+    output = CheckedOutput(made["output"], objective.output)
+    task = ObjectiveTask(
+        name=objective.name,
+        factors=objective.factors,
+        rows=rows,
+        vocabulary=model.heads.vocabulary,
+        transform=CheckedTransform(made["transform"], objective.transform),
+        representation=CheckedRepresentation(made["representation"], objective.representation),
+        output=output,
+        head=output.head(model.heads.for_classes(classes)),
+        shown=output.views,
+        couples_rows=output.couples_rows or len(output.views) > 1,
+        of_step=of_step,
+    )
+    rehearse(task, int(model.body.base.config.hidden_size))
+    return task
 
 
 def _hold_out(

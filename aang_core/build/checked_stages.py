@@ -12,7 +12,7 @@ its distribution, and says what was expected and got.
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -21,15 +21,18 @@ from aang_core.primitive import Primitive
 from aang_core.stages import (
     CorruptedRows,
     Corruption,
+    CountsHits,
     Data,
     DataContext,
     Example,
     HeadBuilder,
     Output,
     Representation,
+    StepData,
     StreamingData,
     TextStream,
     Transform,
+    View,
     Vocabulary,
 )
 from aang_core.tasks import RowLosses
@@ -67,6 +70,12 @@ class CheckedData:
         if buffer is not None and (not isinstance(buffer, int) or buffer < 1):
             raise _broken(self.primitive, "the buffer", "a number above 0", _described(buffer))
         return buffer
+
+    @property
+    def of_step(self) -> bool:
+        """See :class:`aang_core.stages.StepData`; False for data that has rows of its own."""
+        with self.primitive.blamed("asking whether its rows are those of the step"):
+            return isinstance(self._data, StepData) and bool(self._data.of_step)
 
     def stream(self, context: DataContext) -> TextStream:
         """See :meth:`aang_core.stages.StreamingData.stream`."""
@@ -229,6 +238,25 @@ class CheckedOutput:
         self._primitive = primitive
         self._tried = False
 
+    @property
+    def views(self) -> tuple[View, ...]:
+        """How each row is shown; see :class:`aang_core.stages.Output`."""
+        with self._primitive.blamed("asking for its views"):
+            views: Any = getattr(self._output, "views", ("corrupted",))
+        if isinstance(views, tuple | list) and views and set(views) <= set(get_args(View)):
+            return tuple(views)
+        kinds = " or ".join(map(repr, get_args(View)))
+        raise _broken(self._primitive, "views", f"a tuple of {kinds}", _described(views))
+
+    @property
+    def couples_rows(self) -> bool:
+        """Whether a row's loss depends on other rows; see :class:`aang_core.stages.Output`."""
+        with self._primitive.blamed("asking whether it couples rows"):
+            couples: Any = getattr(self._output, "couples_rows", False)
+        if not isinstance(couples, bool):
+            raise _broken(self._primitive, "couples_rows", "True or False", _described(couples))
+        return couples
+
     def head(self, heads: HeadBuilder) -> nn.Module:
         """See :meth:`aang_core.stages.Output.head`."""
         with self._primitive.blamed("making its head", _INNOCENT):
@@ -279,6 +307,20 @@ class CheckedOutput:
             self._check_values(losses)
             self._tried = True
         return losses
+
+    @property
+    def counts_hits(self) -> bool:
+        """Whether there is :meth:`hits`."""
+        return isinstance(self._output, CountsHits)
+
+    def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor:
+        """See :meth:`aang_core.stages.CountsHits.hits`."""
+        assert isinstance(self._output, CountsHits)
+        with self._primitive.blamed("counting its hits", _INNOCENT):
+            hits: Tensor = self._output.hits(head, hidden, targets)
+        rows = hidden.shape[:1]
+        _expect(self._primitive, "counts of hits", hits, rows, hidden.device, "B", torch.int64)
+        return hits
 
     def _pair(self, returned: Any) -> RowLosses:
         if not isinstance(returned, tuple | list) or len(returned) != 2:

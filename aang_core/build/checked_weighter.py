@@ -37,6 +37,8 @@ class CheckedWeighter:
             raise self._broken("signals", f"some of {', '.join(known)}", weighter.signals)
         self.signals: frozenset[Signal] = frozenset(weighter.signals)
         self.uses_auxiliaries = weighter.uses_auxiliaries
+        self.several_draws = getattr(weighter, "several_draws", False)
+        self.round_steps = self._steps_of_round()
         self.weights()
 
     @classmethod
@@ -113,6 +115,14 @@ class CheckedWeighter:
         """See :meth:`aang_core.weighting.Weighter.load_state_dict`."""
         with self._primitive.blamed("taking up its state"):
             self._weighter.load_state_dict(state)
+
+    def _steps_of_round(self) -> int | None:
+        """What the weighter says of its rounds; None where it says nothing."""
+        steps: Any = getattr(self._weighter, "round_steps", None)
+        whole = isinstance(steps, int) and not isinstance(steps, bool) and steps > 0
+        if steps is not None and not whole:
+            raise self._broken("round_steps", "a whole number of steps, 1 or more", repr(steps))
+        return steps if whole else None
 
     def _require_json(self, what: str, value: Any) -> None:
         try:

@@ -22,6 +22,7 @@ class EndTask:
 
     name = END_TASK
     factors: Mapping[str, str] = {}
+    shares = END_TASK
 
     def __init__(self, rows: TokenRows, head: nn.Module) -> None:
         self.rows = rows
@@ -46,7 +47,8 @@ def labelled_batch(rows: PaddedRows) -> Batch:
     """Padded rows as the body takes them, every real token seeing every other."""
     if rows.labels is None:
         raise ValueError("the end task needs labelled rows")
-    return Batch(encoder_inputs(rows, rows.ids, rows.real), {"labels": rows.labels}, len(rows.ids))
+    inputs = encoder_inputs(rows, rows.ids, rows.real)
+    return Batch(inputs, {"labels": rows.labels}, len(rows.ids), origin=rows)
 
 
 def encoder_inputs(rows: PaddedRows, ids: Tensor, attention: Tensor) -> dict[str, Tensor]:

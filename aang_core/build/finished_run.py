@@ -14,6 +14,7 @@ from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.corpora.cache import cache_folder
 from aang_core.corpora.labelled import Columns, read_rows
 from aang_core.corpora.tokens import tokenize
+from aang_core.drawn_rows import check_recorded
 from aang_core.errors import DataError
 from aang_core.modeling import load_classifier, load_tokenizer
 from aang_core.plugins import Plugins
@@ -62,6 +63,7 @@ class FinishedRun:
                 f"{folder}: the run did not finish, {Path(str(error.filename)).name} is missing"
             ) from error
         config = resolve_config(read_config_file(folder / "config.yaml"), {})
+        check_recorded(folder, config.train_rows)
         return cls(folder, config, result, plugins)
 
     def differences(self, installed: Plugins) -> list[str]:

@@ -27,6 +27,7 @@ from aang_core.corpora.demo import (
 )
 from aang_core.corpora.labelled_task import LabelledTask, load_task
 from aang_core.corpora.task_files import TaskFiles, column_options
+from aang_core.corpora.train_draw import TrainDraw, draw_train
 from aang_core.errors import ConfigError, DataError
 from aang_core.objective import Objective
 from aang_core.primitive import Primitive
@@ -51,8 +52,10 @@ class Sources:
     options: options of primitives and weighter that the user set, by name.
     fine_tuning: what plain fine-tuning scores on this task, where that is known beforehand.
     report: what was met while reading.
-    pretraining: stages that come first, and ``alone`` the weighter that they train with.
+    pretraining: stages that come first.
+    alone: the weighter that these stages, and the final fine-tuning, train with.
     pretrained: whether ``encoder`` is what such a stage has left.
+    draw: which training rows were drawn; None if all of them are trained on.
     """
 
     task: LabelledTask
@@ -67,6 +70,7 @@ class Sources:
     fine_tuning: Mapping[str, Any] | None
     report: ReadReport
     pretrained: bool = False
+    draw: TrainDraw | None = None
 
     def after(self, encoder: str) -> "Sources":
         """The same, with the encoder that a stage of pre-training has left."""
@@ -81,6 +85,11 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
             imported, a file cannot be used.
     """
     weighter = registry.weighter(config.weighter)
+    if config.draws_per_step > 1 and not getattr(weighter.load(), "several_draws", False):
+        raise ConfigError(
+            f"--draws-per-step {config.draws_per_step}: a round of --weighter {config.weighter} is "
+            "no step made of draws; leave the option out"
+        )
     auxiliary = auxiliary_files(config)
     registry = with_auxiliary_data(registry, auxiliary)
     report = ReadReport()
@@ -94,26 +103,56 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     for primitive in dict.fromkeys(p for objective in composed for p in objective.primitives):
         primitive.load()
     task, domain, out_of_domain = _read(config, report)
+    task, draw = _drawn(config, task, report)
     if config.model is None and not config.is_demo:
         report.note(
             "no --model is given, so the small encoder of the demo is trained, which has read "
             "Python documentation only; roberta-base, say, knows more"
         )
-    demo_encoder = str(_ASSETS / "demo-encoder")
-    comparable = config.is_demo and config.model is None and not config.from_scratch
+    as_shipped = config.model is None and config.train_rows is None
+    comparable = config.is_demo and as_shipped and not config.from_scratch
     return Sources(
         task=task,
-        encoder=config.model or demo_encoder,
+        encoder=encoder_of(config),
         domain=domain,
         out_of_domain=out_of_domain,
         weighter=weighter,
         objectives=objectives,
         pretraining=stages,
-        alone=registry.weighter("single-task") if stages else None,
+        alone=registry.weighter("single-task") if stages or config.final_fine_tuning else None,
         options=config.set,
         fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
         report=report,
+        draw=draw,
     )
+
+
+def encoder_of(config: TrainConfig) -> str:
+    """Folder or hub name of the encoder."""
+    return config.model or str(_ASSETS / "demo-encoder")
+
+
+def read_end_task(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask, TrainDraw | None]:
+    """The end task alone, with the training rows that are drawn if some are.
+
+    Raises:
+        AangError: a file cannot be used, or so many rows cannot be drawn.
+    """
+    task, _, _ = _read(config, report)
+    return _drawn(config, task, report)
+
+
+def _drawn(
+    config: TrainConfig, task: LabelledTask, report: ReadReport
+) -> tuple[LabelledTask, TrainDraw | None]:
+    if config.train_rows is None:
+        return task, None
+    task, draw = draw_train(task, config.train_rows, config.seed)
+    report.note(
+        f"{len(draw.rows)} of {draw.of} training rows drawn, stratified by class, seed "
+        f"{config.seed}"
+    )
+    return task, draw
 
 
 def _objectives(

@@ -19,7 +19,6 @@ class StageSettings(BaseModel):
 
     steps: int = Field(gt=0)
     eval_every: int = Field(gt=0)
-    patience: int = Field(gt=0)
     batch_size: int = Field(gt=0)
     lr: float = Field(gt=0, allow_inf_nan=False)
     head_lr: float = Field(gt=0, allow_inf_nan=False)

@@ -29,6 +29,10 @@ COMMANDS = {
         "aang_core.cli.diagnose:diagnose",
         "Measure how near each objective is to the end task, without training.",
     ),
+    "prepare-encoder": (
+        "aang_core.cli.prepare_encoder:prepare_encoder",
+        "Train an encoder further on unlabelled text.",
+    ),
     "prepare-domain": (
         "aang_core.cli.prepare_domain:prepare_domain",
         "Draw in-domain text for a task from a corpus.",

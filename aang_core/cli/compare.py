@@ -57,6 +57,19 @@ from aang_core.registry import Registry
     is_flag=True,
     help="run the Python code that comes with the model, for models that have some",
 )
+@click.option(
+    "--train-rows",
+    type=click.IntRange(min=1),
+    help="training rows that each seed draws, the same ones for every method",
+)
+@click.option(
+    "--quick-controls/--no-quick-controls",
+    "quick",
+    default=True,
+    show_default=True,
+    help="TF-IDF and the frozen encoder, each with logistic regression, in front of the table",
+)
+@click.option("--difference", is_flag=True, help="a column of differences to the baseline")
 @click.option("--table-only", is_flag=True, help="run nothing; the table of what is there")
 @click.option("--quiet", is_flag=True, help="no line for each run")
 @click.argument(
@@ -79,6 +92,9 @@ def compare(
     kind: str,
     minutes: float | None,
     trust_remote_code: bool,
+    train_rows: int | None,
+    quick: bool,
+    difference: bool,
     table_only: bool,
     quiet: bool,
     arguments: tuple[str, ...],
@@ -89,6 +105,7 @@ def compare(
     resumed, failed ones are told and do not stop the others. Without a file, --method names what to
     compare and what follows after -- are options of aang train that name the task.
     """
+    from aang_core.compare.curves import as_csv, as_json, curves
     from aang_core.compare.runner import Ended, Runner, make_root
     from aang_core.compare.spec import read_comparison
     from aang_core.compare.tables import FORMATS, outcome, table
@@ -100,15 +117,21 @@ def compare(
     if spec is not None:
         if methods or len(arguments) > 1:
             raise ConfigError(f"{spec}: a file names its methods and options; leave others out")
-        comparison = read_comparison(spec, registry, seeds=seeds, baseline=baseline, grid=grid)
+        comparison = read_comparison(
+            spec, registry, seeds=seeds, baseline=baseline, grid=grid, train_rows=train_rows
+        )
     else:
-        comparison = _short_form(registry, methods, seeds, baseline, grid, arguments)
+        comparison = _short_form(registry, methods, seeds, baseline, grid, train_rows, arguments)
     root = out or (spec.with_suffix("") if spec is not None else Path("comparison"))
 
     def tell(ended: Ended) -> None:
         if not quiet or ended.error:
             done = "kept" if ended.state == "finished" else ended.error or "done"
             echo(f"{ended.cell.folder.relative_to('runs')}: {done}", err=True)
+
+    def tell_control(line: str, failed: bool) -> None:
+        if not quiet or failed:
+            echo(line, err=True)
 
     failed = []
     if not table_only:
@@ -122,7 +145,15 @@ def compare(
                 before = plugin_options(click.get_current_context())
                 after = ["--trust-remote-code"] if trust_remote_code else []
                 runner = Runner(root, launcher, tell, before=before, after=after)
-                ended = runner.run(comparison.cells, seconds=seconds)
+
+                def controls() -> None:
+                    from aang_core.compare.quick_controls import QuickControls
+
+                    made = QuickControls(root, tell_control, trust_remote_code)
+                    made.run(comparison, seconds=seconds)
+
+                first = controls if quick else None
+                ended = runner.run(comparison.cells, seconds=seconds, first=first)
         except Interrupted as stopped:
             again = shlex.join(["aang", *given_arguments(click.get_current_context())])
             echo(f"{stopped}; to go on:\n    {again}", err=True)
@@ -133,17 +164,21 @@ def compare(
             note(f"{left} runs are left; the same command goes on")
     else:
         make_root(root)
-    entries = outcome(comparison, root)
+    entries = outcome(comparison, root, quick=quick)
     if comparison.baseline and not any(e.method == comparison.baseline for e in entries):
         note(
             f"the baseline {comparison.baseline} has no finished run, so nothing is tested against "
             "it"
         )
     for form, ending in zip(FORMATS, ("txt", "md", "tex", "json"), strict=True):
-        text = table(entries, form, comparison.baseline)
+        text = table(entries, form, comparison.baseline, difference=difference)
         with writing(root / f"table.{ending}"):
             (root / f"table.{ending}").write_text(text, encoding="utf-8")
-    echo(table(entries, kind, comparison.baseline), nl=False)
+    points = curves(comparison, root)
+    with writing(root / "curves.csv"):
+        (root / "curves.csv").write_text(as_csv(points), encoding="utf-8")
+        (root / "curves.json").write_text(as_json(points), encoding="utf-8")
+    echo(table(entries, kind, comparison.baseline, difference=difference), nl=False)
     if failed:
         raise ConfigError(f"{len(failed)} of {len(comparison.cells)} runs failed; see above")
 
@@ -183,6 +218,7 @@ def _short_form(
     seeds: int | None,
     baseline: str | None,
     grid: str | None,
+    train_rows: int | None,
     options: tuple[str, ...],
 ) -> Any:
     """The comparison that the command line alone describes."""
@@ -209,7 +245,7 @@ def _short_form(
         "baseline": baseline,
         "grid": grid or {},
     }
-    return plan(value, Source("the command line"), registry)
+    return plan(value, Source("the command line"), registry, train_rows=train_rows)
 
 
 _NOT_OPTIONS = {"config_file", "resume", "quiet", "as_json", "seed", "out"}

@@ -1,6 +1,7 @@
 """``aang diagnose``: what the theory says of a space, before any training."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +15,14 @@ from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 
-# What only a training has.
+# What only a whole training has.
 _UNUSED = frozenset(
-    {
-        *("recipe", "steps", "eval_every", "patience", "metric", "aux_batch_size", "lr", "head_lr"),
-        *(
-            "weight_decay",
-            "warmup",
-            "max_grad_norm",
-            "dev_head",
-            "dev_head_memory",
-            "gradients",
-            "meta_every",
-            "out",
-        ),
-    }
+    {"recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every", "out"}
+)
+# What only a training has that is measured on the way.
+_OF_TRAINING = (
+    *("steps", "aux_batch_size", "lr", "head_lr", "weight_decay", "warmup", "max_grad_norm"),
+    *("clip_apart", "task_clip", "dev_average"),
 )
 
 
@@ -46,6 +40,35 @@ _UNUSED = frozenset(
     default="distance",
     help="rank by rising distance, falling cosine or rising norm  [default: distance]",
 )
+@click.option(
+    "--signal-quality",
+    is_flag=True,
+    help="train for some steps and measure how far signals can be told from noise",
+)
+@click.option(
+    "--quality-steps",
+    type=click.IntRange(min=1),
+    default=60,
+    show_default=True,
+    help="steps that are trained for --signal-quality",
+)
+@click.option(
+    "--quality-every",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="steps from one measurement to the next",
+)
+@click.option(
+    "--quality-sample",
+    type=click.IntRange(min=1),
+    help="objectives that are measured each time, drawn anew; default: all",
+)
+@click.option(
+    "--scores",
+    type=click.Path(path_type=Path),
+    help="dev scores of objectives trained alone, CSV or JSON, to compare rankings with",
+)
 @click.option("--plot", type=click.Path(path_type=Path), help="write a figure, .html, .png, .svg")
 @click.option("--quiet", is_flag=True, help="no progress, no notes")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
@@ -57,6 +80,11 @@ def diagnose(
     batches: int | None,
     sort: str,
     plot: Path | None,
+    signal_quality: bool,
+    quality_steps: int,
+    quality_every: int,
+    quality_sample: int | None,
+    scores: Path | None,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -65,7 +93,23 @@ def diagnose(
 
     For each objective: the cosine of its gradient with the dev gradient, its norm, and the distance
     Δ̂ to the end task's gradient (AANG, section 4), as means and standard deviations over batches.
+
+    With --signal-quality the options' training is run for some steps, --weighter single-task being
+    plain fine-tuning, and the cosine of every objective is measured on the way, in several ways,
+    each with its t; --json prints a line for each objective and way.
     """
+    given = given_options(options)
+    from_file = read_config_file(config_file) if config_file else {}
+    if signal_quality:
+        from aang_core.cli.signal_quality import run
+
+        _refuse({"--plot": plot, "--batches": batches}, "is of a diagnosis without a training")
+        config = resolve_config(from_file, given)
+        run(plugins, config, (quality_steps, quality_every, quality_sample), scores, quiet, as_json)
+        return
+    training = {f"--{name.replace('_', '-')}": given.get(name) for name in _OF_TRAINING}
+    _refuse({**training, "--scores": scores}, "goes with --signal-quality, which trains")
+
     from aang_core.build.sources import prepare_sources
     from aang_core.build.training import choose_device
     from aang_core.cli.progress import counting
@@ -74,8 +118,7 @@ def diagnose(
 
     if plot is not None:
         check_figure(plot)
-    from_file = read_config_file(config_file) if config_file else {}
-    config = resolve_config(from_file, given_options(options))
+    config = resolve_config(from_file, given)
     sources = prepare_sources(config, plugins.registry)
     if not sources.objectives:
         raise ConfigError(
@@ -89,6 +132,7 @@ def diagnose(
             device=choose_device(config.device),
             batches=batches,
             progress=progress,
+            say=(lambda sentence: None) if quiet else note,
         )
     if plot is not None:
         draw(found, plot)
@@ -101,6 +145,12 @@ def diagnose(
         _print(found, sort)
         if plot is not None:
             echo(f"The figure is in {plot}.")
+
+
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    for option, value in options.items():
+        if value is not None:
+            raise ConfigError(f"{option}: {why}; leave it out")
 
 
 def _print(found: Any, sort: str) -> None:

@@ -34,10 +34,11 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option(
     "--sample",
-    type=click.Choice(["nearest", "random"]),
+    type=click.Choice(["nearest", "random", "first"]),
     default="nearest",
     show_default=True,
-    help="those nearest to the task's text by TF-IDF, or any, as the papers take",
+    help="those nearest to the task's text by TF-IDF, any, or the first that come: paragraphs in a "
+    "row of whatever papers, as TARTAN's files are",
 )
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME.OPTION=VALUE", help="option of the source"
@@ -58,7 +59,7 @@ def prepare_domain(
     years: str | None,
     language: str | None,
     times: float,
-    sample: Literal["nearest", "random"],
+    sample: Literal["nearest", "random", "first"],
     settings: tuple[str, ...],
     seed: int,
     out: Path,
@@ -73,7 +74,7 @@ def prepare_domain(
     from aang_core.cli.train import parse_settings
     from aang_core.domain.overlap import Overlap
     from aang_core.domain.preparation import prepare, read_texts
-    from aang_core.domain.sampling import nearest, uniform
+    from aang_core.domain.sampling import first, nearest, uniform
     from aang_core.stages.data import DataContext, ReadReport
 
     if times <= 0:
@@ -96,10 +97,15 @@ def prepare_domain(
     }
     data = plugins.registry.primitive("data", source).make(**options)
     context = DataContext(train=(), domain=corpus, out_of_domain=corpus, seed=seed, report=report)
-    drawn = torch.Generator().manual_seed(seed)
+    if sample == "nearest":
+        sampler = nearest(wanted, texts)
+    elif sample == "random":
+        sampler = uniform(wanted, torch.Generator().manual_seed(seed))
+    else:
+        sampler = first(wanted)
     counts = prepare(
         data.examples(context),
-        nearest(wanted, texts) if sample == "nearest" else uniform(wanted, drawn),
+        sampler,
         Overlap(text for some in held_out.values() for text in some),
         out,
         {

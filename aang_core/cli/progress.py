@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from aang_core.build.end_task import END_TASK
 from aang_core.cli.output import echo
+from aang_core.encoder_training import METRIC
 from aang_core.printable import one_line
 from aang_core.run import Observe
 
@@ -35,7 +36,7 @@ class ProgressBar:
         self._show(step)
 
     def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
-        part = "held-out" if self._stage else "dev"
+        part = "held-out" if self._metric == METRIC else "dev"
         self._score = f"{part} {self._metric} {dev[self._metric]:.4f}"
         self._score += " (best)" if best else ""
         self._show(step)

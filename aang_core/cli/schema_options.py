@@ -59,5 +59,5 @@ def _click_type(kind: Any) -> Any:
 def _help(field: FieldInfo) -> str:
     text = field.description or ""
     default = field.default
-    shown = default is not None and not isinstance(default, bool | tuple | dict)
+    shown = not (default is None or field.is_required() or isinstance(default, bool | tuple | dict))
     return f"{text}  [default: {default}]" if shown else text

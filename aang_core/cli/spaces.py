@@ -9,7 +9,7 @@ from aang_core.cli.tables import print_table
 from aang_core.errors import AangError
 from aang_core.plugins import Plugins
 from aang_core.registry import Registry, SpaceEntry
-from aang_core.space import load_space
+from aang_core.space import Space, load_space
 
 
 @click.command("list-spaces")
@@ -61,13 +61,30 @@ def show_space(plugins: Plugins, space: str, as_json: bool) -> None:
     objectives = [objective.name for objective in shown.objectives]
     if as_json:
         dropped = [dropped._asdict() for dropped in shown.dropped]
-        document = {"name": shown.name, "objectives": objectives, "dropped": dropped}
+        passes = {key: [o.name for o in group] for key, group in shown.shared_passes.items()}
+        document = {
+            "name": shown.name,
+            "objectives": objectives,
+            "shared_passes": passes,
+            "dropped": dropped,
+        }
         echo(json.dumps(document, indent=2))
     else:
         echo(f"{shown.name}: {shown.summary}" if shown.summary else shown.name)
         echo(f"\n{len(objectives)} objectives")
         for name in objectives:
             echo(f"  {name}")
+        _echo_passes(shown)
         echo(f"\n{len(shown.dropped)} dropped")
         for name, reason in shown.dropped:
             echo(f"  {name}: {reason}")
+
+
+def _echo_passes(space: Space) -> None:
+    """Which objectives share a pass through the encoder, if any do."""
+    if not space.shared_passes:
+        return
+    echo("\nsharing one pass through the encoder where a step trains several of them")
+    for key, group in space.shared_passes.items():
+        outputs = ", ".join(objective.output.key for objective in group)
+        echo(f"  {'the pass of the end task' if key == 'end-task' else key}: {outputs}")

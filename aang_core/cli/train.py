@@ -10,7 +10,7 @@ import click
 from aang_core.cli.output import echo, note
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
-from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.config import TrainConfig, read_config_file, resolve_training
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.yaml_source import NumberLoader, parse_yaml
@@ -69,7 +69,7 @@ def train(
         for difference in recorded_differences(resume, plugins):
             note(difference)
     else:
-        config = resolve_config(read_config_file(config_file) if config_file else {}, given)
+        config = resolve_training(read_config_file(config_file) if config_file else {}, given)
         out = free_run_folder(config)
     processes = processes_of_environment(choose_device(config.device))
     processes.wait()  # until all of them have found the same free folder
@@ -84,6 +84,7 @@ def train(
                 observe=observe,
                 resume=resume is not None,
                 interruption=interruption,
+                say=(lambda sentence: None) if quiet else note,
             )
     except Interrupted as stopped:
         if processes.first:
@@ -152,13 +153,21 @@ def parse_files(tasks: Sequence[str]) -> dict[str, str]:
 
 def _print_result(result: Mapping[str, Any], folder: Path, config: TrainConfig) -> None:
     metric = result["metric"]
-    lines = [(f"this run ({config.weighter})", metric), ("majority class", result["majority"])]
+    run = f"this run ({config.recipe or config.weighter})"
+    lines = [(run, metric), ("majority class", result["majority"])]
     if reference := result.get("fine_tuning"):
         lines.insert(1, (f"plain fine-tuning, mean of {reference['seeds']} seeds", reference))
     if result["best_step"] == 0:
         echo("No step of training beat the untrained model on dev, so that one is kept:")
     else:
         echo(f"The best model is that of step {result['best_step']}:")
+    if tuned := result.get("final_fine_tuning"):
+        before, after = (tuned[when]["dev"] for when in ("before", "after"))
+        echo(
+            f"Fine-tuned on the end task alone, from {before:.4f} to {after:.4f} on dev:"
+            if tuned["kept"]
+            else "Fine-tuning it on the end task alone was no better on dev and is undone:"
+        )
     print_table(
         [metric["name"], "dev", "test"],
         [[name, _score(scores["dev"]), _score(scores["test"])] for name, scores in lines],

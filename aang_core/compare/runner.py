@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock, Timer
 from typing import Literal
@@ -10,9 +10,10 @@ from typing import Literal
 import yaml
 
 from aang_core.compare.launcher import Launcher, Order
+from aang_core.compare.matching import matched
 from aang_core.compare.spec import Cell
 from aang_core.config import read_config_file, resolve_config
-from aang_core.errors import ConfigError
+from aang_core.errors import AangError, ConfigError
 from aang_core.run_files import refuse_links
 from aang_core.training.durable import writing
 from aang_core.training.lock import locked
@@ -40,6 +41,9 @@ def state_of(cell: Cell, root: Path) -> State:
     if not (folder / "config.yaml").is_file():
         return "new"
     there = resolve_config(read_config_file(folder / "config.yaml"), {})
+    if cell.config.precision == "auto":
+        # A run records what that came to on its machine.
+        there = there.model_copy(update={"precision": "auto"})
     if there.model_dump(exclude={"out"}) != cell.config.model_dump(exclude={"out"}):
         differing = [
             name
@@ -77,9 +81,18 @@ class Runner:
         self._ended = ended
         self._stop = Event()
         self._lock = Lock()
+        self._over: dict[Path, Event] = {}
 
-    def run(self, cells: Sequence[Cell], *, seconds: float | None = None) -> list[Ended]:
+    def run(
+        self,
+        cells: Sequence[Cell],
+        *,
+        seconds: float | None = None,
+        first: Callable[[], None] | None = None,
+    ) -> list[Ended]:
         """Run those that have not finished; a failure does not stop the others.
+
+        first: is called before them, while no other process runs this comparison.
 
         seconds: stop all processes after that time; they can be resumed. So does an interrupt,
             which is raised again when they have taken their checkpoints; a second one stops them
@@ -93,6 +106,8 @@ class Runner:
         """
         with locked(self._root):
             self._launcher.ready()
+            if first is not None:
+                first()
             return self._run(cells, seconds)
 
     def _run(self, cells: Sequence[Cell], seconds: float | None) -> list[Ended]:
@@ -101,8 +116,11 @@ class Runner:
             timer.daemon = True
             timer.start()
         pool = ThreadPoolExecutor(self._launcher.at_once)
+        self._over = {cell.folder: Event() for cell in cells}
+        # Those that wait for others come after all of them, so that none waits for ever.
+        ordered = sorted(cells, key=lambda cell: cell.match is not None)
         try:
-            futures = [pool.submit(self._cell, cell) for cell in cells]
+            futures = [pool.submit(self._cell, cell) for cell in ordered]
             return [ended for future in futures if (ended := future.result()) is not None]
         except BaseException:
             self._halt()
@@ -127,13 +145,33 @@ class Runner:
         self._launcher.stop()
 
     def _cell(self, cell: Cell) -> Ended | None:
+        try:
+            return self._ended_cell(cell)
+        finally:
+            self._over[cell.folder].set()
+
+    def _ended_cell(self, cell: Cell) -> Ended | None:
+        for run in () if cell.match is None else cell.match.runs:
+            self._over[run].wait()
         if self._stop.is_set():
             return None
+        try:
+            cell = self._resolved(cell)
+        except AangError as error:
+            return self._told(Ended(cell, "new", f"Error: {error}"))
         state = state_of(cell, self._root)
-        error = None if state == "finished" else self._launcher.train(self._order(cell))
+        failure = None if state == "finished" else self._launcher.train(self._order(cell))
         if self._stop.is_set():
             return None
-        ended = Ended(cell, state, error)
+        return self._told(Ended(cell, state, failure))
+
+    def _resolved(self, cell: Cell) -> Cell:
+        """The cell with what it is given as much of as another run took."""
+        if cell.match is None:
+            return cell
+        return replace(cell, config=matched(cell.config, cell.match, self._root))
+
+    def _told(self, ended: Ended) -> Ended:
         with self._lock:
             self._ended(ended)
         return ended

@@ -7,9 +7,10 @@ methods:
   fine-tuning: {weighter: single-task}
   tapt: {recipe: tapt}
   aang: {space: td, weighter: factored}
+  more-rows: {as: fine-tuning, same_compute_as: aang}
 seeds: [0, 1, 2]
 baseline: fine-tuning        # optional
-options: {model: roberta-base, steps: 300}   # optional, for all runs
+options: {model: roberta-base, steps: 300, train-rows: 500}   # optional, for all runs
 grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0]}   # optional
 ```
 """
@@ -17,12 +18,16 @@ grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0]}   # optional
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from aang_core.compare.control_results import QUICK_CONTROLS
+from aang_core.compare.controls import Control, controls_of, merged_settings
+from aang_core.compare.matching import Match
+from aang_core.compare.same_rows import refuse_own_rows, with_train_rows
 from aang_core.config import TrainConfig, refuse_trust, resolve_config
 from aang_core.errors import AangError, ConfigError
 from aang_core.registry import Registry, did_you_mean
@@ -34,11 +39,13 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
         "factored.lr": (1.0, 0.1),
         "factored.end_task_lr": (0.1, 0.01),
         "factored.n": (3, 6),
-        "lr": (1e-3, 1e-4),
+        "head_lr": (1e-3, 1e-4),
+        "lr": (1e-4,),
     },
 }
-"""Grids by name: AANG-TD's of appendix D. What belongs to a weighter that a method does not use
-is left out for that method."""
+"""Grids by name: AANG-TD's of appendix D, table 5. The paper tries rates of the encoder; its
+code keeps that at 1e-4 and tries these values for the heads. What belongs to a weighter that a
+method does not use is left out for that method."""
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=100)]
 """What folders are called after; so it is no path, and no file system finds it too long."""
@@ -64,6 +71,7 @@ class Cell:
     """One run of a comparison.
 
     choice: the place in the grid, from 0, or None without a grid; setting: what it sets.
+    match: what it is given as much of as another run takes; ``config`` is without that.
     """
 
     task: str
@@ -72,6 +80,7 @@ class Cell:
     config: TrainConfig
     choice: int | None = None
     setting: str = ""
+    match: Match | None = None
 
     @property
     def folder(self) -> Path:
@@ -97,8 +106,9 @@ def read_comparison(
     seeds: int | None = None,
     baseline: str | None = None,
     grid: str | None = None,
+    train_rows: int | None = None,
 ) -> Comparison:
-    """Read and plan a comparison file; ``seeds``, ``baseline`` and ``grid`` go before its own.
+    """Read and plan a comparison file; what is given besides goes before its own.
 
     Raises:
         ConfigError: it cannot be read or holds something that is no comparison; with its line.
@@ -111,11 +121,15 @@ def read_comparison(
     over = {"seeds": list(range(seeds)) if seeds else None, "baseline": baseline, "grid": grid}
     if isinstance(value, Mapping):
         value = {**value, **{name: given for name, given in over.items() if given is not None}}
-    return plan(value, source, registry)
+    return plan(value, source, registry, train_rows=train_rows)
 
 
-def plan(value: object, source: Source, registry: Registry) -> Comparison:
+def plan(
+    value: object, source: Source, registry: Registry, *, train_rows: int | None = None
+) -> Comparison:
     """Every run that a comparison asks for, each with its options and names checked.
+
+    train_rows: how many training rows each seed draws, before what the tasks say.
 
     Raises:
         ConfigError: as :func:`read_comparison`.
@@ -135,7 +149,18 @@ def plan(value: object, source: Source, registry: Registry) -> Comparison:
         raise ConfigError(
             f"{source.at(('baseline',))}: baseline {given.baseline!r} is no method here; {hint}"
         )
+    if taken := set(given.methods) & set(QUICK_CONTROLS):
+        name = min(taken)
+        raise ConfigError(
+            f"{source.at(('methods', name))}: {name} is the name of a quick control; give the "
+            "method another name"
+        )
     grid = _grid(given.grid, source)
+    refuse_own_rows(grid, given.methods, source)
+    if train_rows is not None:
+        given = given.model_copy(update=with_train_rows(given.tasks, given.options, train_rows))
+    controls, methods = controls_of(given.methods, source)
+    given = given.model_copy(update={"methods": methods})
     _refuse_too_many(given, grid, source)
     cells = [
         cell
@@ -144,7 +169,34 @@ def plan(value: object, source: Source, registry: Registry) -> Comparison:
         for cell in _cells(given, task, method, grid, source)
     ]
     _check_names(cells, given, source, registry)
+    cells = [_matched(cell, controls, cells, source) for cell in cells]
     return Comparison(list(given.tasks), list(given.methods), given.baseline, cells)
+
+
+def _matched(
+    cell: Cell, controls: Mapping[str, Control], cells: Sequence[Cell], source: Source
+) -> Cell:
+    """The cell with the runs that say how much it is given, if it is given as much as another."""
+    control = controls[cell.method]
+    if control.what is None:
+        return cell
+    where = f"{source.at(('methods', cell.method))}: method {cell.method}"
+    beside = [c for c in cells if (c.task, c.seed) == (cell.task, cell.seed)]
+    of = [c for c in beside if c.method == control.of]
+    if cell.choice is not None or len(of) != 1:
+        raise ConfigError(
+            f"{where}: is given as much as a run of {control.of} takes, of which a grid makes "
+            "several; leave the grid out"
+        )
+    if control.what == "compute":
+        return replace(cell, match=Match("compute", of[0].folder))
+    same = [c for c in beside if controls[c.method].what is None and c.config == cell.config]
+    if not same:
+        raise ConfigError(
+            f"{where}: its steps come from the seconds a step of a method with the same options, "
+            "and there is none; add one, and name it here with 'as:'"
+        )
+    return replace(cell, match=Match("seconds", of[0].folder, same[0].folder))
 
 
 MOST_RUNS = 10_000
@@ -204,7 +256,7 @@ def _cells(
 ) -> Iterator[Cell]:
     options = {**given.options, **given.tasks[task], **given.methods[method]}
     parts = (given.options, given.tasks[task], given.methods[method])
-    options["set"] = _merged([part.get("set") or {} for part in parts])
+    options["set"] = merged_settings([part.get("set") or {} for part in parts])
     weighter = _resolved(options, given, source, task, method).weighter
     used = {
         option: values
@@ -225,20 +277,6 @@ def _cells(
                 choice if used else None,
                 ", ".join(f"{name}={value}" for name, value in setting.items()),
             )
-
-
-def _merged(settings: Sequence[Any]) -> Any:
-    """Options of primitives and weighters, later ones over earlier ones.
-
-    One that has another form is returned as it is, for the schema to refuse.
-    """
-    merged: dict[str, dict[str, Any]] = {}
-    for part in settings:
-        if not isinstance(part, Mapping) or not all(isinstance(v, Mapping) for v in part.values()):
-            return part
-        for name, options in part.items():
-            merged[name] = {**merged.get(name, {}), **options}
-    return merged
 
 
 def _with(options: Mapping[str, Any], setting: Mapping[str, Any]) -> dict[str, Any]:

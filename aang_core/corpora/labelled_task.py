@@ -24,6 +24,7 @@ class LabelledTask:
 
     train, dev, test: examples in file order; every label is one of ``labels``. Train and dev are
         never empty, test may be.
+    rest: training examples that a draw of training rows left out; nothing trains on them.
     labels: the classes of train, sorted; a class's index here is its id.
     """
 
@@ -32,6 +33,7 @@ class LabelledTask:
     dev: tuple[Example, ...]
     test: tuple[Example, ...]
     labels: tuple[str, ...]
+    rest: tuple[Example, ...] = ()
 
     @property
     def label_ids(self) -> dict[str, int]:

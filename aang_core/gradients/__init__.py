@@ -1,38 +1,61 @@
 """Per-task gradient signals, and the gradient of the step itself, from one set of passes.
 
 A weighter learns from how each task's body gradient g_k lies against the dev gradient v (TARTAN,
-section 3.2; AANG, section 5). v goes through a dev head that is fitted at every step, on features
-that are computed anyway.
+section 3.2; AANG, section 5). v goes through a dev head that is fitted at every step that measures,
+on features of other rows than the step's own.
 """
 
+from aang_core.gradients.choose_dev_head import (
+    DevHeadFit,
+    DevHeadRows,
+    DevHeadSettings,
+    choose_dev_head,
+    first_token,
+)
+from aang_core.gradients.dev_average import AveragedDevHead
 from aang_core.gradients.dev_head import (
     DevHead,
+    DrawnDevHead,
     EndTaskHead,
     FreshDevHead,
     RememberingDevHead,
 )
 from aang_core.gradients.distributed import DistributedEngine, task_by_task
-from aang_core.gradients.engine import GradientEngine, Segment
+from aang_core.gradients.engine import GradientEngine, Rider, Segment, members_of
+from aang_core.gradients.logistic_head import LogisticDevHead
 from aang_core.gradients.loss_scale import LossScale
 from aang_core.gradients.packed import PackedEngine
 from aang_core.gradients.packing import HasRowFreeMethods, PacksRows, RowFreeMethod
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.gradients.stream import StreamEngine
+from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
 
 __all__ = [
+    "UNCLIPPED",
+    "AveragedDevHead",
     "DevHead",
+    "DevHeadFit",
+    "DevHeadRows",
+    "DevHeadSettings",
     "DistributedEngine",
+    "DrawnDevHead",
     "EndTaskHead",
     "FreshDevHead",
     "GradientEngine",
     "GradientStatistics",
     "HasRowFreeMethods",
+    "LogisticDevHead",
     "LossScale",
     "PackedEngine",
     "PacksRows",
     "RememberingDevHead",
+    "Rider",
     "RowFreeMethod",
     "Segment",
     "StreamEngine",
+    "TaskClip",
+    "choose_dev_head",
+    "first_token",
+    "members_of",
     "task_by_task",
 ]

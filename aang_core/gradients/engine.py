@@ -1,6 +1,6 @@
 """What every gradient engine takes and gives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,12 +14,43 @@ from aang_core.tasks import Batch, Task
 
 
 @dataclass(frozen=True)
+class Rider:
+    """A task that shares the rows of another and reads what the body makes of them.
+
+    targets: of the rows of all batches, one batch behind the other, for features that are padded to
+        the longest of them (:func:`aang_core.gradients.passes.joined`).
+    coefficient: of its loss.
+    """
+
+    task: Task
+    targets: Mapping[str, Tensor]
+    coefficient: float
+
+
+@dataclass(frozen=True)
 class Segment:
-    """One task's rows in a step, in batches that are padded alike, and its loss's coefficient."""
+    """One task's rows in a step, in batches that are padded alike, and its loss's coefficient.
+
+    riders: further tasks on the same rows. Their forward pass through the body is the one that the
+        segment's own task needs.
+    remember: whether the dev head observes what the body makes of these rows.
+    """
 
     task: Task
     batches: Sequence[Batch]
     coefficient: float
+    riders: Sequence[Rider] = ()
+    remember: bool = False
+
+    @property
+    def members(self) -> Sequence["Rider | Segment"]:
+        """Every task of the segment, in the order in which engines list them: its own is last."""
+        return (*self.riders, self)
+
+
+def members_of(segments: Sequence[Segment]) -> list["Rider | Segment"]:
+    """Every task of several segments, in their order."""
+    return [member for segment in segments for member in segment.members]
 
 
 class GradientEngine(Protocol):
@@ -31,7 +62,8 @@ class GradientEngine(Protocol):
         many batches, so that they can.
     dev_head: the head that the dev gradient goes through.
     scale: what half precision multiplies losses by; the gradients left are the true ones.
-    losses: of the last step's tasks, the auxiliary ones first, on the device.
+    losses: of the last step's tasks on the device, in the order of :func:`members_of` over the
+        auxiliary segments and, last, the end task's.
     """
 
     splits_rows: bool

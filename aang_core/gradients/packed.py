@@ -2,10 +2,13 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
+from aang_core.errors import AangError
+from aang_core.gradients.dev_average import AveragedDevHead
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.engine import Segment
 from aang_core.gradients.ledger import Ledger
@@ -33,12 +36,17 @@ class PackedEngine:
     measured. For word embeddings tied to a decoder only the rows that occur in the input are kept
     meanwhile.
 
+    Tasks that share rows have them side by side, once each, in a step that measures.
+
     A body with a module for which there is no rule, or whose rows cannot be packed, is trained by
     the stream engine instead, which gives the same numbers; a warning says so once.
 
     max_rows: the most rows in one pass through the body; None for no limit. Tasks are then spread
         over several passes and v is kept between them. A task with more rows than that has to come
         in several batches, and its gradient is added up over them.
+
+    Raises:
+        AangError: the dev gradient is to be averaged over steps; it is never held as a whole here.
     """
 
     splits_rows = False
@@ -52,6 +60,11 @@ class PackedEngine:
         *,
         max_rows: int | None = None,
     ) -> None:
+        if isinstance(dev_head, AveragedDevHead):
+            raise AangError(
+                "the packed engine measures against the dev gradient while it is being made, so it "
+                "cannot average it over steps; take the stream engine"
+            )
         self.dev_head = dev_head
         self.max_rows = max_rows
         self._stream = StreamEngine(body, dev_head, precision, hold_end_task=max_rows is None)
@@ -92,7 +105,7 @@ class PackedEngine:
     def _step(
         self, taps: Taps, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch]
     ) -> GradientStatistics:
-        segments = [*auxiliaries, end]
+        segments = [alone for segment in (*auxiliaries, end) for alone in _rows_each(segment)]
         ledger = Ledger(self.passes.trained(), [s.coefficient for s in segments], self.scale.value)
         rows = sum(batch.rows for s in segments for batch in s.batches) + _rows(dev)
         whole = all(len(s.batches) == 1 for s in segments) and len(dev) == 1
@@ -157,7 +170,11 @@ class PackedEngine:
         return losses
 
     def _fit(self, end: Segment, features: Sequence[Tensor]) -> nn.Module:
-        return self.dev_head.fit(end.task, self.passes.dev_features(features), end.batches)
+        seen = self.passes.dev_features(features)
+        probe = self.dev_head.fit(end.task, seen, end.batches)
+        if end.remember:
+            self.dev_head.observe(seen, end.batches)
+        return probe
 
     def _groups(
         self, auxiliaries: Sequence[Segment], dev: Sequence[Batch]
@@ -194,6 +211,25 @@ class PackedEngine:
                 parameter.grad = None
                 ledger.add(parameter, task, gradient, ledger.v.get(parameter))
         return torch.stack(sums).sum() / count
+
+
+def _rows_each(segment: Segment) -> Iterator[Segment]:
+    """The tasks of a segment, each with the segment's rows as rows of its own.
+
+    A row's part in the parameters' gradients is told apart by the gradient that comes back to it,
+    so two tasks cannot be told apart on one row.
+    """
+    if segment.riders and len(segment.batches) > 1:
+        raise AangError(
+            f"{segment.riders[0].task.name} shares the rows of {segment.task.name}, which have to "
+            "go through the encoder in one pass; allow more rows at once, or train with "
+            "--gradients stream"
+        )
+    for rider in segment.riders:
+        lead = segment.batches[0]
+        batch = Batch(lead.inputs, rider.targets, lead.rows)
+        yield Segment(rider.task, [batch], rider.coefficient)
+    yield replace(segment, riders=())
 
 
 def _rows(batches: Iterable[Batch]) -> int:

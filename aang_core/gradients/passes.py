@@ -5,6 +5,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from aang_core.gradients.loss_scale import LossScale
 from aang_core.tasks import Batch, RowLosses, Task
@@ -52,3 +53,23 @@ class Passes:
         """The context that forward passes run in."""
         device = next(self.body.parameters()).device.type
         return torch.autocast(device, self._type, enabled=self._type is not None)
+
+
+def joined(features: Sequence[Tensor]) -> Tensor:
+    """Features of several batches as those of one.
+
+    Args:
+        features: ``[B, T, ...]`` each; T may differ between them, or be missing.
+
+    Returns:
+        ``[sum of B, longest T, ...]``; what is shorter is padded with zeros.
+    """
+    if len(features) == 1:
+        return features[0]
+    if len({part.shape[1:] for part in features}) == 1:
+        return torch.cat(list(features))
+    longest = max(part.shape[1] for part in features)
+    widths = [(0, 0) * (part.dim() - 2) + (0, longest - part.shape[1]) for part in features]
+    return torch.cat(
+        [functional.pad(part, width) for part, width in zip(features, widths, strict=True)]
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
 from aang_core.weighting import Signal, StepSignals
 
 
@@ -67,11 +68,13 @@ def assemble_statistics(
     squares: Tensor,
     auxiliary_square: Tensor,
     dev_square: Tensor,
+    clip: TaskClip = UNCLIPPED,
 ) -> GradientStatistics:
     """Statistics of K tasks, the last of which is the end task, from what an engine measured.
 
     coefficients: of the K − 1 auxiliary tasks; with them Σ_k w_k g_k has been weighted.
-    dots, squares: ``[K]``. auxiliary_square: squared norm of Σ_k coefficient_k g_k.
+    dots, squares: ``[K]``, of gradients as they are.
+    auxiliary_square: squared norm of Σ_k coefficient_k g_k, each g_k clipped by ``clip``.
     """
     weights = torch.tensor(coefficients, dtype=dots.dtype).to(dots.device)
     share = weights.sum().clamp(min=torch.finfo(dots.dtype).tiny)
@@ -79,7 +82,7 @@ def assemble_statistics(
         tasks=tasks,
         dots=dots,
         squares=squares,
-        auxiliary_dot=(weights * dots[:-1]).sum() / share,
+        auxiliary_dot=(weights * clip.factor(squares[:-1]) * dots[:-1]).sum() / share,
         auxiliary_norm=auxiliary_square.sqrt() / share,
         dev_norm=dev_square.sqrt(),
     )

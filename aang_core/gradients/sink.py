@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from aang_core.gradients.loss_scale import LossScale
 from aang_core.gradients.signals import GradientStatistics, assemble_statistics
+from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
 
 
 class GradientSink:
@@ -15,6 +16,9 @@ class GradientSink:
 
     body: θ, over whose parameters statistics run. heads: further modules that are trained.
     v: the dev gradient by parameter. measures: False only adds up. scale: of the losses.
+    clip: of each task's gradient over the body. With a limit, the body's part is held back until
+        its norm is known, when the next task begins or a sum is asked for: one more buffer of the
+        body's size.
     """
 
     def __init__(
@@ -25,6 +29,7 @@ class GradientSink:
         *,
         measures: bool = True,
         scale: LossScale | None = None,
+        clip: TaskClip = UNCLIPPED,
     ) -> None:
         self.v = v or {}
         self._scale = scale or LossScale(moves=False)
@@ -38,11 +43,14 @@ class GradientSink:
         self._squares: list[list[Tensor]] = []
         self._coefficient = 0.0
         self._divisor: Tensor | None = None
-        self._measures = measures
+        self._clip = clip
+        self._held: dict[nn.Parameter, Tensor] = {}
+        self.measures = measures or clip.norm is not None
         self._paused = False
 
     def begin(self, coefficient: float) -> None:
         """The gradients that follow belong to the next task, whose loss weighs ``coefficient``."""
+        self.settle()
         self._coefficient = coefficient
         self._divisor = None
         self._dots.append([])
@@ -87,25 +95,43 @@ class GradientSink:
         if self._divisor is not None:
             gradient.div_(self._divisor)
         gradient = self._scale.off(gradient)
-        if self._measures and parameter in self._body:
+        if self.measures and parameter in self._body:
             flat = gradient.reshape(-1)
             self._squares[-1].append(torch.dot(flat, flat))
             against = self.v.get(parameter)
             if against is not None:
                 self._dots[-1].append(torch.dot(flat, against.reshape(-1)))
+        if self._clip.norm is not None and parameter in self._body:
+            held = self._held.get(parameter)
+            self._held[parameter] = gradient if held is None else held.add_(gradient)
+        else:
+            self._add(parameter, gradient)
+
+    def _add(self, parameter: nn.Parameter, gradient: Tensor) -> None:
         if parameter in self.totals:
             self.totals[parameter].add_(gradient, alpha=self._coefficient)
         else:
             self.totals[parameter] = gradient.mul_(self._coefficient)
 
+    def settle(self) -> None:
+        """Clip what is held back of the last task, and add it up."""
+        if not self._held:
+            return
+        factor = self._clip.factor(sum_scalars(self._squares[-1], self._device))
+        for parameter, gradient in self._held.items():
+            self._add(parameter, gradient.mul_(factor))
+        self._held = {}
+
     def body_square(self) -> Tensor:
         """Squared norm of what has been added up so far over the body's parameters, a scalar."""
+        self.settle()
         return sum_scalars(
             [_square(total) for p, total in self.totals.items() if p in self._body], self._device
         )
 
     def release(self) -> None:
         """Hand the sums over as the parameters' gradients."""
+        self.settle()
         for parameter, total in self.totals.items():
             parameter.grad = total
 
@@ -130,6 +156,7 @@ class GradientSink:
             squares=torch.stack(squares),
             auxiliary_square=auxiliary_square,
             dev_square=sum_scalars([_square(g) for g in self.v.values()], self._device),
+            clip=self._clip,
         )
 
 

@@ -1,6 +1,6 @@
 """The shared encoder and its end-task classifier, loaded from and saved to transformers folders."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -25,7 +25,17 @@ from transformers.utils import logging as transformers_logging
 from aang_core.corpora.tokens import vocabulary
 from aang_core.errors import AangError, ModelError
 from aang_core.gradients import RowFreeMethod
-from aang_core.modeling.heads import EncoderHeads, LanguageModelHead, TransformersHead
+from aang_core.modeling.heads import (
+    EncoderHeads,
+    LanguageModelHead,
+    TransformersHead,
+    set_dropout,
+)
+from aang_core.modeling.language_model import (
+    lacks_language_model,
+    refuse_decoders,
+    tie_decoder,
+)
 
 
 class EncoderBody(nn.Module):
@@ -137,6 +147,8 @@ class TextModel:
     """An encoder that is ready to be trained.
 
     body: shared by every task. classifier: the end task's head. heads: makes further ones.
+    fresh_language_model: whether the folder held no LM head, so that this one knows nothing yet.
+    tied_decoder: whether that head decodes with the word embeddings.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -144,6 +156,8 @@ class TextModel:
     classifier: TransformersHead
     heads: EncoderHeads
     max_length: int
+    fresh_language_model: bool = False
+    tied_decoder: bool = True
 
     def save(self, folder: Path) -> None:
         """Write an ordinary ``AutoModelForSequenceClassification`` folder with its tokenizer."""
@@ -204,12 +218,14 @@ def load_text_model(
     from_scratch: bool = False,
     share_decoder: bool = True,
     dropout: float | None = None,
+    head_dropout: float | None = None,
     trust_remote_code: bool = False,
 ) -> TextModel:
     """Load an encoder with a classification head for ``labels`` and, if it has one, its LM head.
 
     from_scratch: take the configuration only and draw fresh weights from torch's generator.
     dropout: dropout probability everywhere in the model; None keeps the model's own.
+    head_dropout: that of classification heads and token regression; None for no other one.
     trust_remote_code: whether the Python code that comes with it may be run.
 
     Raises:
@@ -218,15 +234,20 @@ def load_text_model(
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
         config = _configuration(source, labels, dropout, trust_remote_code)
-        classifier, language_model = (
+        (classifier, _), (language_model, missing) = (
             _load(auto, source, config, from_scratch, trust_remote_code)
             for auto in (AutoModelForSequenceClassification, AutoModelForMaskedLM)
         )
     base = cast(PreTrainedModel, classifier.base_model)
+    fresh = lacks_language_model(language_model, missing)
+    if fresh and not from_scratch:
+        tie_decoder(language_model, missing)
     # get_output_embeddings() returns whatever module holds the decoder, untyped.
     decoder: Any = language_model.get_output_embeddings()
     tied = decoder.weight is language_model.get_input_embeddings().weight
     head = TransformersHead(classifier)
+    if head_dropout is not None:
+        set_dropout(head, head_dropout)
     language_model_head = TransformersHead(language_model)
     if tied:
         decoder.weight = base.get_input_embeddings().weight
@@ -240,8 +261,11 @@ def load_text_model(
             # What its tokens read as is kept, so the tokenizer is read once.
             cache(partial(vocabulary, tokenizer)),
             share_decoder=share_decoder,
+            dropout=head_dropout,
         ),
         max_length=_positions(config, tokenizer),
+        fresh_language_model=fresh,
+        tied_decoder=tied,
     )
 
 
@@ -256,8 +280,7 @@ def _configuration(
         label2id={name: i for i, name in names.items()},
         trust_remote_code=trust_remote_code,
     )
-    if getattr(config, "is_encoder_decoder", False):
-        raise ModelError(f"model {source!r} is an encoder-decoder; AANG trains plain encoders")
+    refuse_decoders(source, config)
     if hasattr(config, "classifier_pooling"):
         # AANG's classification reads the first token (AANG, section 6).
         config.classifier_pooling = "cls"
@@ -277,17 +300,22 @@ def _load(
     config: PreTrainedConfig,
     from_scratch: bool,
     trust_remote_code: bool,
-) -> PreTrainedModel:
+) -> tuple[PreTrainedModel, Collection[str]]:
+    """A model, and the names of its parameters that ``source`` does not hold."""
     # Left alone, transformers takes torch's fused attention where the model knows it, else eager.
     if from_scratch:
         model: PreTrainedModel = auto.from_config(
             config, dtype=torch.float32, trust_remote_code=trust_remote_code
         )
-    else:
-        model = auto.from_pretrained(
-            source, config=config, dtype=torch.float32, trust_remote_code=trust_remote_code
-        )
-    return model
+        return model, ()
+    model, info = auto.from_pretrained(
+        source,
+        config=config,
+        dtype=torch.float32,
+        trust_remote_code=trust_remote_code,
+        output_loading_info=True,
+    )
+    return model, info["missing_keys"]
 
 
 def _positions(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:

@@ -66,6 +66,27 @@ class TransformersHead(nn.Module):
         return full
 
 
+def set_dropout(head: TransformersHead, dropout: float) -> None:
+    """Give every dropout of a classification head the probability ``dropout``.
+
+    The configuration that is saved with the model says so too, where it has a word for it.
+
+    Raises:
+        ModelError: the head has no dropout.
+    """
+    found = [module for module in head.modules() if isinstance(module, nn.Dropout)]
+    if not found:
+        raise ModelError(
+            f"--head-dropout: the classification head of {type(head.model).__name__} has no "
+            "dropout; leave the option out"
+        )
+    for module in found:
+        module.p = dropout
+    for name in ("classifier_dropout", "seq_classif_dropout"):
+        if hasattr(head.model.config, name):
+            setattr(head.model.config, name, dropout)
+
+
 class LanguageModelHead(nn.Module):
     """Hidden states ``[S, H]`` of any tokens → vocabulary logits ``[S, V]``."""
 
@@ -102,6 +123,8 @@ class EncoderHeads:
         decoder itself is one for all, tied to the word embeddings where the model ties it. False
         copies the decoder too, as the papers do (AANG, section 6): 16 copies of a 50k-word decoder
         do not fit small machines.
+    dropout: of token regression; None for the encoder's own. Classification heads have that of
+        ``classifier``, and language-model heads have none.
     vocabulary: reads the tokenizer; called when its tokens are first asked for.
     """
 
@@ -113,11 +136,13 @@ class EncoderHeads:
         *,
         share_decoder: bool = True,
         classes: int | None = None,
+        dropout: float | None = None,
     ) -> None:
         self._classifier = classifier
         self._language_model = language_model
         self._vocabulary = vocabulary
         self._share_decoder = share_decoder
+        self._dropout = dropout
         self._config = classifier.model.config
         self._labels = int(self._config.num_labels or 0)
         self._classes = classes or self._labels
@@ -130,6 +155,7 @@ class EncoderHeads:
             self._vocabulary,
             share_decoder=self._share_decoder,
             classes=classes,
+            dropout=self._dropout,
         )
 
     @property
@@ -170,7 +196,9 @@ class EncoderHeads:
         return positions
 
     def token_regression(self) -> nn.Module:
-        dropout = getattr(self._config, "hidden_dropout_prob", 0.1)
+        dropout = self._dropout
+        if dropout is None:
+            dropout = getattr(self._config, "hidden_dropout_prob", 0.1)
         return TokenRegressionHead(self.hidden_size, dropout, self._init_std)
 
     @property

@@ -1,11 +1,10 @@
 """The model card: what somebody who finds the model folder has to know."""
 
 from importlib.metadata import version
-from typing import Any
 
 import yaml
 
-from aang_core.printable import printable
+from aang_core.report.markdown import plain, table
 from aang_core.report.records import RunRecord
 
 LISTED = 10
@@ -48,8 +47,8 @@ def _what(run: RunRecord) -> str:
         how += f", recipe `{result['recipe']}`"
     encoder = run.config.get("model") or "The small encoder of AANG's demo"
     return (
-        f"# {_plain(run.data['task'])}\n\n"
-        f"A text classifier with the classes {labels}. {_plain(encoder)} was fine-tuned by "
+        f"# {plain(run.data['task'])}\n\n"
+        f"A text classifier with the classes {labels}. {plain(encoder)} was fine-tuned by "
         f"AANG {how}; seed {result['seed']}, best on dev at step "
         f"{result['best_step']} of {result['steps']}.\n"
     )
@@ -69,11 +68,11 @@ def _data(run: RunRecord) -> str:
     parts = run.data["parts"]
     header = ["class", *parts]
     rows = [
-        [_plain(label), *(str(p["labels"][label]) for p in parts.values())]
+        [plain(label), *(str(p["labels"][label]) for p in parts.values())]
         for label in run.evaluation["labels"]
     ]
     rows.append(["all", *(str(p["examples"]) for p in parts.values())])
-    return "## Data\n\n" + _table(header, rows)
+    return "## Data\n\n" + table(header, rows)
 
 
 def _scores(run: RunRecord) -> str:
@@ -84,7 +83,7 @@ def _scores(run: RunRecord) -> str:
     rows.append([f"{run.metric} of the majority class", *majority])
     return (
         "## Scores\n\n"
-        + _table(["score", *parts], rows)
+        + table(["score", *parts], rows)
         + "\nDev stopped the training and chose the model; test was read once, at the end.\n"
     )
 
@@ -98,7 +97,7 @@ def _weights(run: RunRecord) -> str:
         "## What was learned\n\nMean weight in the last half of training, the heaviest "
         f"{len(ranked)} of {len(late)} objectives; λ_e was "
         f"{run.weights[-1]['end_task_weight']:.3f} at the end.\n\n"
-        + _table(["objective", "weight"], [[f"`{n}`", f"{late[n]:.4f}"] for n in ranked])
+        + table(["objective", "weight"], [[f"`{n}`", f"{late[n]:.4f}"] for n in ranked])
     )
 
 
@@ -110,20 +109,8 @@ def _made(run: RunRecord) -> str:
         if p["distribution"] in used or p["distribution"] == "aang-core"
     ]
     rows += [[name, version(name)] for name in ("torch", "transformers")]
-    return "## Made with\n\n" + _table(["distribution", "version"], rows)
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
-
-
-def _plain(text: Any) -> str:
-    """Text in which nothing is Markdown or HTML: labels come from files of strangers."""
-    shown = printable(" ".join(str(text).split()))
-    escaped = "".join(f"\\{c}" if c in "\\`*_[]#|" else c for c in shown)
-    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "## Made with\n\n" + table(["distribution", "version"], rows)
 
 
 def _code(label: str) -> str:
-    return f"“{_plain(label)}”"
+    return f"“{plain(label)}”"

@@ -9,10 +9,18 @@ from aang_core.stages.data import (
     DataContext,
     Example,
     ReadReport,
+    StepData,
     StreamingData,
     TextStream,
 )
-from aang_core.stages.output import CorruptedRows, DocumentStatistics, HeadBuilder, Output
+from aang_core.stages.output import (
+    CorruptedRows,
+    CountsHits,
+    DocumentStatistics,
+    HeadBuilder,
+    Output,
+    View,
+)
 from aang_core.stages.representation import Representation
 from aang_core.stages.transform import (
     SELECTION_RATE,
@@ -27,6 +35,7 @@ __all__ = [
     "SELECTION_RATE",
     "CorruptedRows",
     "Corruption",
+    "CountsHits",
     "Data",
     "DataContext",
     "DocumentStatistics",
@@ -35,9 +44,11 @@ __all__ = [
     "Output",
     "ReadReport",
     "Representation",
+    "StepData",
     "StreamingData",
     "TextStream",
     "Transform",
+    "View",
     "Vocabulary",
     "random_tokens",
     "select_tokens",

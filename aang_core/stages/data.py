@@ -88,6 +88,18 @@ class Data(Protocol):
         ...
 
 
+@runtime_checkable
+class StepData(Protocol):
+    """A data primitive that yields the very rows which the end task trains on in the step.
+
+    Its examples are ``context.train``. An objective over it that reads the rows as they are, every
+    token seeing every other, shares the end task's pass through the encoder.
+    """
+
+    @property
+    def of_step(self) -> bool: ...
+
+
 class TextStream(Protocol):
     """Texts without end, from a corpus that is read again and again."""
 

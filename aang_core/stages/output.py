@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -22,6 +22,10 @@ class DocumentStatistics:
     document_frequency: Tensor
 
 
+View = Literal["corrupted", "clean"]
+"""How a row is shown: as the transform leaves it, drawn anew for each view, or as it is."""
+
+
 @dataclass(frozen=True)
 class CorruptedRows:
     """Rows as they leave the transform stage; B rows, T tokens.
@@ -34,6 +38,8 @@ class CorruptedRows:
     statistics: document frequencies of the data source.
     sees: ``[B, T, T]`` bool, which tokens a token may attend to, as the representation has it.
     vocabulary: the tokens that there are.
+    views: how many views there are of each row, V. All rows in their first view come first, then
+        all in their second: view v of row i is number v · B/V + i.
     """
 
     original: Tensor
@@ -45,6 +51,7 @@ class CorruptedRows:
     statistics: DocumentStatistics
     sees: Tensor
     vocabulary: Vocabulary
+    views: int = 1
 
 
 class HeadBuilder(Protocol):
@@ -91,7 +98,17 @@ class HeadBuilder(Protocol):
 
 
 class Output(Protocol):
-    """An output primitive, made by calling its registered target with the user's options."""
+    """An output primitive, made by calling its registered target with the user's options.
+
+    Two attributes are optional:
+
+    - ``views``, a sequence of :data:`View`: how often, and how, each row is shown to the encoder.
+      ``("corrupted", "corrupted")`` asks for two draws of the corruption (and of dropout),
+      ``("clean", "corrupted")`` for the row as it is and corrupted. By default it is one view,
+      ``("corrupted",)``. The rows of a step's budget are shared by the views.
+    - ``couples_rows``, a bool: whether a row's loss depends on other rows. Such rows are never
+      split into several batches, nor over several processes. False by default.
+    """
 
     def head(self, heads: HeadBuilder) -> nn.Module:
         """A fresh head for one objective."""
@@ -105,5 +122,20 @@ class Output(Protocol):
         """Loss of each row from its hidden states ``[B, T, H]``.
 
         A row without a target contributes a zero sum and a zero count, never a NaN.
+        """
+        ...
+
+
+@runtime_checkable
+class CountsHits(Protocol):
+    """An output whose guesses are right or wrong, and that can say how many are right.
+
+    It need not: where an output has no such method, its accuracy is not told.
+    """
+
+    def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor:
+        """How many targets of each row the head's first guess meets, int64 ``[B]``.
+
+        The targets are those that :meth:`Output.losses` counts.
         """
         ...

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor, nn
 
-from aang_core.stages import CorruptedRows, Output
+from aang_core.stages import CorruptedRows, CountsHits, Output
 from aang_core.tasks import RowLosses
 from aang_core.testing.expectation import (
     PROPERTY,
@@ -23,6 +23,9 @@ COUNT_TYPES = (torch.int64, torch.int32, torch.float32, torch.float64)
 def check_output(output: Output, labelled: bool = True) -> None:
     """Check ``output`` on rows with and without prediction targets.
 
+    An output with several views gets each row as often; one that couples rows may let the loss of a
+    row depend on others.
+
     labelled: whether the rows have labels; give False for an output that works without.
 
     Raises:
@@ -33,10 +36,11 @@ def check_output(output: Output, labelled: bool = True) -> None:
     expect(isinstance(first, nn.Module), "head", "a torch module", type(first).__name__)
     expect(first is not second, "a second call of head", "a new module", "the same one")
     head = first.double()
+    views = len(getattr(output, "views", ("corrupted",)))
     targets_met = 0
 
     @PROPERTY
-    @given(rows=corrupted_rows(labelled), seed=st.integers(0, 2**32))
+    @given(rows=corrupted_rows(labelled, views), seed=st.integers(0, 2**32))
     def any_rows(rows: CorruptedRows, seed: int) -> None:
         nonlocal targets_met
         targets_met += _check_contract(output, head, rows, seed)
@@ -67,7 +71,12 @@ def _check_contract(output: Output, head: nn.Module, rows: CorruptedRows, seed: 
     with unchanged("losses", {"hidden": hidden.detach(), **targets}):
         losses = output.losses(head, hidden, targets)
     _check_losses(losses, len(rows.original))
-    _check_gradients(losses, hidden, rows.real)
+    if isinstance(output, CountsHits):
+        with unchanged("hits", {"hidden": hidden.detach(), **targets}):
+            hits = output.hits(head, hidden, targets)
+        _check_hits(hits, losses.counts)
+    coupled = rows.views > 1 or bool(getattr(output, "couples_rows", False))
+    _check_gradients(losses, hidden, rows.real, coupled)
     return int(losses.counts.sum())
 
 
@@ -82,7 +91,13 @@ def _check_losses(losses: RowLosses, rows: int) -> None:
     expect(sums.requires_grad, "sums", "differentiable, without targets too", "no gradient")
 
 
-def _check_gradients(losses: RowLosses, hidden: Tensor, real: Tensor) -> None:
+def _check_hits(hits: Tensor, counts: Tensor) -> None:
+    expect_tensor(hits, "hits", (len(counts),), (torch.int64,))
+    between = bool(((hits >= 0) & (hits <= counts)).all())
+    expect(between, "hits", f"between 0 and the targets {counts.tolist()}", hits.tolist())
+
+
+def _check_gradients(losses: RowLosses, hidden: Tensor, real: Tensor, coupled: bool) -> None:
     gradients = [
         torch.autograd.grad(loss, hidden, retain_graph=True, allow_unused=True)[0]
         for loss in losses.sums
@@ -96,9 +111,9 @@ def _check_gradients(losses: RowLosses, hidden: Tensor, real: Tensor) -> None:
         others = reached.clone()
         others[row] = False
         expect(
-            not others.any(),
+            coupled or not others.any(),
             f"loss of row {row}",
-            "dependent on its own hidden states only",
+            "dependent on its own hidden states only, or an attribute couples_rows = True",
             f"a gradient at {others.nonzero().tolist()} (row, token)",
         )
         padding = (reached & ~real).nonzero().tolist()

@@ -22,6 +22,7 @@ def check_representation(representation: Representation, provides: Iterable[str]
     """Check ``representation``, and that the traits in ``provides`` are true.
 
     ``sentence-representation``: the first token sees every real token of its row.
+    ``full-attention``: every real token sees every real token of its row.
     ``directional``: tokens see one side only, and it is always the same side.
 
     Raises:
@@ -42,6 +43,15 @@ def check_representation(representation: Representation, provides: Iterable[str]
                 "trait sentence-representation",
                 "a first token that sees every real token",
                 f"one that does not see {hidden} (row, token)",
+            )
+
+        if "full-attention" in traits:
+            hides = (rows.real.unsqueeze(1) & rows.real.unsqueeze(2) & ~sees).nonzero().tolist()
+            expect(
+                not hides,
+                "trait full-attention",
+                "real tokens that see every real token",
+                f"some that do not, {hides} (row, token, token)",
             )
 
     any_rows()

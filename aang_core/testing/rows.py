@@ -49,6 +49,11 @@ class TokenRows:
         ids[:, 0] = FIRST
         return TokenRows(ids, real, ordinary, VOCABULARY)
 
+    def repeated(self, times: int) -> "TokenRows":
+        """All rows, and all of them again, so many times in all."""
+        ids, real, ordinary = (c.repeat(times, 1) for c in (self.ids, self.real, self.ordinary))
+        return TokenRows(ids, real, ordinary, self.vocabulary)
+
 
 @st.composite
 def token_rows(draw: st.DrawFn, max_rows: int = 4, max_tokens: int = 12) -> TokenRows:
@@ -59,13 +64,13 @@ def token_rows(draw: st.DrawFn, max_rows: int = 4, max_tokens: int = 12) -> Toke
 
 
 @st.composite
-def corrupted_rows(draw: st.DrawFn, labelled: bool = True) -> CorruptedRows:
+def corrupted_rows(draw: st.DrawFn, labelled: bool = True, views: int = 1) -> CorruptedRows:
     """Rows after some transform: tokens selected at any rate, none and all included.
 
     Of the selected tokens some are masked, some replaced and some kept. With ``labelled``, labels
-    of three classes.
+    of three classes. Each row comes in as many ``views``, all first views before all second ones.
     """
-    rows = draw(token_rows())
+    rows = draw(token_rows()).repeated(views)
     rate = draw(st.sampled_from([0.0, 0.15, 0.5, 1.0]))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
     selected = rows.ordinary & (torch.rand(rows.ids.shape, generator=generator) < rate)
@@ -86,7 +91,9 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True) -> CorruptedRows:
         ordinary=rows.ordinary,
         real=rows.real,
         labels=(
-            torch.randint(CLASSES, (len(rows.ids),), generator=generator) if labelled else None
+            torch.randint(CLASSES, (len(rows.ids) // views,), generator=generator).repeat(views)
+            if labelled
+            else None
         ),
         statistics=DocumentStatistics(
             documents,
@@ -94,4 +101,5 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True) -> CorruptedRows:
         ),
         sees=(order.unsqueeze(1) <= order.unsqueeze(2)) & rows.real.unsqueeze(1),
         vocabulary=VOCABULARY,
+        views=views,
     )

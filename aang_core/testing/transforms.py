@@ -23,6 +23,7 @@ def check_transform(transform: Transform, provides: Iterable[str] = ()) -> None:
 
     ``masks-tokens``: among the selected tokens are some that become the mask token.
     ``replaces-tokens``: and some that become another ordinary token.
+    ``unchanged-input``: the ids are those that came in.
 
     Raises:
         AssertionError: with what, expected and got.
@@ -83,6 +84,9 @@ def _check_traits(corruption: Corruption, rows: TokenRows, provides: frozenset[s
     masked = chosen == rows.vocabulary.mask_id
     if "masks-tokens" in provides:
         expect(bool(masked.any()), "trait masks-tokens", "some selected token masked", "none")
+    if "unchanged-input" in provides:
+        changed = (ids != rows.ids).nonzero().tolist()
+        expect(not changed, "trait unchanged-input", "ids as they came in", f"others at {changed}")
     if "replaces-tokens" in provides:
         replaced = (chosen != before) & torch.isin(chosen, rows.vocabulary.ordinary)
         expect(

@@ -1,8 +1,10 @@
 """The workbench: what a weighter trains with."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,12 +13,16 @@ from torch import nn
 from aang_core.errors import AangError, WeighterError
 from aang_core.gradients import DevHead, GradientEngine, LossScale, Segment
 from aang_core.processes import Processes
-from aang_core.tasks import Task
+from aang_core.tasks import Batch, Task
+from aang_core.training.coefficients import check_coefficients, check_odds, mean_coefficients
 from aang_core.training.draws import Draws
+from aang_core.training.draws_per_step import mean_gradient
 from aang_core.training.numbers import NumberPolicy, OnNan
 from aang_core.training.optimization import Optimization, Trial
-from aang_core.training.rows import RowOrder, RowStream, share_rows
+from aang_core.training.rows import RowOrder, RowStream
+from aang_core.training.signal_mean import SignalMean
 from aang_core.training.step_gradient import GradientMaker, Point, StepRows
+from aang_core.training.step_rows import RowBudget, end_and_auxiliaries, rows_together
 from aang_core.training.updates import (
     DevLoss,
     Keepsake,
@@ -24,21 +30,6 @@ from aang_core.training.updates import (
     apply_updates,
 )
 from aang_core.weighting import DevLossAlong, Signal, StepSignals, Update
-
-
-@dataclass(frozen=True)
-class RowBudget:
-    """Rows of one step.
-
-    end_task, dev: rows of the end task's training and dev set.
-    auxiliary: rows of all sampled objectives together, shared in proportion to their weights.
-    at_once: the most rows of one task that go through the body in one pass; None for no limit.
-    """
-
-    end_task: int
-    dev: int
-    auxiliary: int
-    at_once: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +41,7 @@ class _Round:
     numbers: Mapping[str, Any]
     scale: Mapping[str, float]
     streams: Mapping[str, dict[str, Any]]
+    held_signals: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -64,12 +56,18 @@ class TrainingBench:
     """The end task, its auxiliary tasks and the optimiser behind the verbs of a workbench.
 
     dev: the end task over the rows that the dev gradient is taken on.
-    meta_every: signals are measured in each so-manieth step, the first one included.
-    score: the dev metric of the model as it stands.
+    meta_every: signals are measured every so many steps, the first one included, if the dev head is
+        ready by then.
+    draws_per_step: draws that a step's rows are shared among, by weighters that take several.
+    weights_every: a weighter gets the signals of so many measured steps together, as their mean.
+    score: the dev metric of the model as it stands, over as many dev rows as it is given, the same
+        ones each time; over all of them for None.
     generator: source of every draw of the training loop: tasks, rows and what tasks do with them.
         Dropout alone draws from torch's own generator.
     streams: rows without end that auxiliary tasks draw from, by name.
     on_nan: what to do about a step whose loss or gradient is NaN or infinite.
+    remembers: whether the dev head remembers rows of steps that ask for no signals, too; for those
+        who measure beside the training.
     """
 
     def __init__(
@@ -84,15 +82,20 @@ class TrainingBench:
         budget: RowBudget,
         generator: torch.Generator,
         meta_every: int = 1,
-        score: Callable[[], float] | None = None,
+        score: Callable[[int | None], float] | None = None,
         streams: Mapping[str, RowStream] | None = None,
         on_nan: OnNan = "stop",
+        draws_per_step: int = 1,
+        weights_every: int = 1,
     ) -> None:
         self.body = body
+        self.draws_per_step = draws_per_step
+        self.held_signals = SignalMean(weights_every)
         self.optimization = optimization
         self.steps = 0
         self.last: StepRecord | None = None
         self.numbers = NumberPolicy(on_nan)
+        self.remembers = False
         self._end_task = end_task
         self._auxiliaries = {task.name: task for task in auxiliaries}
         self._engine = engine
@@ -105,6 +108,7 @@ class TrainingBench:
             {
                 "end-task": end_task,
                 "dev": dev,
+                **({"dev-head": end_task} if engine.dev_head.draws else {}),
                 **{f"auxiliary:{name}": task for name, task in self._auxiliaries.items()},
             },
             generator=generator,
@@ -112,12 +116,16 @@ class TrainingBench:
             by_length=engine.splits_rows,
             at_once=budget.at_once,
         )
+        engine.dev_head.draw_from(partial(self._draws.rows, "dev-head"))
         parts = (budget.end_task, budget.dev, budget.auxiliary)
+        whole, sake = rows_together(end_task, auxiliaries, budget)
         self._gradients = GradientMaker(
             body,
             engine,
             self._draws,
             most_rows=max(parts) if engine.splits_rows else sum(parts),
+            least_rows=whole,
+            sake=sake,
             drop=optimization.drop,
         )
         self._round_began = self._now()
@@ -125,31 +133,68 @@ class TrainingBench:
 
     @property
     def generator(self) -> torch.Generator:
-        """Source of every draw of the training loop but dropout, for checkpoints."""
+        """Source of every draw of the training loop but dropout, for weighters and checkpoints."""
         return self._draws.generator
+
+    @property
+    def steps_left(self) -> int:
+        """See :meth:`aang_core.weighting.Workbench.steps_left`."""
+        return max(self.optimization.steps - self.steps, 0)
 
     @property
     def end_task(self) -> str:
         return self._end_task.name
 
-    def sample(self, n: int | None) -> tuple[str, ...]:
+    def sample(self, n: int | None, weights: Mapping[str, float] | None = None) -> tuple[str, ...]:
+        """See :meth:`aang_core.weighting.Workbench.sample`.
+
+        Raises:
+            WeighterError: the weights are not those of all auxiliary tasks, one of them is negative
+                or not finite, or fewer than n are above zero.
+        """
         names = tuple(self._auxiliaries)
+        if weights is not None:
+            check_odds(weights, names)
         if n is None or n >= len(names):
             return names
-        return self._draws.some(names, n)
+        if weights is None:
+            return self._draws.some(names, n)
+        of_names = [weights[name] for name in names]
+        if sum(weight > 0 for weight in of_names) < n:
+            raise WeighterError(f"a draw of {n} tasks, of which fewer have a weight above zero")
+        return self._draws.weighted(names, of_names, n)
 
     def step(
         self, coefficients: Mapping[str, float], signals: frozenset[Signal]
     ) -> StepSignals | None:
-        """See :meth:`aang_core.weighting.Workbench.step`.
+        """See :meth:`aang_core.weighting.Workbench.step`."""
+        return self.step_over([coefficients], signals)
+
+    def step_over(
+        self, draws: Sequence[Mapping[str, float]], signals: frozenset[Signal]
+    ) -> StepSignals | None:
+        """See :meth:`aang_core.weighting.Workbench.step_over`.
 
         Raises:
             WeighterError: a coefficient names no task, is negative or not finite, or the end task
                 has none.
             NumericalError: a loss or gradient is not finite.
-            OutOfMemoryError: the memory does not do for one row at a time.
+            OutOfMemoryError: the memory does not do for one row at a time, or for rows that have to
+                stay together.
         """
-        _check_coefficients("a step", coefficients)
+        drawing = [
+            self._drawing(coefficients, self._budget.of_draw(len(draws), number), signals)
+            for number, coefficients in enumerate(draws)
+        ]
+        measured = self._optimize(drawing, self.optimization, signals)
+        self.last = StepRecord(mean_coefficients(draws), measured)
+        return self.held_signals.add(measured)
+
+    def _drawing(
+        self, coefficients: Mapping[str, float], budget: RowBudget, signals: frozenset[Signal]
+    ) -> Callable[[], StepRows]:
+        """What draws the rows of one draw of a step."""
+        check_coefficients("a step", coefficients)
         auxiliary = {name: c for name, c in coefficients.items() if name != self.end_task}
         unknown = [name for name in auxiliary if name not in self._auxiliaries]
         if unknown or self.end_task not in coefficients:
@@ -158,31 +203,20 @@ class TrainingBench:
                 f"{', '.join(unknown) or '(none other)'}"
             )
         self._train_mode()
-        rows = share_rows(self._budget.auxiliary, auxiliary) if auxiliary else {}
-        measures = signals and self.steps % self._meta_every == 0
+        wanted = bool(signals)
+        measures = wanted and self.steps % self._meta_every == 0 and self.dev_head.ready
+        remember = (wanted or self.remembers) and self.dev_head.remembers
+        tasks = [self._auxiliaries[name] for name in auxiliary]
 
         def draw() -> StepRows:
             parts = self.processes.size
-            return StepRows(
-                Segment(
-                    self._end_task,
-                    self._draws.rows("end-task", self._budget.end_task, parts),
-                    coefficients[self.end_task],
-                ),
-                [
-                    Segment(
-                        self._auxiliaries[name],
-                        self._draws.rows(f"auxiliary:{name}", rows[name]),
-                        coefficient,
-                    )
-                    for name, coefficient in auxiliary.items()
-                ],
-                self._draws.rows("dev", self._budget.dev, parts) if measures else None,
+            end, others = end_and_auxiliaries(
+                self._draws, self._end_task, tasks, coefficients, budget, parts
             )
+            dev = self._draws.rows("dev", budget.dev, parts) if measures else None
+            return StepRows(replace(end, remember=remember), others, dev)
 
-        measured = self._optimize(draw, self.optimization, signals)
-        self.last = StepRecord(coefficients, measured)
-        return measured
+        return draw
 
     def trial(
         self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
@@ -192,7 +226,7 @@ class TrainingBench:
         Raises:
             WeighterError: a coefficient names no task, is negative or not finite, or there is none.
         """
-        _check_coefficients("a trial", coefficients)
+        check_coefficients("a trial", coefficients)
         tasks = [self._named(name) for name in coefficients]
         if not tasks:
             raise WeighterError("a trial needs a task to train; it was given none")
@@ -217,7 +251,7 @@ class TrainingBench:
 
         try:
             for _ in range(math.ceil(fraction * rows / self._budget.end_task)):
-                self._optimize(draw, training, frozenset())
+                self._optimize([draw], training, frozenset())
             return before.difference(tuple(coefficients), offload=offload)
         finally:
             before.put_back()
@@ -227,22 +261,34 @@ class TrainingBench:
         self._touched = True
         apply_updates(_own(updates), coefficients)
 
-    def dev_loss(self, updates: Sequence[Update], coefficients: Sequence[float]) -> DevLossAlong:
+    def dev_loss(
+        self,
+        updates: Sequence[Update],
+        coefficients: Sequence[float],
+        *,
+        batches: int | None = None,
+    ) -> DevLossAlong:
         """See :meth:`aang_core.weighting.Workbench.dev_loss`."""
-        batches = self._draws.rows("dev", self._budget.dev)
-        loss, gradient = self._dev_loss.along(_own(updates), coefficients, batches)
+        rows = self._budget.dev
+        drawn: Iterable[Batch] = self._draws.every_row("dev", rows)
+        if batches is not None:
+            drawn = [batch for _ in range(batches) for batch in self._draws.rows("dev", rows)]
+        loss, gradient = self._dev_loss.along(_own(updates), coefficients, drawn, self.processes)
         loss, *gradient = self.processes.agree([loss, *gradient])
         return DevLossAlong(loss, gradient)
 
-    def dev_score(self) -> float:
+    def dev_score(self, rows: int | None = None) -> float:
         """See :meth:`aang_core.weighting.Workbench.dev_score`.
 
         Raises:
             AangError: the bench was made without a score.
+            WeighterError: not a single row is asked for.
         """
+        if rows is not None and rows < 1:
+            raise WeighterError(f"a dev score over {rows} rows; ask for 1 or more, or all of them")
         if self._score is None:
             raise AangError("this weighter asks for dev scores; give the bench a score")
-        (score,) = self.processes.agree([self._score()])
+        (score,) = self.processes.agree([self._score(rows)])
         return score
 
     def snapshot(self) -> Callable[[], None]:
@@ -254,6 +300,15 @@ class TrainingBench:
             self._touched = touched
 
         return put_back
+
+    @contextmanager
+    def aside(self) -> Iterator[Draws]:
+        """The draws of the training, which stand afterwards where they stood before."""
+        point = self._gradients.point()
+        try:
+            yield self._draws
+        finally:
+            self._gradients.come_back(point)
 
     def begin_round(self) -> None:
         """Bring the learning rates to where the steps of the run are, trials included."""
@@ -272,6 +327,7 @@ class TrainingBench:
         self.steps = began.steps
         self.numbers.load_state_dict(began.numbers)
         self.scale.load_state_dict(began.scale)
+        self.held_signals.load_state_dict(began.held_signals)
         for name, state in began.streams.items():
             self._streams[name].load_state_dict(state)
         self._gradients.come_back(began.point)
@@ -322,16 +378,17 @@ class TrainingBench:
             self.numbers.state_dict(),
             self.scale.state_dict(),
             {name: stream.state_dict() for name, stream in self._streams.items()},
+            self.held_signals.state_dict(),
         )
 
     def _optimize(
         self,
-        draw: Callable[[], StepRows],
+        draws: Sequence[Callable[[], StepRows]],
         training: Optimization | Trial,
         signals: frozenset[Signal],
     ) -> StepSignals | None:
         """One step of ``training``, which is left out if its numbers are bad; what it measured."""
-        made = self._gradients.make(draw, training, self.steps + 1)
+        made = mean_gradient(self._gradients, draws, training, self.steps + 1)
         self.steps += 1
         for stream in self._streams.values():
             stream.after_step(self.steps)
@@ -364,15 +421,6 @@ class TrainingBench:
         self.body.train()
         for task in (self._end_task, *self._auxiliaries.values()):
             task.head.train()
-
-
-def _check_coefficients(what: str, coefficients: Mapping[str, float]) -> None:
-    for name, coefficient in coefficients.items():
-        if not math.isfinite(coefficient) or coefficient < 0:
-            raise WeighterError(
-                f"the coefficient of {name} in {what}: expected a finite number, not negative, "
-                f"got {coefficient!r}"
-            )
 
 
 def _own(updates: Sequence[Update]) -> list[ParameterUpdate]:

@@ -20,6 +20,8 @@ from aang_core.training.trainer import Trainer
 
 TENSORS = "state.safetensors"
 REST = "state.json"
+CLOCK = "clock.json"
+"""How long training has taken: apart from what training is, which the same run has again."""
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
@@ -43,6 +45,7 @@ def save_checkpoint(folder: Path, trainer: Trainer) -> None:
         "scale": bench.scale.state_dict(),
         "streams": {name: stream.state_dict() for name, stream in bench.streams().items()},
         "weighter": trainer.weighter.state_dict(),
+        "held_signals": bench.held_signals.state_dict(),
         "schedule": bench.optimization.schedule.state_dict(),
         "progress": {
             "best_step": progress.best_step,
@@ -53,6 +56,8 @@ def save_checkpoint(folder: Path, trainer: Trainer) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     save_file({name: t.contiguous().cpu() for name, t in tensors.items()}, folder / TENSORS)
     (folder / REST).write_text(json.dumps(rest, default=_plain), encoding="utf-8")
+    clock = {"seconds": trainer.clock.seconds}
+    (folder / CLOCK).write_text(json.dumps(clock), encoding="utf-8")
 
 
 class Checkpointer:
@@ -151,6 +156,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
     try:
         tensors = load_file(folder / TENSORS)
         rest = json.loads((folder / REST).read_text(encoding="utf-8"))
+        clock = json.loads((folder / CLOCK).read_text(encoding="utf-8"))
     except (OSError, ValueError, SafetensorError) as error:
         raise DataError(f"{folder}: no usable checkpoint: {error}") from error
     expected = {f"module|{name}" for name, _ in _named_tensors(modules)}
@@ -177,6 +183,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
     if device_states and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(device_states)
     trainer.bench.steps = rest["steps"]
+    trainer.clock.seconds = clock["seconds"]
     trainer.bench.numbers.load_state_dict(rest["numbers"])
     trainer.bench.scale.load_state_dict(rest["scale"])
     for name, stream in trainer.bench.streams().items():
@@ -185,6 +192,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
         trainer.bench.limit_rows(rest["rows_at_once"])
     _load_schedule(trainer, rest["schedule"])
     trainer.weighter.load_state_dict(rest["weighter"])
+    trainer.bench.held_signals.load_state_dict(rest["held_signals"])
     progress = trainer.progress
     progress.best_step = rest["progress"]["best_step"]
     progress.best_score = rest["progress"]["best_score"]

@@ -1,12 +1,12 @@
 """Everything that a run draws: the rows of its tasks, and the generators behind all draws."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from aang_core.tasks import Batch, Task
+from aang_core.tasks import Batch, SharingTask, Task
 from aang_core.training.rows import RowOrder, make_batches
 
 
@@ -48,9 +48,17 @@ class Draws:
 
     def rows(self, order: str, count: int, parts: int = 1) -> list[Batch]:
         """The next rows of a task, each of the batches they come in made of ``parts`` or more."""
+        return self.batches(order, self.take(order, count), parts)
+
+    def take(self, order: str, count: int) -> Tensor:
+        """Which rows of a task come next, int64 ``[count]``."""
+        return self.orders[order].take(count, self.generator)
+
+    def batches(self, order: str, indices: Tensor, parts: int = 1) -> list[Batch]:
+        """The rows of a task with these ``indices``, in batches."""
         batches = make_batches(
             self._tasks[order],
-            self.orders[order].take(count, self.generator),
+            indices,
             self.generator,
             at_once=self.at_once,
             by_length=self._by_length,
@@ -58,9 +66,29 @@ class Draws:
         )
         return [batch.to(self._device) for batch in batches]
 
+    def ride(self, task: SharingTask, batches: Sequence[Batch]) -> dict[str, Tensor]:
+        """The targets of a task that shares the rows of ``batches``."""
+        targets = task.ride(batches, self.generator)
+        return {n: value.to(self._device, non_blocking=True) for n, value in targets.items()}
+
+    def every_row(self, order: str, at_once: int) -> Iterator[Batch]:
+        """Every row of a task once, by length, in batches of ``at_once`` rows at most."""
+        task = self._tasks[order]
+        lengths = task.lengths
+        rows = torch.arange(len(task)) if lengths is None else torch.argsort(lengths, stable=True)
+        for part in rows.split(min(at_once, self.at_once or at_once)):
+            yield task.batch(part, self.generator).to(self._device)
+
     def some(self, names: tuple[str, ...], n: int) -> tuple[str, ...]:
         """So many of ``names``, uniformly without replacement."""
         drawn = torch.randperm(len(names), generator=self.generator)[:n]
+        return tuple(names[i] for i in drawn.tolist())
+
+    def weighted(self, names: tuple[str, ...], weights: Sequence[float], n: int) -> tuple[str, ...]:
+        """n of ``names`` without replacement, each in proportion to its weight among the rest."""
+        drawn = torch.multinomial(
+            torch.tensor(weights, dtype=torch.float64), n, generator=self.generator
+        )
         return tuple(names[i] for i in drawn.tolist())
 
     def moment(self) -> Moment:

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from aang_core.errors import NumericalError
-from aang_core.gradients import Segment
+from aang_core.gradients import Rider, Segment, members_of
 from aang_core.gradients.passes import Passes
-from aang_core.gradients.stream import task_gradient
+from aang_core.gradients.stream import gradients_of, rider_loss, task_gradient
 from aang_core.weighting import StepSignals
 
 OnNan = Literal["stop", "skip"]
@@ -76,12 +76,13 @@ def problem_of(
 ) -> str | None:
     """What is wrong with the numbers of a step, by the name of its task; None if nothing is.
 
-    losses: of ``segments``. norm: of the gradient of all parameters together.
+    losses: of every task of ``segments``. norm: of the gradient of all parameters together.
     measured: every statistic of the step, if there are any.
     """
-    for segment, loss in zip(segments, losses, strict=True):
+    members = members_of(segments)
+    for member, loss in zip(members, losses, strict=True):
         if not math.isfinite(loss):
-            return f"the loss of {segment.task.name} is {loss}"
+            return f"the loss of {member.task.name} is {loss}"
     if measured is not None:
         for name in measured.norm:
             if not math.isfinite(measured.norm[name]):
@@ -94,17 +95,23 @@ def problem_of(
     if math.isfinite(norm):
         return None
     for segment in segments:
-        if not _has_finite_gradient(body, segment):
-            return f"the gradient of {segment.task.name} is not finite"
-    names = ", ".join(segment.task.name for segment in segments)
+        for member in segment.members:
+            if not _has_finite_gradient(body, segment, member):
+                return f"the gradient of {member.task.name} is not finite"
+    names = ", ".join(member.task.name for member in members)
     return f"the gradient of {names} together is not finite"
 
 
-def _has_finite_gradient(body: nn.Module, segment: Segment) -> bool:
+def _has_finite_gradient(body: nn.Module, segment: Segment, member: Rider | Segment) -> bool:
     parameters = dict.fromkeys(
-        p for m in (body, segment.task.head) for p in m.parameters() if p.requires_grad
+        p for m in (body, member.task.head) for p in m.parameters() if p.requires_grad
     )
-    gradient = task_gradient(
-        Passes(body, "fp32"), segment.task, segment.task.head, segment.batches, list(parameters)
-    )
+    passes = Passes(body, "fp32")
+    if isinstance(member, Rider):
+        features = [passes.features(batch) for batch in segment.batches]
+        gradient = gradients_of(rider_loss(passes, member, features), list(parameters))
+    else:
+        gradient = task_gradient(
+            passes, segment.task, segment.task.head, segment.batches, list(parameters)
+        )
     return all(bool(torch.isfinite(part).all()) for part in gradient.values())

@@ -1,10 +1,11 @@
-"""The optimiser and its schedule, as the papers set them (AANG, appendix D)."""
+"""The optimiser and its schedule: AdamW, linear warm-up and decay (AANG, appendix D)."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
@@ -16,7 +17,10 @@ class OptimizerSettings:
     """AdamW with linear warm-up and decay.
 
     lr: of the body. head_lr: of every head. warmup: share of the steps over which the rate rises.
+    head_weight_decay: of every head; None for that of the body. Only matrices decay.
     max_grad_norm: the norm that the gradient of all parameters together is clipped to.
+    clip_apart: clip the body's gradient and that of all heads to that norm each, as AANG's code
+        does, so that heads with large gradients do not shorten the body's step.
     optimizer: ``"sgd"`` is with ``momentum``, which AdamW does without.
     schedule: ``"constant"`` leaves the rate as it is, after the warm-up.
     """
@@ -31,21 +35,39 @@ class OptimizerSettings:
     optimizer: Literal["adamw", "sgd"] = "adamw"
     momentum: float = 0.9
     schedule: Literal["linear", "constant"] = "linear"
+    head_weight_decay: float | None = None
+    clip_apart: bool = False
 
 
 class Optimization:
-    """One AdamW over body and heads, each parameter once, with its learning-rate schedule."""
+    """One AdamW over body and heads, each parameter once, with its learning-rate schedule.
+
+    steps: those of the run.
+    share: how much of the training is over, for one whose steps are not known beforehand: the rate
+        rises and falls with it instead of with the steps.
+    """
 
     def __init__(
-        self, body: nn.Module, heads: Iterable[nn.Module], settings: OptimizerSettings, steps: int
+        self,
+        body: nn.Module,
+        heads: Iterable[nn.Module],
+        settings: OptimizerSettings,
+        steps: int,
+        share: Callable[[], float] | None = None,
     ) -> None:
         self.settings = settings
+        self.steps = steps
         groups = _parameter_groups(body, heads, settings)
         self.parameters = [p for group in groups for p in group["params"]]
+        self._parts = _parts_to_clip(body, self.parameters, settings)
         self.optimizer = _optimizer(groups, settings)
         name = "linear" if settings.schedule == "linear" else "constant_with_warmup"
         self._warmup = round(settings.warmup * steps)
-        self.schedule: LambdaLR = get_scheduler(name, self.optimizer, self._warmup, steps)
+        self.schedule: LambdaLR = (
+            get_scheduler(name, self.optimizer, self._warmup, steps)
+            if share is None
+            else LambdaLR(self.optimizer, lambda _: _linear(share(), settings.warmup))
+        )
 
     def trial(self, body: nn.Module, heads: Iterable[nn.Module]) -> "Trial":
         """An optimiser for a trial over body and heads, fresh, at the rates of the moment."""
@@ -69,8 +91,8 @@ class Optimization:
         return float(self.schedule.lr_lambdas[0](at))
 
     def clip(self) -> Tensor:
-        """Clip the gradient of all parameters together; the norm that it had, a scalar."""
-        return _clip(self.parameters, self.settings)
+        """Clip the gradient; the norm that it had over all parameters, a scalar."""
+        return _clip(self._parts, self.settings)
 
     def update(self) -> None:
         """Update, advance the schedule and drop the gradients."""
@@ -97,12 +119,13 @@ class Trial:
         for group in groups:
             group["lr"] *= factor
         self.parameters: list[nn.Parameter] = [p for group in groups for p in group["params"]]
+        self._parts = _parts_to_clip(body, self.parameters, settings)
         self._optimizer = _optimizer(groups, settings)
         self._settings = settings
 
     def clip(self) -> Tensor:
         """See :meth:`Optimization.clip`."""
-        return _clip(self.parameters, self._settings)
+        return _clip(self._parts, self._settings)
 
     def update(self) -> None:
         """Update and drop the gradients."""
@@ -114,8 +137,30 @@ class Trial:
         self._optimizer.zero_grad(set_to_none=True)
 
 
-def _clip(parameters: list[nn.Parameter], settings: OptimizerSettings) -> Tensor:
-    return nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm, foreach=True)
+def _linear(share: float, warmup: float) -> float:
+    """What is left of a rate that rises over the first ``warmup`` of the training and then falls.
+
+    It begins with a hundredth of its height and not with zero: the first step would be for nothing.
+    """
+    if share < warmup:
+        return max(0.01, share / warmup)
+    return (1 - share) / (1 - warmup)
+
+
+def _clip(parts: Sequence[Sequence[nn.Parameter]], settings: OptimizerSettings) -> Tensor:
+    norms = [nn.utils.clip_grad_norm_(part, settings.max_grad_norm, foreach=True) for part in parts]
+    return norms[0] if len(norms) == 1 else torch.stack(norms).norm()
+
+
+def _parts_to_clip(
+    body: nn.Module, parameters: Sequence[nn.Parameter], settings: OptimizerSettings
+) -> list[list[nn.Parameter]]:
+    """All parameters, or those of the body and those of the heads alone."""
+    if not settings.clip_apart:
+        return [list(parameters)]
+    of_body = set(body.parameters())
+    parts = [[p for p in parameters if (p in of_body) == inside] for inside in (True, False)]
+    return [part for part in parts if part]
 
 
 def _optimizer(groups: list[dict[str, Any]], settings: OptimizerSettings) -> Optimizer:
@@ -134,7 +179,13 @@ def _parameter_groups(
     )
     return [
         *_groups(list(of_body), settings.lr, settings.weight_decay),
-        *_groups(list(of_heads), settings.head_lr, settings.weight_decay),
+        *_groups(
+            list(of_heads),
+            settings.head_lr,
+            settings.weight_decay
+            if settings.head_weight_decay is None
+            else settings.head_weight_decay,
+        ),
     ]
 
 

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from aang_core.tasks import Batch, Task
+from aang_core.tasks import Batch, Task, couples_rows
 
 PASS_OVERHEAD = 256
 """What one more pass through the body is taken to cost, in tokens; it only decides where rows of a
@@ -91,6 +92,15 @@ def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:
     return rows
 
 
+def rows_of_draw(rows: int, draws: int, number: int) -> int:
+    """The rows that draw ``number``, from 0, takes of a step's; the first take what is left over.
+
+    >>> [rows_of_draw(10, 4, number) for number in range(4)]
+    [3, 3, 2, 2]
+    """
+    return rows // draws + (number < rows % draws)
+
+
 def make_batches(
     task: Task,
     indices: Tensor,
@@ -105,16 +115,21 @@ def make_batches(
     indices: int64 ``[B]``. at_once: the most rows of a batch; None for no limit.
     by_length: whether rows of like length go together, where the task knows the lengths.
     parts: how many batches are made, at least, of each group of like length.
+
+    The rows of a task that couples them stay in one batch, whatever their lengths and number.
     """
     rows = len(indices)
+    if couples_rows(task):
+        return [task.batch(indices, generator)]
     groups = [list(range(rows))]
     if by_length and task.lengths is not None:
         groups = group_by_length(task.lengths[indices].tolist(), PASS_OVERHEAD)
     return [
-        task.batch(indices[group[start : start + size]], generator)
+        replace(task.batch(numbers, generator), numbers=numbers)
         for group in groups
         for size in [min(at_once or rows, math.ceil(len(group) / parts))]
         for start in range(0, len(group), size)
+        for numbers in [indices[group[start : start + size]]]
     ]
 
 

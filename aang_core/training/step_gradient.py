@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Protocol, get_args
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,6 @@ from aang_core.tasks import Batch
 from aang_core.training.draws import Draws, Moment
 from aang_core.training.memory import free, in_a_line, is_out_of_memory
 from aang_core.training.numbers import problem_of
-from aang_core.training.optimization import Optimization, Trial
 from aang_core.weighting import Signal, StepSignals
 
 _EVERY_SIGNAL: frozenset[Signal] = frozenset(get_args(Signal))
@@ -55,10 +54,19 @@ class Point:
     dev_head: Mapping[str, Tensor]
 
 
+class Clips(Protocol):
+    """What a gradient is made for."""
+
+    def clip(self) -> Tensor:
+        """Clip the gradient; the norm that it had, a scalar."""
+        ...
+
+
 class GradientMaker:
     """Makes the gradients of steps with an engine, from rows that are drawn.
 
     most_rows: as many as would go through the body in one pass without a limit.
+    least_rows: as many as have to stay together, for the sake of the task ``sake``.
     drop: forgets a gradient that is of no use.
     """
 
@@ -69,17 +77,19 @@ class GradientMaker:
         draws: Draws,
         *,
         most_rows: int,
+        least_rows: int = 1,
+        sake: str = "",
         drop: Callable[[], None],
     ) -> None:
         self._body = body
         self._engine = engine
         self._draws = draws
         self._most_rows = most_rows
+        self._least_rows = least_rows
+        self._sake = sake
         self._drop = drop
 
-    def make(
-        self, rows: Callable[[], StepRows], training: Optimization | Trial, step: int
-    ) -> StepGradient:
+    def make(self, rows: Callable[[], StepRows], training: Clips, step: int) -> StepGradient:
         """Draw the rows of a step and leave their gradient, clipped, for ``training``.
 
         Where memory runs out it is made again with fewer rows at once, where half precision may be
@@ -102,7 +112,11 @@ class GradientMaker:
                 reason = in_a_line(error)
             else:
                 made = self._judged(drawn, statistics, training)
-                if made.problem is None or not self._engine.scale.halve():
+                if made.problem is None:
+                    return made
+                if not self._engine.scale.halve():
+                    # Nothing is learned from this step, so nothing of it is remembered either.
+                    self._engine.dev_head.load_state_dict(point.dev_head)
                     return made
             self._drop()
             self.come_back(point)
@@ -130,7 +144,7 @@ class GradientMaker:
         return drawn, self._engine.step(drawn.end, drawn.auxiliaries, drawn.dev)
 
     def _judged(
-        self, drawn: StepRows, statistics: GradientStatistics | None, training: Optimization | Trial
+        self, drawn: StepRows, statistics: GradientStatistics | None, training: Clips
     ) -> StepGradient:
         norm = training.clip()
         losses = torch.stack([loss.to(norm) for loss in (*self._engine.losses, norm)]).double()
@@ -164,6 +178,12 @@ class GradientMaker:
             raise OutOfMemoryError(
                 f"step {step}: not enough memory for one row at a time ({reason}). Give the run "
                 "more, or take a smaller --model or --max-length"
+            )
+        if now // 2 < self._least_rows:
+            raise OutOfMemoryError(
+                f"step {step}: not enough memory ({reason}), and {self._sake} needs "
+                f"{self._least_rows} rows in one pass. Lower --batch-size or --aux-batch-size, "
+                "give --save-memory, or leave the objective out"
             )
         self.limit_rows(now // 2)
         _log.warning(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from aang_core.errors import AangError, NumericalError
 from aang_core.training.bench import TrainingBench
+from aang_core.training.clock import Clock
 from aang_core.weighting import Weighter
 
 
@@ -40,7 +41,7 @@ class Progress:
     @property
     def evaluated(self) -> bool:
         """Whether there has been an evaluation; the first one is the best so far."""
-        return bool(self.best_state)
+        return self.best_score > float("-inf")
 
 
 class Observer(Protocol):
@@ -70,9 +71,11 @@ class Boundary(Protocol):
 class Trainer:
     """Calls ``weighter.round`` until the schedule is spent or dev stops improving.
 
-    selected: the modules whose best state is kept and restored at the end, by name.
+    selected: the modules whose best state is kept and restored at the end, by name; with none of
+        them the last state is what remains.
     evaluate: the dev scores of the model as it stands.
     boundary: told whenever one is reached; None for nobody.
+    clock: ends the training too if its time is limited; None for one that only counts.
     """
 
     def __init__(
@@ -85,28 +88,33 @@ class Trainer:
         evaluate: Callable[[], Mapping[str, float]],
         observers: tuple[Observer, ...] = (),
         boundary: Boundary | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.bench = bench
+        self.clock = clock or Clock()
         self.weighter = weighter
         self.schedule = schedule
         self.progress = Progress()
         self._selected = selected
         self._evaluate = evaluate
         self._observers = observers
-        self._boundary = boundary
+        self.boundary = boundary
 
     def train(self) -> Progress:
         """Train, then put the best state back into the selected modules."""
+        self.clock.start()
         if not self.progress.evaluated:
             self._evaluation()
             self._reached()
-        while self.bench.steps < self.schedule.steps and not self._out_of_patience():
+        self.clock.look(self.bench.processes)
+        while not self._spent() and not self._out_of_patience():
             before = self.bench.steps
             self._round()
+            self.clock.look(self.bench.processes)
             for observer in self._observers:
                 observer.after_round(self.bench.steps, self._record())
             due = before // self.schedule.eval_every < self.bench.steps // self.schedule.eval_every
-            if due or self.bench.steps >= self.schedule.steps:
+            if due or self._spent():
                 self._evaluation()
             self._reached()
         for name, module in self._selected.items():
@@ -127,14 +135,17 @@ class Trainer:
         try:
             self.weighter.round(self.bench)
         except AangError:
-            if self._boundary is not None and self.bench.back_to_round():
+            if self.boundary is not None and self.bench.back_to_round():
                 self.weighter.load_state_dict(weighter)
-                self._boundary.save(self)
+                self.boundary.save(self)
             raise
 
     def _reached(self) -> None:
-        if self._boundary is not None:
-            self._boundary.reached(self)
+        if self.boundary is not None:
+            self.boundary.reached(self)
+
+    def _spent(self) -> bool:
+        return self.bench.steps >= self.schedule.steps or self.clock.spent
 
     def _out_of_patience(self) -> bool:
         return self.progress.evaluations_since_best >= self.schedule.patience

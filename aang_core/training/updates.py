@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from aang_core.processes import ALONE, Processes
 from aang_core.tasks import Batch, RowLosses, Task
 
 
@@ -55,7 +56,7 @@ def _moved(
     value: Tensor,
     parameter: nn.Parameter,
     updates: Sequence[ParameterUpdate],
-    coefficients: Iterable[float | Tensor],
+    coefficients: Iterable[float],
 ) -> Tensor:
     for update, coefficient in zip(updates, coefficients, strict=True):
         if parameter in update.deltas:
@@ -72,40 +73,75 @@ class DevLoss(nn.Module):
         self.head = end_task.head
         self._task = end_task
 
-    def forward(self, batches: Sequence[Batch]) -> Tensor:
-        """Mean loss over all targets of the batches."""
-        parts = [
-            self._task.losses(self.head, self.body(**batch.inputs), batch.targets)
-            for batch in batches
-        ]
-        return RowLosses.pool(parts).mean()
+    def forward(self, batch: Batch) -> RowLosses:
+        """The losses of a batch."""
+        return self._task.losses(self.head, self.body(**batch.inputs), batch.targets)
 
     def along(
         self,
         updates: Sequence[ParameterUpdate],
         coefficients: Sequence[float],
-        batches: Sequence[Batch],
+        batches: Iterable[Batch],
+        processes: Processes = ALONE,
     ) -> tuple[float, list[float]]:
-        """The loss at θ + Σ α_t δ_t and its derivative by each α_t, by one backward pass.
+        """The mean loss over all targets of the batches at θ + Σ α_t δ_t, and its gradient by α.
 
-        Dropout is off: it is an evaluation.
+        One backward pass a batch, so that memory is that of one batch: the derivative by α_t is
+        ⟨∇_θ L, δ_t⟩, and ∇_θ L is added up over the batches. Several processes share them. Dropout
+        is off: it is an evaluation.
         """
-        like = next(self.body.parameters())
-        alpha = torch.tensor(coefficients, dtype=like.dtype, device=like.device)
-        alpha.requires_grad_()
+        own = dict(self.named_parameters())
+        reached = [name for name, p in own.items() if any(p in u.deltas for u in updates)]
         moved = {
-            name: _moved(parameter.detach(), parameter, updates, list(alpha))
-            for name, parameter in self.named_parameters()
+            name: _moved(parameter.detach(), parameter, updates, coefficients)
+            for name, parameter in own.items()
         }
+        places = [moved[name].requires_grad_() for name in reached]
+        gradients: dict[str, Tensor] = {}
+        like = next(self.body.parameters())
+        total = torch.zeros(2, dtype=torch.float64, device=like.device)
         was_training = self.training
         self.eval()
         with _without_kernels(self.body):
-            loss = functional_call(self, moved, (batches,))
+            for number, batch in enumerate(batches):
+                if number % processes.size != processes.rank:
+                    continue
+                losses: RowLosses = functional_call(self, moved, (batch,))
+                summed = losses.sums.sum()
+                total += torch.stack([summed.detach().double(), losses.counts.sum().double()])
+                if summed.requires_grad:
+                    parts = torch.autograd.grad(summed, places, allow_unused=True)
+                    _add_up(gradients, dict(zip(reached, parts, strict=True)))
         self.train(was_training)
-        if not loss.requires_grad:  # no update touches what the loss reads
-            return loss.item(), [0.0] * len(coefficients)
-        (gradient,) = torch.autograd.grad(loss, alpha)
-        return loss.item(), gradient.tolist()
+        slopes = [_slope(update, own, gradients, like) for update in updates]
+        (numbers,) = processes.sum([torch.cat([total, torch.stack(slopes)] if slopes else [total])])
+        loss, count, *by_alpha = numbers.tolist()
+        return loss / max(count, 1.0), [slope / max(count, 1.0) for slope in by_alpha]
+
+
+def _add_up(gradients: dict[str, Tensor], parts: Mapping[str, Tensor | None]) -> None:
+    for name, part in parts.items():
+        if part is not None:
+            gradients[name] = gradients[name].add_(part) if name in gradients else part
+
+
+def _slope(
+    update: ParameterUpdate,
+    parameters: Mapping[str, nn.Parameter],
+    gradients: Mapping[str, Tensor],
+    like: Tensor,
+) -> Tensor:
+    """⟨∇_θ L, δ⟩ over the parameters that the update changes, a scalar."""
+    parts = [
+        (gradient * update.deltas[parameters[name]].to(gradient.device)).sum().double()
+        for name, gradient in gradients.items()
+        if parameters[name] in update.deltas
+    ]
+    return (
+        torch.stack(parts).sum()
+        if parts
+        else torch.zeros((), dtype=torch.float64, device=like.device)
+    )
 
 
 def _without_kernels(body: nn.Module) -> AbstractContextManager[object]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aang_core.compare.control_results import QUICK_CONTROLS
 from benchmarks.efficacy import METHODS, TASKS
 from benchmarks.small_task import write_task
 
@@ -55,4 +56,6 @@ def test_it_goes_on_with_the_next_call(tmp_path: Path) -> None:
             assert f"| {task} | {method} |" in whole.stdout
     config = tmp_path / "out" / "runs" / "acl-arc" / "single-task" / "seed-0" / "config.yaml"
     assert "lr: 0.0001\n" in config.read_text()
-    assert len(json.loads((tmp_path / "out" / "table.json").read_text())) == 12
+    assert len(json.loads((tmp_path / "out" / "table.json").read_text())) == 12 + 2 * len(
+        QUICK_CONTROLS
+    )

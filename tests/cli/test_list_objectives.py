@@ -20,10 +20,12 @@ NAMED = {
     "dapt": "s2orc/bert-op/bidirectional/denoise",
     "gpt-style": "task/no-op/left-to-right/denoise",
     "xlnet-style": "task/no-op/random-factorized/denoise",
+    "contrast": "end-task-rows/no-op/bidirectional/supervised-contrast",
+    "simcse": "task/no-op/bidirectional/simcse",
 }
 
 
-def test_named_objectives_are_those_of_the_paper(site: Site) -> None:
+def test_named_objectives_are_those_of_the_papers(site: Site) -> None:
     """Each stands for legal objectives, ELMo's for two (AANG, figure 1 and section 6)."""
     rows = site.json("list-objectives", "--named")
     assert {row["name"]: row["objective"] for row in rows} == NAMED

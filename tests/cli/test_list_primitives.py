@@ -18,14 +18,21 @@ def test_the_standard_primitives_and_their_traits(site: Site) -> None:
     }
     assert traits == {
         ("data", "task"): (["labels:end-task", "text"], []),
+        ("data", "end-task-rows"): (
+            ["labels:end-task", "rows-of-the-step", "text"],
+            ["full-attention", "unchanged-input"],
+        ),
         ("data", "s2orc"): (["text"], []),
         ("data", "out-of-domain"): (["text"], []),
         ("data", "neural-lm"): (["text"], []),
-        ("transform", "no-op"): ([], []),
+        ("transform", "no-op"): (["unchanged-input"], []),
         ("transform", "mask"): (["masks-tokens"], []),
         ("transform", "replace"): (["replaces-tokens"], []),
         ("transform", "bert-op"): (["masks-tokens", "replaces-tokens"], []),
-        ("representation", "bidirectional"): (["sentence-representation"], []),
+        ("representation", "bidirectional"): (
+            ["full-attention", "sentence-representation"],
+            [],
+        ),
         ("representation", "left-to-right"): (["directional", "reading-order"], []),
         ("representation", "right-to-left"): (["directional", "reading-order"], []),
         ("representation", "random-factorized"): (
@@ -38,6 +45,8 @@ def test_the_standard_primitives_and_their_traits(site: Site) -> None:
         ("output", "end-task"): ([], ["labels:end-task", "sentence-representation"]),
         ("output", "own-label"): ([], ["labels:own", "sentence-representation"]),
         ("output", "tf-idf"): ([], ["text"]),
+        ("output", "supervised-contrast"): ([], ["labels:end-task", "sentence-representation"]),
+        ("output", "simcse"): (["several-views"], ["sentence-representation", "text"]),
     }
 
 
@@ -58,13 +67,16 @@ def test_the_version_is_the_distributions(site: Site) -> None:
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (["--stage", "data"], ["neural-lm", "s2orc", "task", "out-of-domain"]),
+        (["--stage", "data"], ["neural-lm", "s2orc", "task", "end-task-rows", "out-of-domain"]),
         (["--stage", "output", "--plugin", "bert"], ["denoise"]),
         (["--plugin", "aang-plugin-xlnet"], ["random-factorized"]),
         (["--stage", "data", "--plugin", "gpt"], []),
         (
             ["--stage", "weighter"],
-            ["alpha-vil", "diw", "factored", "static", "meta-tartan", "single-task"],
+            [
+                *("alpha-vil", "diw", "autosem", "factored-bandit", "factored"),
+                *("static", "meta-tartan", "single-task"),
+            ],
         ),
     ],
 )

@@ -16,7 +16,7 @@ output: [end-task]
 @pytest.mark.parametrize(("name", "legal", "dropped"), [("td", 24, 8), ("td+ed", 40, 24)])
 def test_show_space(name: str, legal: int, dropped: int, site: Site) -> None:
     shown = site.json("show-space", name)
-    assert set(shown) == {"name", "objectives", "dropped"}
+    assert set(shown) == {"name", "objectives", "shared_passes", "dropped"}
     assert shown["name"] == name
     assert len(shown["objectives"]) == len(set(shown["objectives"])) == legal
     assert len(shown["dropped"]) == dropped
@@ -33,6 +33,7 @@ def test_show_a_space_of_ones_own(site: Site, tmp_path: Path) -> None:
     assert site.json("show-space", str(path)) == {
         "name": "own",
         "objectives": ["task/mask/bidirectional/end-task"],
+        "shared_passes": {},
         "dropped": [
             {
                 "objective": "task/mask/left-to-right/end-task",
@@ -56,7 +57,10 @@ def test_debug_shows_where_an_error_was_raised(site: Site) -> None:
     done = site.aang("--debug", "show-space", "tdd")
     assert done.returncode == 2
     assert "Traceback" in done.stderr
-    assert "UnknownNameError: there is no space tdd; did you mean td or td+ed?" in done.stderr
+    assert (
+        "UnknownNameError: there is no space tdd; did you mean td or td+ed or td+ed+c?"
+        in done.stderr
+    )
 
 
 def test_a_space_that_lacks_a_plugin_says_which_to_install_or_enable(site: Site) -> None:
@@ -67,7 +71,10 @@ def test_a_space_that_lacks_a_plugin_says_which_to_install_or_enable(site: Site)
 
 def test_list_spaces(site: Site) -> None:
     counts = {row["name"]: row["objectives"] for row in site.json("list-spaces")}
-    assert counts == {"td": 24, "td+ed": 40, "x+y+z": 3, "full": 216}
+    assert counts == {
+        **{"td": 24, "td+ed": 40, "td-labels": 8, "x+y+z": 3, "full": 261},
+        **{"td+c": 42, "td+ed+c": 66},
+    }
     shown = site.aang("list-spaces").stdout
     assert "td+ed" in shown
     assert "40" in shown
@@ -82,7 +89,7 @@ def test_x_y_z_is_the_three_of_the_paper(site: Site) -> None:
 def test_full_has_every_primitive_of_the_standard_plugins(site: Site) -> None:
     """What it drops is told; data of the user's own is not among the standard primitives."""
     shown = site.json("show-space", "full")
-    assert len(shown["objectives"]) + len(shown["dropped"]) == 4 * 4 * 4 * 6
+    assert len(shown["objectives"]) + len(shown["dropped"]) == 5 * 4 * 4 * 8
     for stage, place in (("data", 0), ("transform", 1), ("representation", 2), ("output", 3)):
         standard = {row["name"] for row in site.json("list-primitives", "--stage", stage)}
         combined = [*shown["objectives"], *(d["objective"] for d in shown["dropped"])]
@@ -99,7 +106,7 @@ def test_list_spaces_goes_on_past_one_that_cannot_be_used(site: Site) -> None:
 
 
 def test_without_plugins_there_are_still_the_commands(site: Site) -> None:
-    done = site.aang("--disable-plugin", "core", "list-spaces")
+    done = site.aang("--disable-plugin", "core", "--disable-plugin", "contrast", "list-spaces")
     assert done.stdout == "There are no spaces.\n"
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from aang_core.cli import main
+from aang_core.compare.control_results import QUICK_CONTROLS
 
 SIZE = {"model": None, "max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
 
@@ -69,7 +70,11 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     assert result.stat().st_mtime_ns == written
     shown = aang("compare", spec, "--out", root, "--table-only", "--format", "json")
     assert shown.returncode == 0
-    assert {entry["method"] for entry in json.loads(shown.stdout)} == {"plain", "aang"}
+    methods = [entry["method"] for entry in json.loads(shown.stdout)]
+    assert methods == [*QUICK_CONTROLS, "aang", "plain"]
+    assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")
+    without = aang("compare", spec, "--out", root, "--table-only", "--no-quick-controls")
+    assert not any(name in without.stdout for name in QUICK_CONTROLS)
 
 
 def test_an_interrupted_comparison_goes_on(

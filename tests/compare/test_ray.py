@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -109,13 +110,18 @@ def test_a_node_dies_in_the_middle(cluster: Cluster, spec: Path, tmp_path: Path)
     process = compare(cluster, spec, "--out", "local", "--format", "json")
     expected, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
-    assert json.loads(out) == json.loads(expected)
+    assert untimed(out) == untimed(expected)
     for method in METHODS:
         run = Path("runs", "words", method, "seed-0")
         for file in ("weights.jsonl", "model/model.safetensors"):
             there = (tmp_path / "local" / run / file).read_bytes()
             assert (root / run / file).read_bytes() == there, (method, file)
     assert not list(root.rglob("lock.json"))
+
+
+def untimed(table: str) -> list[dict[str, Any]]:
+    """The rows of a table in JSON, without what clocks say."""
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in json.loads(table)]
 
 
 def test_more_than_any_node_has(cluster: Cluster, spec: Path, tmp_path: Path) -> None:
@@ -133,7 +139,7 @@ def test_interrupted_it_goes_on_elsewhere(cluster: Cluster, spec: Path, tmp_path
     broken = {"weighter": "static", "set": {"static": {"n": 0}}}
     content["methods"] = {"broken": broken, "plain": METHODS["plain"]}
     # Long enough that the interrupt, which has some processes to pass, comes before the end.
-    content["options"] |= {"checkpoint-every": 1000, "steps": 1500, "patience": 1000}
+    content["options"] |= {"checkpoint-every": 1000, "steps": 4000, "patience": 1000}
     spec.write_text(yaml.safe_dump(content), encoding="utf-8")
     process = on_ray(cluster, spec, "--out", "out", "--jobs", 1)
     run = tmp_path / "out" / "runs" / "words" / "plain" / "seed-0"
@@ -154,7 +160,7 @@ def test_interrupted_it_goes_on_elsewhere(cluster: Cluster, spec: Path, tmp_path
     process = compare(cluster, spec, "--out", "out")
     _, err = process.communicate(timeout=600)
     assert "words/plain/seed-0: done" in err
-    assert len((run / "weights.jsonl").read_text().splitlines()) == 1500
+    assert len((run / "weights.jsonl").read_text().splitlines()) == 4000
 
 
 def test_something_else_listens_there(spec: Path) -> None:

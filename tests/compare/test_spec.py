@@ -61,6 +61,8 @@ def test_the_papers_grid(tmp_path: Path) -> None:
     comparison = read_comparison(write(tmp_path, GOOD), REGISTRY, seeds=1, grid="paper-td")
     assert sum(c.method == "aang" for c in comparison.cells) == 2 * 16
     assert sum(c.method == "plain" for c in comparison.cells) == 2 * 2
+    assert {c.config.lr for c in comparison.cells} == {1e-4}
+    assert {c.config.head_lr for c in comparison.cells} == {1e-3, 1e-4}
 
 
 @pytest.mark.parametrize(

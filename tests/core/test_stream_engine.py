@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import pytest
 import torch
@@ -13,7 +12,6 @@ from torch.nn import functional
 from aang_core.gradients import (
     EndTaskHead,
     FreshDevHead,
-    RememberingDevHead,
     Segment,
     StreamEngine,
 )
@@ -224,33 +222,3 @@ def test_a_gradient_of_zero_has_cosine_zero(tmp_path: Path) -> None:
     signals = statistics.read(SIGNALS)
     assert signals.cosine["empty"] == 0.0
     assert signals.auxiliary["cosine"] == 0.0
-
-
-def test_remembering_dev_head_is_fitted_to_the_rows_of_the_steps_before() -> None:
-    """Of three steps two are remembered; what it keeps can be saved and taken up."""
-    seen: list[tuple[list[float], list[int]]] = []
-
-    class Watched(FreshDevHead):
-        def fit(
-            self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
-        ) -> nn.Module:
-            labels = [int(b.targets["labels"][0]) for b in batches]
-            seen.append(([float(f.flatten()[0]) for f in features], labels))
-            return nn.Identity()
-
-    def step(head: RememberingDevHead, i: int) -> None:
-        batch = Batch({}, {"labels": torch.tensor([i])}, 1)
-        head.fit(cast(Task, None), [torch.full((1, 3, 2), float(i))], [batch])
-
-    def head() -> RememberingDevHead:
-        return RememberingDevHead(Watched(torch.Generator()), 2, keep=lambda f: f[:, :1].clone())
-
-    first = head()
-    for i in range(3):
-        step(first, i)
-    again = head()
-    again.load_state_dict(first.state_dict())
-    step(first, 3)
-    step(again, 3)
-    assert seen == [([0.0], [0]), ([0.0], [0]), ([0.0, 1.0], [0, 1]), *[([1.0, 2.0], [1, 2])] * 2]
-    assert first.state_dict()["0|0|features"].shape == (1, 1, 2)

@@ -65,6 +65,9 @@ _HEADING = re.compile(r"# (\S+\.(?:py|yaml|toml))$")
 _STEP = re.compile(
     r"step \d+: dev [a-z0-9-]+ \d\.\d{4}( \(best\))?( · λ_e \d\.\d\d(?: · top (\S+))?)?"
 )
+_READING_STEP = re.compile(
+    r"step \d+(?: of \d+)? · held-out loss \d+\.\d{4} · accuracy \d\.\d{4}(?: · [\d:]+ left)?"
+)
 _NOTE = re.compile(r"note: (\d+ × .+ \(first: .+\)|.+[^.])")
 _LOG = (
     _STEP,
@@ -369,8 +372,8 @@ def _check_progress(shown: str, registry: Registry) -> None:
     for line in shown.splitlines():
         if line.startswith("step "):
             found = _STEP.fullmatch(line)
-            assert found, f"training prints no {line!r}"
-            assert not found[3] or Objective.parse(found[3], registry).legal
+            assert found or _READING_STEP.fullmatch(line), f"training prints no {line!r}"
+            assert not found or not found[3] or Objective.parse(found[3], registry).legal
 
 
 def _check_keys(text: str, registry: Registry) -> None:

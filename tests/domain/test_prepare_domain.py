@@ -72,6 +72,20 @@ def test_a_random_sample_depends_on_the_seed_alone(files: Path) -> None:
     assert len({tuple(sample) for sample in drawn}) > 1
 
 
+def test_the_first_texts_are_paragraphs_in_a_row(files: Path) -> None:
+    """Whatever they are about, without what came before, and nothing further is read."""
+    out = files / "domain.parquet"
+    done = prepare(files, "--sample", "first", "--times", 3, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert texts(out) == [
+        "Neural parsers read sentences.",
+        "The weather was fine in the mountains.",
+        "Parsers of sentences need grammars.",
+    ]
+    assert provenance(out)["sample"] == "first"
+    assert provenance(out)["counts"]["read"] == 3
+
+
 def test_the_source_reads_what_was_written(files: Path) -> None:
     first, second = files / "first.parquet", files / "second.parquet"
     assert prepare(files, "--times", 9, "--out", first).exit_code == 0

@@ -32,6 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, report_encoder: Path) -> Path:
     (folder / "train.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     train(
         *("--train", folder / "train.jsonl", "--test", folder / "train.jsonl"),
+        *("--space", "td", "--weighter", "factored"),
         *("--model", report_encoder, "--max-length", 24, "--steps", 12, "--eval-every", 3),
         *("--batch-size", 8, "--aux-batch-size", 8, "--dev-batch-size", 8),
         *("--out", folder / "run", "--quiet", "--json"),

@@ -88,6 +88,7 @@ def train_options(encoder: Path, task_files: Path) -> list[object]:
         *("--test", task_files / "test.jsonl"),
         *("--domain", task_files / "domain.txt"),
         *("--model", encoder),
+        *("--space", "td"),
         *("--max-length", 48),
         *("--steps", 6),
         *("--eval-every", 3),

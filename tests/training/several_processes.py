@@ -19,9 +19,23 @@ WEIGHTERS: Mapping[str, Mapping[str, Any]] = {
     "static": {"n": 2},
     "meta-tartan": {},
     "factored": {"n": 3},
+    "factored-in-draws": {"n": 2},
     "alpha-vil": {"n": 1, "tuning_steps": 2},
     "diw": {"n": 1, "tries": 2},
+    "autosem": {"k": 2},
+    "factored-bandit": {"k": 2, "rewind": True},
 }
+MORE: Mapping[str, Mapping[str, Any]] = {
+    "meta-tartan": {
+        "dev_head": "drawn",
+        "dev_head_rows": 11,
+        "dev_average": 0.8,
+        "task_clip": 0.5,
+    },
+    "factored": {"dev_head_rows": 10},
+    "static": {"task_clip": 0.5},
+}
+"""Options of the signals; of ten remembered rows, three are the last of a step of seven."""
 ROWS = 23  # no number of processes divides it
 
 
@@ -72,7 +86,7 @@ def train(weighter: str, dtype: torch.dtype) -> dict[str, Tensor]:
         others,
         dev=end,
         evaluate=scores,
-        weighter=weighter,
+        weighter=weighter.removesuffix("-in-draws"),
         options=WEIGHTERS[weighter],
         steps=12,
         eval_every=6,
@@ -80,8 +94,10 @@ def train(weighter: str, dtype: torch.dtype) -> dict[str, Tensor]:
         dev_batch_size=5,
         aux_batch_size=9,
         optimizer=OptimizerSettings(lr=1e-2, head_lr=1e-2),
+        draws_per_step=3 if weighter.endswith("-in-draws") else 1,
         seed=3,
         observers=[last],
+        **MORE.get(weighter, {}),
     )
     cosines = [list(r["cosines"].values()) for r in result.history if r.get("cosines")]
     return last.state | {

@@ -13,6 +13,13 @@ DATA = Path(__file__).parents[2].parent / "shared" / "data"
 SENTENCES = ("premise", "claim", "verdict")
 
 
+@pytest.fixture(scope="session")
+def train_options(train_options: list[object]) -> list[object]:
+    """Without a space, so that auxiliary tasks stand alone."""
+    place = train_options.index("--space")
+    return train_options[:place] + train_options[place + 2 :]
+
+
 @pytest.fixture
 def pairs(tmp_path: Path, task_files: Path) -> Path:
     """A task over pairs with two classes, in columns of its own: do the texts belong together?"""
@@ -38,13 +45,17 @@ def options_of(name: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "weighter",
-    ["single-task", "static", "meta-tartan", "factored", "alpha-vil", "diw"],
+    [
+        *("single-task", "static", "meta-tartan", "factored", "alpha-vil", "diw"),
+        *("autosem", "factored-bandit"),
+    ],
 )
 def test_alone_with_every_weighter(
     aang: Aang, train_options: list[object], tmp_path: Path, pairs: Path, weighter: str
 ) -> None:
     run = tmp_path / "run"
     by_rounds = ["--set", f"{weighter}.fraction=0.1"] if weighter in ("alpha-vil", "diw") else []
+    by_rounds += ["--set", f"{weighter}.k=2"] if weighter in ("autosem", "factored-bandit") else []
     done = aang(
         *("train", *train_options, "--aux-task", f"pairs={pairs}", *options_of("pairs")),
         *("--weighter", weighter, *by_rounds, "--out", run),

@@ -78,6 +78,12 @@ CASES = {
     "bad value of a weighter's option": Case(
         lambda d: ["--set", "factored.lr=fast"], ["lr", "fast"]
     ),
+    "a bandit whose rounds are longer than the run": Case(
+        lambda d: ["--weighter", "factored-bandit"], ["rounds of 10 steps", "has 6", "--steps 10"]
+    ),
+    "a bandit whose rounds have no step": Case(
+        lambda d: ["--weighter", "autosem", "--set", "autosem.k=0"], ["option k is 0", "1 or more"]
+    ),
     "setting of a primitive that is not used": Case(
         lambda d: ["--set", "static.n=1"], ["static", "factored"]
     ),

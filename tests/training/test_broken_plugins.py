@@ -95,7 +95,7 @@ KINDS = {
         needed=(
             "transform mine of aang-plugin-wrong-shape 1.0",
             "selected: expected a tensor [B, T] = [",
-            "] of bool, got [2] of bool",
+            "] of bool, got [4] of bool",
             "for the authors of aang-plugin-wrong-shape to repair",
             "--disable-plugin wrong-shape",
         ),

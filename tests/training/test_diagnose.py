@@ -87,6 +87,72 @@ def test_it_compares_gradients_parameter_by_parameter() -> None:
     assert _compared({}, _Known.of(v), _Known.of(end))[:2] == (0.0, 0.0)
 
 
+SMALL_SPACE = """
+name: small
+data: [task]
+transform: [bert-op]
+representation: [bidirectional]
+output: [end-task, denoise]
+"""
+
+
+@pytest.mark.parametrize("weighter", ["single-task", "factored"])
+def test_signal_quality_on_the_way_of_a_training(
+    aang: Aang, options: list[object], tmp_path: Path, weighter: str
+) -> None:
+    """Every objective in every variant; the same seed gives the same numbers."""
+    space = tmp_path / "small.yaml"
+    space.write_text(SMALL_SPACE)
+    more = (
+        *("--space", space, "--weighter", weighter, "--signal-quality", "--dev-head-rows", 24),
+        *("--quality-steps", 6, "--quality-every", 2, "--lr", 1e-3, "--head-lr", 1e-2),
+    )
+    outcomes = [aang(*options, *more, "--json") for _ in range(2)]
+    assert outcomes[0].status == 0, outcomes[0].err
+    assert outcomes[0].out == outcomes[1].out
+    lines = [json.loads(line) for line in outcomes[0].out.splitlines()]
+    names = [
+        "end-task",
+        "task/bert-op/bidirectional/end-task",
+        "task/bert-op/bidirectional/denoise",
+    ]
+    variants = [
+        *("adamw-3", "adamw-24", "logistic-24", "dev-48", "averaged", "adam-step", "own-noise"),
+        *("own-spread", "beyond-end-task"),
+    ]
+    assert [(x["objective"], x["variant"]) for x in lines] == [
+        (name, variant) for name in names for variant in variants
+    ]
+    samples = {x["variant"]: x["samples"] for x in lines}
+    assert samples["adamw-24"] == 3
+    assert samples["beyond-end-task"] == 2, "there is no mean of g_E before the first"
+    for line in lines:
+        if line["variant"] not in ("own-noise", "own-spread"):
+            assert -1 <= line["value"] <= 1
+    scores = tmp_path / "scores.csv"
+    scores.write_text("objective,dev\n" + "".join(f"{name},0.5\n" for name in names))
+    done = aang(*options, *more, "--scores", scores)
+    assert done.status == 2
+    assert "2 of the 2 objectives" in done.err
+    done = aang(*options, *more)
+    assert done.status == 0
+    assert "Training follows adamw-24." in done.out
+
+
+def test_bad_options_of_signal_quality(aang: Aang, options: list[object], tmp_path: Path) -> None:
+    for more, said in (
+        (["--lr", 0.1], "--lr: goes with --signal-quality"),
+        (["--scores", tmp_path], "--scores: goes with --signal-quality"),
+        (["--signal-quality", "--batches", 2], "--batches: is of a diagnosis"),
+        (["--signal-quality", "--quality-steps", 22], "raise --quality-steps"),
+        (["--signal-quality", "--precision", "fp16"], "take bf16 or fp32"),
+        (["--signal-quality", "--scores", tmp_path / "no.csv"], "cannot be read as scores"),
+    ):
+        done = aang(*options, *more)
+        assert done.status == 2
+        assert said in done.err
+
+
 def test_bad_input(aang: Aang, options: list[object], tmp_path: Path) -> None:
     done = aang(*options, "--plot", tmp_path / "d.xlsx")
     assert done.status == 2

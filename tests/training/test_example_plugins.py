@@ -20,6 +20,8 @@ def test_all_three_in_one_training(task_files: Path, tmp_path: Path) -> None:
         *("aang_core", "train", "--space", SPACE, "--weighter", "grad-cosine", "--quiet"),
         *("--train", task_files / "train.jsonl", "--dev", task_files / "dev.jsonl"),
         *("--set", "span-mask.rate=0.3", "--steps", 4, "--eval-every", 4, "--max-length", 32),
+        # Every step measures, the first two included.
+        *("--dev-head", "own-rows"),
         *("--batch-size", 4, "--aux-batch-size", 10, "--dev-batch-size", 8),
         *("--out", tmp_path / "run"),
     )

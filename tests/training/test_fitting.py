@@ -45,7 +45,13 @@ def trained(weighter: str, *, seed: int = 0, gradients: str = "stream") -> dict[
     return {**result.weights, "score": result.best_score, "rounds": len(result.history)}
 
 
-@pytest.mark.parametrize("weighter", ["single-task", "factored", "meta-tartan", "alpha-vil", "diw"])
+@pytest.mark.parametrize(
+    "weighter",
+    [
+        *("single-task", "factored", "meta-tartan", "alpha-vil", "diw"),
+        *("autosem", "factored-bandit"),
+    ],
+)
 def test_every_weighter_trains_plain_modules(weighter: str) -> None:
     """The same seed gives the same weights and score."""
     assert trained(weighter) == trained(weighter)

@@ -48,6 +48,8 @@ def undrawn(train_options: list[object], tmp_path: Path) -> list[object]:
     return [
         *("--plugin", tmp_path / "every_third.py", "train", *train_options),
         *("--space", tmp_path / "space.yaml", "--dropout", 0.0, "--steps", 1),
+        # Which is fitted in the first step already.
+        *("--dev-head", "own-rows"),
     ]
 
 
@@ -142,13 +144,49 @@ def test_meta_every_measures_some_steps_only(
     aang: Aang, train_options: list[object], tmp_path: Path
 ) -> None:
     """Signals come in the first and every second step; in between weights stay."""
-    outcome = aang(
-        "train", *train_options, *("--meta-every", 2, "--steps", 4, "--out", tmp_path / "run")
-    )
+    options = ("--meta-every", 2, "--steps", 4, "--dev-head", "own-rows")
+    outcome = aang("train", *train_options, *options, "--out", tmp_path / "run")
     assert outcome.status == 0, outcome.err
     lines = weights_of(tmp_path / "run")
     assert ["cosines" in line for line in lines] == [True, False, True, False]
     assert lines[0]["weights"] == lines[1]["weights"] != lines[2]["weights"]
+
+
+@pytest.mark.parametrize(("every", "measured"), [(1, [2, 3, 4, 5]), (2, [2, 4]), (3, [3])])
+def test_nothing_is_measured_before_there_are_rows_to_fit_the_dev_head_to(
+    aang: Aang, train_options: list[object], tmp_path: Path, every: int, measured: list[int]
+) -> None:
+    """The rows of two steps, whether those measure or not; weights stay until then."""
+    options = ("--meta-every", every, "--steps", 6, "--out", tmp_path / "run")
+    outcome = aang("train", *train_options, *options)
+    assert outcome.status == 0, outcome.err
+    lines = weights_of(tmp_path / "run")
+    assert [i for i, line in enumerate(lines) if "cosines" in line] == measured
+    assert lines[0]["weights"] == lines[1]["weights"]
+
+
+@pytest.mark.parametrize("option", ["--task-clip", "--dev-average"])
+def test_packed_holds_no_whole_gradient(
+    aang: Aang, train_options: list[object], tmp_path: Path, option: str
+) -> None:
+    run = tmp_path / "run"
+    options = (option, 0.5, "--gradients", "packed", "--out", run)
+    done = aang("train", *train_options, *options)
+    assert done.status == 2
+    assert f"which {option} needs" in done.err
+    assert not run.exists()
+
+
+def test_engines_remember_alike(aang: Aang, undrawn: list[object], tmp_path: Path) -> None:
+    """Packed and stream fit the dev head to the same rows of earlier steps."""
+    cosines = {}
+    for engine in ("stream", "packed"):
+        run = tmp_path / engine
+        options = ("--gradients", engine, "--dev-head", "remembered", "--steps", 4, "--out", run)
+        outcome = aang(*undrawn, *options)
+        assert outcome.status == 0, outcome.err
+        cosines[engine] = weights_of(run)[3]["cosines"]
+    assert cosines["packed"] == pytest.approx(cosines["stream"], abs=1e-3)
 
 
 def test_saving_memory_changes_nothing_but_memory(

@@ -13,6 +13,13 @@ from transformers import AutoModelForMaskedLM
 from tests.training.conftest import Aang
 
 
+@pytest.fixture(scope="session")
+def train_options(train_options: list[object]) -> list[object]:
+    """Without a space, which would override that of a recipe."""
+    place = train_options.index("--space")
+    return train_options[:place] + train_options[place + 2 :]
+
+
 def result_of(run: Path) -> dict[str, Any]:
     result: dict[str, Any] = json.loads((run / "result.json").read_text(encoding="utf-8"))
     return result
@@ -44,6 +51,8 @@ def test_stages_are_chained(aang: Aang, train_options: list[object], tmp_path: P
     assert stages["dapt"]["texts"] == {"train": 72, "held_out": 8}
     likelihood = stages["dapt"]["log-likelihood"]
     assert likelihood["after"] > likelihood["before"] + 0.05
+    assert "note" not in stages["dapt"]
+    assert set(stages["dapt"]["accuracy"]) == {"before", "after"}
     dapt, tapt = (body_of(run / stages[name]["model"]) for name in ("dapt", "tapt"))
     assert dapt
     for name, tensor in body_of(run / "model").items():
@@ -55,21 +64,41 @@ def test_stages_are_chained(aang: Aang, train_options: list[object], tmp_path: P
     assert [json.loads(line)["step"] for line in steps] == [0, 10, 20]
 
 
-def test_a_stage_stops_early_and_keeps_its_best(
-    aang: Aang, train_options: list[object], tmp_path: Path
+def test_a_stage_trains_all_its_steps_and_keeps_the_last_state(
+    aang: Aang, train_options: list[object], encoder: Path, tmp_path: Path
 ) -> None:
-    """At a rate that only destroys, the untrained state is the best, and it is what is saved."""
+    """Also at a rate that only destroys: pre-training that keeps the untrained model is none."""
     run = tmp_path / "run"
     done = aang(
         *("train", *train_options, "--recipe", "tapt", "--out", run),
-        *("--set", "tapt.steps=50", "--set", "tapt.eval_every=1", "--set", "tapt.patience=3"),
+        *("--set", "tapt.steps=12", "--set", "tapt.eval_every=1"),
         *("--set", "tapt.lr=3.0", "--set", "tapt.head_lr=3.0"),
     )
     assert done.status == 0, done.err
     stage = result_of(run)["pretraining"]["tapt"]
     assert stage["best_step"] == 0
-    assert stage["steps"] == 3
-    assert stage["log-likelihood"]["after"] == stage["log-likelihood"]["before"]
+    assert stage["steps"] == 12
+    assert stage["log-likelihood"]["after"] < stage["log-likelihood"]["before"]
+    assert "made held-out text less likely" in stage["note"]
+    assert stage["note"] in done.err
+    before, after = body_of(encoder), body_of(run / stage["model"])
+    assert all(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_static_td_samples_and_multitask_trains_all(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """AANG's Static Multitask-TD (section 7.3) and MT-TARTAN (TARTAN, section 3.1)."""
+    for recipe, n, end_task_weight in (("static-td", 3, 0.5), ("multitask", 24, 1 / 25)):
+        run = tmp_path / recipe
+        done = aang("train", *train_options, "--recipe", recipe, "--steps", 2, "--out", run)
+        assert done.status == 0, done.err
+        for line in (run / "weights.jsonl").read_text().splitlines():
+            coefficients = json.loads(line)["coefficients"]
+            assert coefficients.pop("end-task") == pytest.approx(end_task_weight)
+            assert len(coefficients) == n
+            for coefficient in coefficients.values():
+                assert coefficient == pytest.approx((1 - end_task_weight) / n)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +143,10 @@ BAD: dict[str, tuple[Callable[[Path], list[object]], list[str]]] = {
     "no such option of a stage": (
         lambda d: ["--recipe", "tapt", "--set", "tapt.epochs=3"],
         ["--set tapt.epochs", "eval_every"],
+    ),
+    "early stopping of a stage": (
+        lambda d: ["--recipe", "tapt", "--set", "tapt.patience=3"],
+        ["--set tapt.patience", "eval_every"],
     ),
     "a stage that the recipe has not": (
         lambda d: ["--recipe", "tapt", "--set", "dapt.steps=3"],

@@ -57,10 +57,17 @@ def kill(child: Child) -> None:
 
 CASES: dict[str, list[object]] = {
     "factored": ["--dev-head", "remembered", "--precision", "fp16"],
+    "draws": ["--draws-per-step", 3, "--weights-every", 3, "--set", "factored.n=2"],
     "alpha-vil": [
         *("--weighter", "alpha-vil", "--steps", 60, "--eval-every", 5),
         *("--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"),
     ],
+    "factored by weights": ["--set", "factored.draw=weights", "--set", "factored.n=1"],
+    "factored-bandit": [
+        *("--weighter", "factored-bandit", "--steps", 22, "--set", "factored-bandit.k=2"),
+        *("--set", "factored-bandit.rewind=true", "--set", "factored-bandit.dev_rows=20"),
+    ],
+    "autosem": ["--weighter", "autosem", "--steps", 22, "--set", "autosem.k=2"],
 }
 
 
@@ -108,6 +115,29 @@ def test_stages_go_on_where_they_were_and_finished_ones_are_kept(
     assert (run / "pretraining" / "dapt" / "stage.json").stat().st_mtime_ns == written
     assert not (tapt / "checkpoints").exists()
     assert_same_stage(run, tmp_path / "whole", "tapt")
+    assert everything(run) == everything(tmp_path / "whole")
+
+
+def test_killed_in_the_final_fine_tuning(
+    aang: Aang, forks: Forks, small: list[object], tmp_path: Path
+) -> None:
+    """Killed in the search and then in what comes after it; the search is not made again."""
+    options = [*small, "--steps", 4, "--final-fine-tuning", 6, "--batch-size", 4]
+    done = aang(*options, "--out", tmp_path / "whole")
+    assert done.status == 0, done.err
+    run = tmp_path / "run"
+    tuning = Path("final-fine-tuning") / "metrics.jsonl"
+    child = forks.aang(*options, "--out", run)
+    child.when(after_lines(run / "weights.jsonl", 2))
+    kill(child)
+    child = forks.aang("train", "--resume", run)
+    child.when(after_lines(run / tuning, 2))
+    kill(child)
+    done = aang("train", "--resume", run, "--quiet")
+    assert done.status == 0, done.err
+    assert lines(run / "weights.jsonl") == 4
+    assert (run / tuning).read_bytes() == (tmp_path / "whole" / tuning).read_bytes()
+    assert not any((run / "final-fine-tuning" / "checkpoints").glob("*/state.json"))
     assert everything(run) == everything(tmp_path / "whole")
 
 
@@ -227,7 +257,7 @@ def test_a_signal_in_a_stage_and_in_an_evaluation(
     """A stage takes a checkpoint as well; what is asked in an evaluation is not forgotten."""
     options = [
         *("train", *train_options, "--recipe", "tapt", "--steps", 4, "--quiet"),
-        *("--set", "tapt.steps=40", "--set", "tapt.eval_every=1", "--set", "tapt.patience=100"),
+        *("--set", "tapt.steps=40", "--set", "tapt.eval_every=1"),
     ]
     done = aang(*options, "--out", tmp_path / "whole")
     assert done.status == 0, done.err
@@ -282,7 +312,7 @@ from aang_core import Corruption, hookimpl
 
 class Impatient:
     def __call__(self, ids, ordinary, vocabulary, generator):
-        if len(ids) > 2:  # in training, and not when values are looked at before
+        if len(ids) > 4:  # in training, and not when values are looked at before
             for _ in range(2):
                 os.kill(os.getpid(), signal.SIGINT)
                 torch.zeros(1)

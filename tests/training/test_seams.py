@@ -369,7 +369,7 @@ class RefusingBench(RecordingWorkbench):
         super().__init__("end-task", ["a", "b"])
         self._error = error
 
-    def step(self, coefficients: Any, signals: Any) -> StepSignals | None:
+    def step_over(self, draws: Any, signals: Any) -> StepSignals | None:
         raise self._error
 
 
@@ -430,7 +430,7 @@ def aang_register_weighters(register):
     [
         (
             ["--space", "task/mask/bidirectional/mean"],
-            ["output mean of mine.py sha256-", "a tensor [B] = [2] of a floating dtype, got []"],
+            ["output mean of mine.py sha256-", "a tensor [B] = [4] of a floating dtype, got []"],
             False,
         ),
         (

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from tests.training.conftest import Aang
 from tests.training.several_processes import WEIGHTERS
 
-WITHOUT_SIGNALS = ("single-task", "static", "alpha-vil", "diw")
+WITHOUT_SIGNALS = ("single-task", "static", "alpha-vil", "diw", "autosem", "factored-bandit")
 ROOT = Path(__file__).parents[2]
 
 
@@ -101,16 +101,23 @@ def begun(command: list[str]) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.parametrize(
+    "more",
+    [[], ["--draws-per-step", 2, "--weights-every", 2, "--final-fine-tuning", 1]],
+    ids=["plain", "published"],
+)
 def test_one_command_line_one_run_folder(
-    aang: Aang, calm_options: list[object], tmp_path: Path
+    aang: Aang, calm_options: list[object], tmp_path: Path, more: list[object]
 ) -> None:
     """The logs are those of one process; the model is too; only the first process speaks."""
-    options = ["train", *calm_options, "--space", "td", "--quiet", "--json"]
+    options = ["train", *calm_options, "--space", "td", "--quiet", "--json", *more]
     assert aang(*options, "--out", tmp_path / "one").status == 0
     done = finished(launch(2, *options, "--out", tmp_path / "two"))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["processes"] == 2
-    for name in ("weights.jsonl", "metrics.jsonl"):
+    logs = ["weights.jsonl", "metrics.jsonl"]
+    logs += ["final-fine-tuning/metrics.jsonl"] if more else []
+    for name in logs:
         pairs = zip(lines(tmp_path / "one" / name), lines(tmp_path / "two" / name), strict=True)
         for one, two in pairs:
             assert flat(two) == pytest.approx(flat(one), abs=1e-5)

@@ -50,11 +50,13 @@ def build(
 @pytest.mark.parametrize(
     ("weighter", "dev_head"),
     [
-        ("single-task", "fresh"),
-        ("static", "fresh"),
-        ("meta-tartan", "fresh"),
-        ("factored", "fresh"),
+        ("single-task", "own-rows"),
+        ("static", "own-rows"),
+        ("meta-tartan", "own-rows"),
+        ("factored", "own-rows"),
         ("factored", "remembered"),
+        ("factored", "drawn"),
+        ("factored", "end-task"),
     ],
 )
 def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(
@@ -78,6 +80,73 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(
     for name, module in modules.items():
         for key, value in module.state_dict().items():
             assert torch.equal(value, modules_again[name].state_dict()[key]), (name, key)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"dev_head_fit": "logistic", "dev_head_rows": 20},
+        {"dev_average": 0.8, "task_clip": 0.1, "clip_apart": True},
+        {"dev_average": 0.8, "dev_head": "drawn", "micro_batch_size": 3},
+        {"dev_average": 0.8, "precision": "fp16", "meta_every": 2},
+    ],
+)
+def test_with_every_option_of_the_signals_it_goes_on_bit_by_bit(
+    options: dict[str, Any], tmp_path: Path, more: dict[str, Any]
+) -> None:
+    options = {**options, **more}
+    _, _, trainer, modules, _ = build(options)
+    for step in range(7):
+        if step == 4:
+            save_checkpoint(tmp_path / "checkpoint", trainer)
+        trainer.weighter.round(trainer.bench)
+    _, _, again, modules_again, _ = build(options, seed=99)
+    load_checkpoint(tmp_path / "checkpoint", again)
+    for _ in range(3):
+        again.weighter.round(again.bench)
+    assert again.weighter.state_dict() == trainer.weighter.state_dict()
+    assert again.bench.last == trainer.bench.last
+    for name, module in modules.items():
+        for key, value in module.state_dict().items():
+            assert torch.equal(value, modules_again[name].state_dict()[key]), (name, key)
+
+
+def test_a_step_that_is_left_out_is_not_remembered(options: dict[str, Any]) -> None:
+    """Its features and its dev gradient may be what is not finite."""
+    more = {"on_nan": "skip", "dev_average": 0.5}
+    _, _, trainer, modules, _ = build(options, **more)
+    for _ in range(3):
+        trainer.weighter.round(trainer.bench)
+    before = dict(trainer.bench.dev_head.state_dict())
+    embeddings = next(modules["body"].parameters())
+    good = embeddings.detach().clone()
+    with torch.no_grad():
+        embeddings.fill_(float("nan"))
+    trainer.weighter.round(trainer.bench)
+    assert trainer.bench.numbers.skipped == 1
+    with torch.no_grad():
+        embeddings.copy_(good)
+    after = trainer.bench.dev_head.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
+    trainer.weighter.round(trainer.bench)
+    assert trainer.bench.last is not None
+    assert trainer.bench.last.signals is not None
+
+
+def test_what_is_drawn_aside_is_drawn_again(options: dict[str, Any]) -> None:
+    """Looking on from beside changes nothing in a training."""
+    _, _, plain, _, _ = build(options)
+    for _ in range(4):
+        plain.weighter.round(plain.bench)
+    _, _, watched, _, _ = build(options)
+    for _ in range(4):
+        watched.weighter.round(watched.bench)
+        with watched.bench.aside() as draws:
+            draws.rows("end-task", 50)
+            torch.rand(3)
+    assert plain.bench.last == watched.bench.last
+    assert plain.weighter.state_dict() == watched.weighter.state_dict()
 
 
 def test_a_checkpoint_of_another_space_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
@@ -104,6 +173,7 @@ def test_passes_of_a_step(
 ) -> None:
     """A pass per task, one more over the dev rows for those who measure; static pays nothing."""
     settings = {weighter: {"n": n}} if n else {}
+    options = {**options, "dev_head": "own-rows"}
     _, assembly, trainer, _, _ = build(options, weighter=weighter, set=settings)
     forward: list[int] = []
     backward: list[int] = []

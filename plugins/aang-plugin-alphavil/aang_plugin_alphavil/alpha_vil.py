@@ -25,7 +25,9 @@ class AlphaVil:
     lower the end task's dev loss at θ + Σ α_t δ_t. Finally θ ← θ + Σ α_t δ_t and
     w_t ← max(w_t + (α_t − 1), 1e-6).
 
-    tuning_steps: s; each costs one forward and one backward pass over a batch of dev rows.
+    tuning_steps: s; each costs a forward and a backward pass over ``dev_batches``.
+    dev_batches: batches of dev rows that a tuning step looks at, the next ones each time; None for
+        the whole dev set, as Algorithm 1 has it.
     lr, momentum: of SGD on the α_t; 0.005 and 0.5 for MultiMNIST, 0.001 and 0.5 for language.
     fraction: ρ, the part of a task's rows that a round trains on; 1 for MultiMNIST, 0.25 for
         language.
@@ -51,12 +53,21 @@ class AlphaVil:
         fraction: float = 1.0,
         n: int | None = None,
         offload: bool = False,
+        dev_batches: int | None = None,
     ) -> None:
         if isinstance(tuning_steps, bool) or not isinstance(tuning_steps, int) or tuning_steps < 0:
             raise ConfigError(
                 f"weighter option tuning_steps is {tuning_steps!r}; give the number of steps that "
                 "tune α, 0 or more"
             )
+        if dev_batches is not None and (
+            isinstance(dev_batches, bool) or not isinstance(dev_batches, int) or dev_batches < 1
+        ):
+            raise ConfigError(
+                f"weighter option dev_batches is {dev_batches!r}; give a number of batches, 1 or "
+                "more, or null for the whole dev set"
+            )
+        self._dev_batches = dev_batches
         self._end_task = end_task.name
         self._tuning_steps = tuning_steps
         self._lr = number_option("weighter option lr", lr, "a number that is not negative", low=0)
@@ -98,7 +109,7 @@ class AlphaVil:
         velocity = [0.0] * len(updates)
         self._dev_losses = []
         for _ in range(self._tuning_steps):
-            loss = bench.dev_loss(updates, alpha)
+            loss = bench.dev_loss(updates, alpha, batches=self._dev_batches)
             if not all(map(math.isfinite, (loss.value, *loss.gradient))):
                 raise AangError(
                     f"the dev loss along the tasks' updates is not finite ({loss.value}): training "

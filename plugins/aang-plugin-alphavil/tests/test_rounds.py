@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from aang_core import Batch, RowLosses, TaskCard
 from aang_core.gradients import EndTaskHead, StreamEngine
-from aang_core.training.bench import RowBudget, TrainingBench
+from aang_core.training.bench import TrainingBench
 from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.step_rows import RowBudget
 
 RATE = 0.1
 
@@ -49,7 +50,15 @@ class Distance:
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         stretch = torch.tensor([self.scale, 1.0], dtype=torch.float64)
         losses = 0.5 * (stretch * (head(features) - self.centre)).square().sum(dim=1)
+        losses = losses * targets.get("weight", 1.0)
         return RowLosses(losses, torch.ones_like(losses))
+
+
+class Rows(Distance):
+    """The same, but the loss of row i counts i-fold, so that it matters which rows are taken."""
+
+    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
+        return Batch({"x": rows.double()}, {"weight": rows.double()}, len(rows))
 
 
 def centre(*values: float) -> Tensor:
@@ -64,7 +73,9 @@ class Problem:
     scores: list[float]
 
 
-def problem(*, gains: bool = True, aux_rows: int = 4, warmup: float = 0.0) -> Problem:
+def problem(
+    *, gains: bool = True, aux_rows: int = 4, warmup: float = 0.0, dev: Distance | None = None
+) -> Problem:
     """The end task wants (3, 1); helpers pull towards (4, -2) and (0, 5)."""
     body = Point()
     end = Distance("end", centre(3.0, 1.0))
@@ -74,7 +85,7 @@ def problem(*, gains: bool = True, aux_rows: int = 4, warmup: float = 0.0) -> Pr
     ]
     scores: list[float] = []
 
-    def score() -> float:
+    def score(rows: int | None) -> float:
         """Higher the nearer to the end task's centre, or always the same."""
         distance = (body.theta.detach() - end.centre).norm().item()
         scores.append(-distance if gains else 0.0)
@@ -93,7 +104,7 @@ def problem(*, gains: bool = True, aux_rows: int = 4, warmup: float = 0.0) -> Pr
     bench = TrainingBench(
         body,
         end,
-        end,
+        dev or end,
         helpers,
         engine=StreamEngine(body, EndTaskHead()),
         optimization=Optimization(body, [], settings, steps=1000),
@@ -203,6 +214,48 @@ def test_the_model_is_left_exactly_at_the_interpolation() -> None:
     assert torch.equal(made.body.theta.detach(), expected)
     assert passes[0] == 3 * 2 + 7, "three trials of two steps, seven dev passes"
     assert len(weighter.record()["dev_losses"]) == 7
+
+
+@pytest.mark.parametrize(
+    ("dev_batches", "passes"), [(None, 4), (1, 1), (3, 3)], ids=["whole", "one", "three"]
+)
+def test_alpha_is_tuned_on_the_whole_dev_set_or_on_batches(
+    dev_batches: int | None, passes: int
+) -> None:
+    """Four batches are all of the 13 dev rows: the loss and its slope by hand over all of them."""
+    made = problem(dev=Rows("end", centre(3.0, 1.0), rows=13))
+    theta = made.body.theta.detach().clone()
+    seen: list[list[float]] = []
+    handle = made.body.register_forward_hook(
+        lambda _, __, given, ___: None if made.body.training else seen.append(given["x"].tolist()),
+        with_kwargs=True,
+    )
+    weighter = AlphaVil(
+        made.cards[0], made.cards[1:], tuning_steps=2, lr=0.05, dev_batches=dev_batches
+    )
+    weighter.round(made.bench)
+    handle.remove()
+    assert len(seen) == 2 * passes
+    assert {len(rows) for rows in seen[:-1]} <= {4, 1}
+    if dev_batches is not None:
+        return
+    assert sorted(row for rows in seen[:4] for row in rows) == [float(row) for row in range(13)]
+    tasks = [
+        Distance("end", centre(3.0, 1.0)),
+        Distance("right", centre(4.0, -2.0), scale=2.0),
+        Distance("up", centre(0.0, 5.0)),
+    ]
+    deltas = torch.stack([alone(theta, t, 1 / 3, 2) for t in tasks], dim=1)
+    weight = torch.arange(13, dtype=torch.float64).mean()
+    alpha, velocity = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    losses = []
+    for _ in range(2):
+        away = theta + deltas @ alpha - tasks[0].centre
+        losses.append(0.5 * weight * away.square().sum())
+        velocity = 0.5 * velocity + weight * deltas.T @ away
+        alpha = alpha - 0.05 * velocity
+    assert list(weighter.record()["alpha"].values()) == pytest.approx(alpha.tolist(), rel=1e-12)
+    assert weighter.record()["dev_losses"] == pytest.approx([float(x) for x in losses], rel=1e-12)
 
 
 def test_a_part_of_the_rows_and_updates_on_the_cpu() -> None:

@@ -44,7 +44,13 @@ def test_options_out_of_range_are_refused(kind: Any, options: dict[str, Any]) ->
 
 @pytest.mark.parametrize(
     ("kind", "options"),
-    [(AlphaVil, {"tuning_steps": -1}), (AlphaVil, {"momentum": 1.0}), (Diw, {"tries": 0})],
+    [
+        (AlphaVil, {"tuning_steps": -1}),
+        (AlphaVil, {"momentum": 1.0}),
+        (AlphaVil, {"dev_batches": 0}),
+        (AlphaVil, {"dev_batches": "all"}),
+        (Diw, {"tries": 0}),
+    ],
 )
 def test_own_options_out_of_range_are_refused(kind: Any, options: dict[str, Any]) -> None:
     """The message names the option."""
@@ -55,10 +61,12 @@ def test_own_options_out_of_range_are_refused(kind: Any, options: dict[str, Any]
 class Diverged(RecordingWorkbench):
     """Whose dev loss and score are not finite."""
 
-    def dev_loss(self, updates: Any, coefficients: Any) -> DevLossAlong:
+    def dev_loss(
+        self, updates: Any, coefficients: Any, *, batches: int | None = None
+    ) -> DevLossAlong:
         return DevLossAlong(float("nan"), [0.0] * len(updates))
 
-    def dev_score(self) -> float:
+    def dev_score(self, rows: int | None = None) -> float:
         return float("nan")
 
 

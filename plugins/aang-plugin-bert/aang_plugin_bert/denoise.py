@@ -40,8 +40,18 @@ class Denoise:
         }
 
     def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        rows, tokens, _ = hidden.shape
-        row = targets["row"]
-        selected = hidden.flatten(0, 1).index_select(0, row * tokens + targets["position"])
-        losses = cross_entropy(head(selected), targets["token"], reduction="none")
-        return RowLosses(losses.new_zeros(rows).index_add(0, row, losses), targets["counts"])
+        losses = cross_entropy(_logits(head, hidden, targets), targets["token"], reduction="none")
+        sums = losses.new_zeros(len(hidden)).index_add(0, targets["row"], losses)
+        return RowLosses(sums, targets["counts"])
+
+    def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor:
+        """How many selected tokens of each row the head guesses first, int64 ``[B]``."""
+        right = (_logits(head, hidden, targets).argmax(dim=-1) == targets["token"]).long()
+        return right.new_zeros(len(hidden)).index_add(0, targets["row"], right)
+
+
+def _logits(head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor:
+    """Of the selected tokens alone, ``[S, V]``."""
+    place = targets["row"] * hidden.shape[1] + targets["position"]
+    logits: Tensor = head(hidden.flatten(0, 1).index_select(0, place))
+    return logits

@@ -33,7 +33,7 @@ def aang_register_representations(register: RegisterPrimitive) -> None:
         "bidirectional",
         "every token sees the whole row",
         "aang_plugin_bert.bidirectional:Bidirectional",
-        provides=("sentence-representation",),
+        provides=("sentence-representation", "full-attention"),
     )
 
 

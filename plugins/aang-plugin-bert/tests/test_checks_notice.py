@@ -174,6 +174,17 @@ class EveryToken(Denoise):
         losses = cross_entropy(head(hidden).mT, targets["token"], reduction="none")
         return RowLosses(losses.sum(1), torch.full((len(hidden),), hidden.shape[1]))
 
+    def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor:
+        guessed: Tensor = head(hidden).argmax(dim=2)
+        return (guessed == targets["token"]).sum(dim=1)
+
+
+class MoreHits(Denoise):
+    """Guesses right more often than there is anything to guess."""
+
+    def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor:
+        return targets["counts"] + 1
+
 
 class Detached(Denoise):
     """Stops the gradient."""
@@ -218,6 +229,7 @@ class Marks(Denoise):
         (MeanPerRow(), "sums: expected finite losses"),
         (WholeBatch(), "dependent on its own hidden states only"),
         (EveryToken(), "gradient at padding: expected zero"),
+        (MoreHits(), "hits: expected between 0 and the targets"),
         (Detached(), "sums: expected differentiable"),
         (SharedHead(), "a second call of head: expected a new module"),
         (Silent(), "targets in some fifty batches: expected some, got none"),

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from aang_core import (
     AangError,
+    ConfigError,
     Signal,
     StepSignals,
     StepwiseWeighter,
@@ -13,7 +14,9 @@ from aang_core import (
     number_option,
     sample_size_option,
 )
+from aang_plugin_factored.evening import Evening
 from aang_plugin_factored.factors import Factors
+from aang_plugin_factored.scaling import ReleasedScaling
 
 
 class Factored(StepwiseWeighter):
@@ -31,9 +34,15 @@ class Factored(StepwiseWeighter):
         within 200 steps, whatever the objectives are worth.
     n: how many objectives a step trains; None, or more than there are, for all of them.
     end_task_weight: λ_e to start from.
+    scaling: ``paper`` multiplies the losses as above; ``released`` as the authors' code does, see
+        :class:`ReleasedScaling`, which leaves the end task a larger share.
+    scaling_rows: rows that ``released`` rounds its shares up to.
+    share, floor, evenness, draw, explore: against the run into one corner, see
+        :class:`aang_plugin_factored.evening.Evening`; by default nothing is done against it.
 
     Raises:
-        ConfigError: an option is no number or out of its range.
+        ConfigError: an option is no number or out of its range, or ``released`` is asked for over
+            tasks that are not made of four stages.
     """
 
     signals: frozenset[Signal] = frozenset({"cosine"})
@@ -47,6 +56,13 @@ class Factored(StepwiseWeighter):
         end_task_lr: float = 0.01,
         n: int | None = 3,
         end_task_weight: float = 0.5,
+        scaling: Literal["paper", "released"] = "paper",
+        scaling_rows: int = 64,
+        share: str = "sum",
+        floor: float = 0.0,
+        evenness: float = 0.0,
+        draw: str = "evenly",
+        explore: float = 0.1,
     ) -> None:
         self._end_task = end_task.name
         self._objectives = [card.name for card in auxiliaries]
@@ -54,6 +70,10 @@ class Factored(StepwiseWeighter):
         self._lr = _learning_rate("lr", lr)
         self._end_task_lr = _learning_rate("end_task_lr", end_task_lr)
         self.sample_size = sample_size_option(n, auxiliaries)
+        self._evening = Evening(
+            *(share, floor, evenness, draw, explore),
+            partly=self.sample_size < len(auxiliaries),
+        )
         weight = number_option(
             "weighter option end_task_weight",
             end_task_weight,
@@ -66,12 +86,32 @@ class Factored(StepwiseWeighter):
         )
         self._primary = math.log(weight / (1 - weight))
         self._auxiliary = 0.0
+        self._released = _scaling(scaling, scaling_rows, auxiliaries, self._factors)
+        self.normalised = self._released is None
+        if self._released is not None and (floor or draw != "evenly"):
+            raise ConfigError(
+                "weighter option scaling is 'released', which decides the weights of a step alone; "
+                "leave floor and draw out, or scaling"
+            )
+
+    def sample_weights(self) -> Mapping[str, float] | None:
+        if not self._evening.by_weights:
+            return None
+        return self._evening.odds(self._factors.softmax(self._objectives))
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
-        if not sampled:
+        if self._released is not None:
+            return self._with_end_task(self._released.weights(sampled))
+        return self._with_end_task(self._even(sampled))
+
+    def _even(self, names: Sequence[str]) -> Mapping[str, float]:
+        return self._evening.coefficients(self._factors.softmax(names))
+
+    def _with_end_task(self, weights: Mapping[str, float]) -> Mapping[str, float]:
+        """λ_e, and 1 − λ_e shared by ``weights``."""
+        if not weights:
             return {self._end_task: 1.0}
         end_task_weight = self._end_task_weight()
-        weights = self._factors.softmax(sampled)
         return {
             self._end_task: end_task_weight,
             **{name: (1 - end_task_weight) * weight for name, weight in weights.items()},
@@ -94,13 +134,20 @@ class Factored(StepwiseWeighter):
         for name, cosine in {**cosines, self._end_task: end_task_cosine}.items():
             _require_finite(cosine, repr(name))
         _require_finite(auxiliary_cosine, "the weighted sum of the auxiliary objectives")
-        self._factors.ascend(cosines, self._lr)
+        pull = self._evening.pull(cosines, self._factors.softmax(sampled))
+        self._factors.ascend(pull, self._lr, mean=self._evening.share == "mean")
         self._primary += self._end_task_lr * end_task_cosine
         self._auxiliary += self._end_task_lr * auxiliary_cosine
 
     def weights(self) -> Mapping[str, float]:
-        """λ_e, and 1 − λ_e shared among all objectives, whichever will be sampled next."""
-        return self.coefficients(self._objectives)
+        """λ_e, and 1 − λ_e shared among all objectives, whichever will be sampled next.
+
+        Where they are drawn by their weights, it is what the draw is in proportion to.
+        """
+        odds = self.sample_weights()
+        if odds is None and self._objectives:
+            odds = self._even(self._objectives)
+        return self._with_end_task(odds or {})
 
     def record(self) -> Mapping[str, Any]:
         return {
@@ -136,6 +183,22 @@ class Factored(StepwiseWeighter):
 
 def _learning_rate(name: str, value: float) -> float:
     return number_option(f"weighter option {name}", value, "a number that is not negative", low=0)
+
+
+def _scaling(
+    scaling: str, rows: int, auxiliaries: Sequence[TaskCard], factors: Factors
+) -> ReleasedScaling | None:
+    """The released code's scaling if that is asked for; None for the paper's."""
+    if scaling not in ("paper", "released"):
+        raise ConfigError(
+            f"weighter option scaling is {scaling!r}; give paper or released, the one of the "
+            "authors' code"
+        )
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise ConfigError(
+            f"weighter option scaling_rows is {rows!r}; give a number of rows, 1 or more"
+        )
+    return ReleasedScaling(auxiliaries, factors, rows) if scaling == "released" else None
 
 
 def _require_finite(cosine: float, what: str) -> None:

@@ -1,6 +1,7 @@
 """The factor vectors of an objective space."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -37,6 +38,10 @@ class Factors:
         parts = self._parts[objective]
         return math.fsum(self._values[stage][primitive] for stage, primitive in parts.items())
 
+    def value(self, stage: str, primitive: str) -> float:
+        """The factor of one primitive of ``stage``."""
+        return self._values[stage][primitive]
+
     def softmax(self, objectives: Iterable[str]) -> dict[str, float]:
         """w_k ∝ exp of the logit, normalised over ``objectives``."""
         logits = {name: self.logit(name) for name in objectives}
@@ -45,16 +50,21 @@ class Factors:
         total = math.fsum(powers.values())
         return {name: power / total for name, power in powers.items()}
 
-    def ascend(self, gradients: Mapping[str, float], lr: float) -> None:
+    def ascend(self, gradients: Mapping[str, float], lr: float, *, mean: bool = False) -> None:
         """Move every factor by ``lr`` times the gradient of the logits, by objective.
 
         A logit is a sum of factors, so each factor of an objective gets that objective's gradient,
         and a factor that several of them share gets the sum. This is how an objective that was not
         sampled still learns (AANG, section 5).
+
+        mean: give it the mean of theirs instead, so that a primitive of many objectives moves no
+            faster than one of few.
         """
+        users = Counter(part for objective in gradients for part in self._parts[objective].items())
         for objective, gradient in gradients.items():
             for stage, primitive in self._parts[objective].items():
-                self._values[stage][primitive] += lr * gradient
+                share = gradient / users[stage, primitive] if mean else gradient
+                self._values[stage][primitive] += lr * share
 
     def state_dict(self) -> dict[str, dict[str, float]]:
         """A copy of the factors: stage → primitive → value, "all" first."""

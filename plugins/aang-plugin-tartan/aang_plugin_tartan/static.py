@@ -7,7 +7,10 @@ from aang_core import ConfigError, StepwiseWeighter, TaskCard, number_option, sa
 
 
 class Static(StepwiseWeighter):
-    """Fixed weights: MT-TARTAN (TARTAN, section 3.1) and the Static baselines of AANG, section 6.
+    """Fixed weights: MT-TARTAN (TARTAN, section 3.1) and AANG's Static Multitask-TD (section 7.3).
+
+    The first trains all objectives with λ_e = 1/(n + 1), the default; the second samples n of them
+    each step, 1/n each, with λ_e = 0.5.
 
     L_total = λ_e L_E + (1 − λ_e) Σ_k w_k L_k, the w_k normalised over the objectives of the step.
     It asks for no signals, so a step costs what plain multitask training costs.

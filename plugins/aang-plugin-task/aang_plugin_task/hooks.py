@@ -12,6 +12,13 @@ def aang_register_data(register: RegisterPrimitive) -> None:
         "aang_plugin_task.data:TaskData",
         provides=("text", "labels:end-task"),
     )
+    register(
+        "end-task-rows",
+        "the rows that the end task trains on in the step, in the end task's own pass",
+        "aang_plugin_task.data:EndTaskRows",
+        provides=("text", "labels:end-task", "rows-of-the-step"),
+        requires=("unchanged-input", "full-attention"),
+    )
 
 
 @hookimpl

@@ -1,0 +1,47 @@
+"""A source of texts as one without end: read again when it has been read."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from aang_core.errors import DataError
+from aang_core.stages.data import Example
+
+
+class RepeatedTexts:
+    """The texts of any source, pass after pass.
+
+    Where it stands is how many texts of which pass have come; going there reads them once more.
+
+    read: the source from its beginning, in the same order each time; told the number of the pass.
+    """
+
+    def __init__(self, read: Callable[[int], Iterable[Example]]) -> None:
+        self._read = read
+        self._texts: Iterator[Example] = iter(())
+        self._pass = 0
+        self._given = 0
+
+    def __next__(self) -> Example:
+        text = next(self._texts, None)
+        if text is None:
+            if self._pass and not self._given:
+                raise DataError("the text to read has become empty while it was read")
+            self._pass += 1
+            self._given = 0
+            self._texts = iter(self._read(self._pass))
+            text = next(self._texts, None)
+        if text is None:
+            raise DataError("there is no text to read")
+        self._given += 1
+        return text
+
+    def position(self) -> dict[str, Any]:
+        """See :meth:`aang_core.stages.TextStream.position`."""
+        return {"pass": self._pass, "given": self._given}
+
+    def go_to(self, position: dict[str, Any]) -> None:
+        """See :meth:`aang_core.stages.TextStream.go_to`."""
+        self._pass, self._given = position["pass"], position["given"]
+        texts: Iterator[Example] = iter(self._read(self._pass)) if self._pass else iter(())
+        self._texts = islice(texts, self._given, None)

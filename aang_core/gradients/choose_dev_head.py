@@ -1,0 +1,91 @@
+"""Which dev head a training has, from its options."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.gradients.dev_average import AveragedDevHead
+from aang_core.gradients.dev_head import (
+    ROWS,
+    DevHead,
+    DrawnDevHead,
+    EndTaskHead,
+    FreshDevHead,
+    RememberingDevHead,
+)
+from aang_core.gradients.logistic_head import LogisticDevHead
+from aang_core.gradients.passes import Passes, Precision
+
+DevHeadRows = Literal["remembered", "drawn", "own-rows", "end-task"]
+"""What the dev head is fitted to: end-task rows of the steps before, rows drawn for it, the step's
+own rows; or no fit, but the end task's own head."""
+
+DevHeadFit = Literal["adamw", "logistic"]
+"""How: a few iterations of AdamW from a fresh head, or penalised logistic regression."""
+
+
+@dataclass(frozen=True)
+class DevHeadSettings:
+    """Options of the dev head.
+
+    kind: the rows. rows: how many, of remembered or drawn ones. fit: how.
+    iterations, lr, weight_decay: of the fit by AdamW.
+    average: β of the running mean of the dev gradient over steps; 0 for none.
+    """
+
+    kind: DevHeadRows = "remembered"
+    rows: int = ROWS
+    fit: DevHeadFit = "adamw"
+    iterations: int = 10
+    lr: float = 1e-2
+    weight_decay: float = 0.1
+    average: float = 0.0
+
+
+def choose_dev_head(
+    settings: DevHeadSettings,
+    body: nn.Module,
+    generator: torch.Generator,
+    *,
+    precision: Precision = "fp32",
+    keep: Callable[[Tensor], Tensor] = lambda features: features,
+) -> DevHead:
+    """The dev head that the options ask for.
+
+    Args:
+        generator: source of fresh weights.
+        precision: of the pass over drawn rows.
+        keep: what a head reads of features ``[B, ...]``; it alone is remembered.
+    """
+    fitted = _fitted(settings, generator, keep)
+    head: DevHead
+    if settings.kind == "end-task":
+        head = EndTaskHead()
+    elif settings.kind == "own-rows":
+        head = fitted
+    elif settings.kind == "drawn":
+        head = DrawnDevHead(fitted, Passes(body, precision), settings.rows)
+    else:
+        head = RememberingDevHead(fitted, settings.rows, keep)
+    return AveragedDevHead(head, body, settings.average) if settings.average else head
+
+
+def _fitted(
+    settings: DevHeadSettings, generator: torch.Generator, keep: Callable[[Tensor], Tensor]
+) -> DevHead:
+    if settings.fit == "logistic":
+        return LogisticDevHead(keep)
+    return FreshDevHead(
+        generator,
+        iterations=settings.iterations,
+        lr=settings.lr,
+        weight_decay=settings.weight_decay,
+    )
+
+
+def first_token(features: Tensor) -> Tensor:
+    """What classification reads of hidden states ``[B, T, H]``: ``[B, 1, H]``, a copy."""
+    return features[:, :1].clone()

@@ -1,0 +1,92 @@
+"""A running mean of the dev gradient over steps."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.gradients.dev_head import DevHead
+from aang_core.tasks import Batch, Task
+
+
+class AveragedDevHead(DevHead):
+    """Another dev head, whose dev gradients are averaged over the steps that measure.
+
+    With v_t the dev gradient of the t-th step that measures, tasks are measured against
+
+        v̄_t = Σ_s β^(t − s) v_s / Σ_s β^(t − s), s = 1, …, t,
+
+    an exponential mean. It is less noisy, as dev rows and the fit of φ* differ from step to step,
+    and a little late. It takes one more buffer of the body's size.
+
+    Args:
+        inner: gives φ*.
+        body: θ, over whose parameters the mean runs.
+        beta: β, from 0 (no memory) up to, not including, 1.
+    """
+
+    def __init__(self, inner: DevHead, body: nn.Module, beta: float) -> None:
+        self.inner = inner
+        self.beta = beta
+        self._names = {
+            p: name for name, p in body.named_parameters(remove_duplicate=True) if p.requires_grad
+        }
+        self._sums: dict[str, Tensor] = {}
+        self._weight = 0.0
+
+    @property
+    def ready(self) -> bool:
+        return self.inner.ready
+
+    @property
+    def remembers(self) -> bool:
+        return self.inner.remembers
+
+    @property
+    def draws(self) -> int:
+        return self.inner.draws
+
+    def draw_from(self, source: Callable[[int], Sequence[Batch]]) -> None:
+        self.inner.draw_from(source)
+
+    def fit(
+        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
+    ) -> nn.Module:
+        return self.inner.fit(end_task, features, batches)
+
+    def observe(
+        self, features: Sequence[Tensor], batches: Sequence[Batch], *, begins: bool = True
+    ) -> None:
+        self.inner.observe(features, batches, begins=begins)
+
+    def smoothed(self, v: dict[nn.Parameter, Tensor]) -> dict[nn.Parameter, Tensor]:
+        now = {self._names[parameter]: gradient for parameter, gradient in v.items()}
+        # New tensors: a step that is made again goes back to the ones before.
+        sums = {name: self.beta * total for name, total in self._sums.items()}
+        for name, gradient in now.items():
+            sums[name] = sums[name].add_(gradient) if name in sums else gradient.clone()
+        self._sums, self._weight = sums, self.beta * self._weight + 1.0
+        return {
+            parameter: sums[name] / self._weight
+            for parameter, name in self._names.items()
+            if name in sums
+        }
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {
+            **{f"head|{name}": tensor for name, tensor in self.inner.state_dict().items()},
+            **{f"sum|{name}": total for name, total in self._sums.items()},
+            "weight": torch.tensor(self._weight, dtype=torch.float64),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        def under(prefix: str) -> dict[str, Tensor]:
+            return {
+                name.removeprefix(prefix): tensor
+                for name, tensor in state.items()
+                if name.startswith(prefix)
+            }
+
+        self.inner.load_state_dict(under("head|"))
+        self._sums = under("sum|")
+        self._weight = float(state["weight"])

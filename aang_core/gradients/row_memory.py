@@ -1,0 +1,183 @@
+"""Features of the end task's rows of the latest steps, for what is fitted to other rows."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from aang_core.tasks import Batch
+
+_Part = tuple[Tensor, dict[str, Tensor]]
+"""Features of the rows of a batch and their targets; under :data:`_NUMBERS` which rows they are."""
+
+_NUMBERS = "/numbers"
+
+
+class RowMemory:
+    """The latest rows that were observed, detached from the passes that made their features.
+
+    Positions alone decide what is dropped, however the rows of a step are split into batches:
+    several processes split them otherwise than one, and remember the same.
+
+    Args:
+        rows: as many of the latest steps are kept as reach this many; their oldest rows are cut.
+            A batch with a target that is not by row is kept whole.
+        keep: what to keep of features ``[B, ...]``; by default all.
+    """
+
+    def __init__(
+        self, rows: int, keep: Callable[[Tensor], Tensor] = lambda features: features
+    ) -> None:
+        self.rows = rows
+        self._keep = keep
+        self._steps: list[list[_Part]] = []
+
+    def __len__(self) -> int:
+        """How many rows are remembered."""
+        return sum(len(features) for step in self._steps for features, _ in step)
+
+    @property
+    def steps(self) -> int:
+        """Of how many steps rows are remembered."""
+        return len(self._steps)
+
+    def observe(
+        self, features: Sequence[Tensor], batches: Sequence[Batch], *, begins: bool = True
+    ) -> None:
+        """Remember the rows of a step. begins: False for further rows of the same step."""
+        parts = [_part(self._keep(f), batch) for f, batch in zip(features, batches, strict=True)]
+        if begins or not self._steps:
+            steps = [*self._steps, parts]
+        else:
+            steps = [*self._steps[:-1], [*self._steps[-1], *parts]]
+        self._steps = _latest(steps, self.rows)
+
+    def latest(self, rows: int, without: Sequence[Batch] = ()) -> tuple[list[Tensor], list[Batch]]:
+        """Features and targets of at most so many of the latest rows, the oldest first.
+
+        without: rows that are left out wherever they are remembered from an earlier pass over the
+            data, as far as batches say which rows they hold; unless nothing else is left.
+        """
+        parts = [part for step in _latest(self._steps, rows) for part in step]
+        numbers = [batch.numbers for batch in without if batch.numbers is not None]
+        if numbers:
+            parts = _without(parts, torch.cat(numbers)) or parts
+        joined = _joined(parts)
+        return (
+            [features for features, _ in joined],
+            [Batch({}, _targets(part), len(part[0])) for part in joined],
+        )
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All of it, by the number of the step and of the batch in it; copies nothing."""
+        return {
+            name: tensor
+            for i, step in enumerate(self._steps)
+            for j, (features, targets) in enumerate(step)
+            for name, tensor in (
+                (f"{i}|{j}|features", features),
+                *((f"{i}|{j}|targets|{key}", value) for key, value in targets.items()),
+            )
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Remember what ``state`` holds and nothing else."""
+        parts: dict[tuple[int, int], dict[str, Tensor]] = {}
+        for name, tensor in state.items():
+            step, batch, key = name.split("|", 2)
+            parts.setdefault((int(step), int(batch)), {})[key] = tensor
+        steps: dict[int, list[_Part]] = {}
+        for (number, _), found in sorted(parts.items()):
+            features = found.pop("features")
+            targets = {key.removeprefix("targets|"): tensor for key, tensor in found.items()}
+            if _NUMBERS in targets:
+                targets[_NUMBERS] = targets[_NUMBERS].cpu()
+            steps.setdefault(number, []).append((features, targets))
+        self._steps = list(steps.values())
+
+
+def _part(features: Tensor, batch: Batch) -> _Part:
+    targets = dict(batch.targets)
+    if batch.numbers is not None:
+        targets[_NUMBERS] = batch.numbers
+    return features, targets
+
+
+def _targets(part: _Part) -> dict[str, Tensor]:
+    return {key: target for key, target in part[1].items() if key != _NUMBERS}
+
+
+def _without(parts: Sequence[_Part], numbers: Tensor) -> list[_Part]:
+    """Parts less the rows of these numbers, where a part's tensors are by row."""
+    return [left for part in parts if len((left := _left(part, numbers))[0])]
+
+
+def _left(part: _Part, numbers: Tensor) -> _Part:
+    features, targets = part
+    if _NUMBERS not in targets or not _by_row(part):
+        return part
+    # On the CPU, so that no accelerator has to say how many are left.
+    left = (~torch.isin(targets[_NUMBERS], numbers)).nonzero().flatten()
+    if len(left) == len(features):
+        return part
+    return (
+        features[left.to(features.device)],
+        {key: target[left.to(target.device)] for key, target in targets.items()},
+    )
+
+
+def _latest(steps: Sequence[list[_Part]], rows: int) -> list[list[_Part]]:
+    kept: list[list[_Part]] = []
+    missing = rows
+    for step in reversed(steps):
+        of_step: list[_Part] = []
+        for part in reversed(step):
+            if missing > 0:
+                of_step.insert(0, _cut(part, missing))
+                missing -= len(of_step[0][0])
+        if of_step:
+            kept.insert(0, of_step)
+    return kept
+
+
+def _cut(part: _Part, rows: int) -> _Part:
+    """The last ``rows`` of a part, where it has more and its targets are by row."""
+    features, targets = part
+    start = len(features) - rows
+    if start <= 0 or not _by_row(part):
+        return part
+    return features[start:].clone(), {key: t[start:].clone() for key, t in targets.items()}
+
+
+def _joined(parts: Sequence[_Part]) -> list[_Part]:
+    """Neighbours as one part where their shapes let them: fewer passes through a head."""
+    groups: list[list[_Part]] = []
+    for part in parts:
+        if groups and _by_row(part) and _by_row(groups[-1][0]) and _alike(part, groups[-1][0]):
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return [
+        (
+            torch.cat([features for features, _ in group]),
+            {key: torch.cat([targets[key] for _, targets in group]) for key in group[0][1]},
+        )
+        for group in groups
+    ]
+
+
+def _by_row(part: _Part) -> bool:
+    features, targets = part
+    return all(t.dim() > 0 and len(t) == len(features) for t in targets.values())
+
+
+def _alike(one: _Part, other: _Part) -> bool:
+    return list(_shapes(one)) == list(_shapes(other))
+
+
+def _shapes(part: _Part) -> Iterator[object]:
+    features, targets = part
+    yield features.shape[1:]
+    # A checkpoint gives targets back in another order.
+    for key in sorted(targets):
+        yield key, targets[key].shape[1:]

@@ -1,0 +1,156 @@
+"""The rows of a step: which tasks read the same ones, and in what batches they come."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from aang_core.errors import ConfigError
+from aang_core.gradients import Rider, Segment
+from aang_core.tasks import Batch, SharingTask, Task, couples_rows, shares_of, views_of
+from aang_core.training.draws import Draws
+from aang_core.training.rows import rows_of_draw, share_rows
+
+
+@dataclass(frozen=True)
+class RowBudget:
+    """Rows of one step.
+
+    end_task, dev: rows of the end task's training and dev set.
+    auxiliary: rows of all sampled objectives together, shared in proportion to their weights.
+    at_once: the most rows of one task that go through the body in one pass; None for no limit.
+    """
+
+    end_task: int
+    dev: int
+    auxiliary: int
+    at_once: int | None = None
+
+    def of_draw(self, draws: int, number: int) -> "RowBudget":
+        """The rows of draw ``number``, from 0, where a step is made of ``draws``."""
+        end_task, dev, auxiliary = (
+            rows_of_draw(rows, draws, number) for rows in (self.end_task, self.dev, self.auxiliary)
+        )
+        return RowBudget(end_task, dev, auxiliary, self.at_once)
+
+
+def rides(task: Task, end_task: Task) -> bool:
+    """Whether ``task`` reads the rows of ``end_task`` in the end task's own pass."""
+    name = shares_of(end_task)
+    return name is not None and shares_of(task) == name
+
+
+def rows_together(
+    end_task: Task, auxiliaries: Sequence[Task], budget: RowBudget
+) -> tuple[int, str]:
+    """The most rows that have to go through the body in one pass, and for which task's sake.
+
+    Raises:
+        ConfigError: that is more than ``budget.at_once``.
+    """
+    needs = [(1, end_task.name)]
+    for task in auxiliaries:
+        if rides(task, end_task):
+            needs.append((budget.end_task, task.name))
+        elif couples_rows(task):
+            needs.append((budget.auxiliary, task.name))
+    rows, name = max(needs, key=lambda need: need[0])
+    if budget.at_once is not None and rows > budget.at_once:
+        raise ConfigError(
+            f"--micro-batch-size {budget.at_once}: {name} needs its {rows} rows in one pass "
+            "through the encoder, because it compares them with each other or shares the end "
+            f"task's pass; give {rows} or more, take fewer rows a step, or leave the objective out"
+        )
+    return rows, name
+
+
+def end_and_auxiliaries(
+    draws: Draws,
+    end_task: Task,
+    auxiliaries: Sequence[Task],
+    coefficients: Mapping[str, float],
+    budget: RowBudget,
+    parts: int,
+) -> tuple[Segment, list[Segment]]:
+    """Draw the rows of a step.
+
+    Objectives over the end task's rows of the step that read them as they are share the end task's
+    pass. Of the other objectives, those that differ in their output alone share rows, as many as
+    the one of them with the largest share of the budget has, and a pass. A shared pass has to be
+    held until its last task is done: where these are more rows than may go through the body at
+    once, each objective has passes of its own over the same rows. The objectives' shares are in
+    rows of the body: of an objective with two views half as many are drawn.
+
+    Args:
+        auxiliaries: the objectives of the step.
+        coefficients: of the losses of the end task and of ``auxiliaries``, by name.
+        parts: how many batches the end task's rows are split into, at least.
+
+    Returns:
+        The end task's segment and those of the objectives.
+    """
+    indices = draws.take("end-task", budget.end_task)
+    batches = draws.batches("end-task", indices, parts)
+    riders = [task for task in auxiliaries if rides(task, end_task)]
+    end = Segment(
+        end_task,
+        batches,
+        coefficients[end_task.name],
+        [_rider(draws, task, batches, coefficients[task.name]) for task in riders],
+    )
+    others = [task for task in auxiliaries if not rides(task, end_task)]
+    if not others:
+        return end, []
+    shares = share_rows(budget.auxiliary, {task.name: coefficients[task.name] for task in others})
+    return end, [
+        segment
+        for group in _groups(others)
+        for segment in _segments(draws, group, shares, coefficients, indices)
+    ]
+
+
+def _groups(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Tasks that share rows, together, in the order of the first of each group.
+
+    One that couples rows comes first in its group, so that the rows come as it needs them.
+    """
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        name = shares_of(task)
+        # No two tasks have one name, and no name of a task is one of what tasks share.
+        groups.setdefault(f"shared {name}" if name is not None else task.name, []).append(task)
+    return [sorted(group, key=lambda task: not couples_rows(task)) for group in groups.values()]
+
+
+def _segments(
+    draws: Draws,
+    group: Sequence[Task],
+    shares: Mapping[str, int],
+    coefficients: Mapping[str, float],
+    of_end_task: Tensor,
+) -> list[Segment]:
+    """One segment for a group of tasks, or one for each of them over the same rows."""
+    lead, *others = group
+    order = f"auxiliary:{lead.name}"
+    rows = max(1, max(shares[task.name] for task in group) // views_of(lead))
+    if isinstance(lead, SharingTask) and lead.of_step:
+        batches = draws.batches(order, of_end_task[:rows])
+    else:
+        batches = draws.rows(order, rows)
+    if draws.at_once is not None and sum(batch.rows for batch in batches) > draws.at_once:
+        alone = [_alone(draws, task, batches, coefficients[task.name]) for task in others]
+        return [*alone, Segment(lead, batches, coefficients[lead.name])]
+    riders = [_rider(draws, task, batches, coefficients[task.name]) for task in others]
+    return [Segment(lead, batches, coefficients[lead.name], riders)]
+
+
+def _alone(draws: Draws, task: Task, batches: Sequence[Batch], coefficient: float) -> Segment:
+    """A task with passes of its own over the rows of ``batches``, which another task has made."""
+    assert isinstance(task, SharingTask)
+    own = [replace(batch, targets=draws.ride(task, [batch])) for batch in batches]
+    return Segment(task, own, coefficient)
+
+
+def _rider(draws: Draws, task: Task, batches: Sequence[Batch], coefficient: float) -> Rider:
+    assert isinstance(task, SharingTask)
+    return Rider(task, draws.ride(task, batches), coefficient)

@@ -1,0 +1,103 @@
+"""What a step of ``factored`` costs in steps of plain fine-tuning, by its settings.
+
+    python -m benchmarks.factored_cost TRAIN.jsonl MODEL
+
+Floating-point operations are counted over whole steps of real rows, CPU seconds are the median of
+several rounds in which every setting has its turn. A setting that measures every fourth step is
+counted over four steps.
+"""
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from aang_core.build.assembly import assemble
+from aang_core.build.sources import prepare_sources
+from aang_core.build.training import build_trainer
+from aang_core.config import resolve_config
+from aang_core.plugins import load_plugins
+from aang_core.training.trainer import Trainer
+
+PLAIN = "single-task"
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    PLAIN: {"weighter": "single-task"},
+    "contrast": {"recipe": "contrast"},
+    "factored, defaults": {"space": "td+c"},
+    "factored, --meta-every 4": {"space": "td+c", "meta_every": 4},
+    "factored, --meta-every 4 --aux-batch-size 24": {
+        **{"space": "td+c", "meta_every": 4, "aux_batch_size": 24}
+    },
+    "factored, --meta-every 4 --aux-batch-size 16": {
+        **{"space": "td+c", "meta_every": 4, "aux_batch_size": 16}
+    },
+}
+CYCLE = 4
+"""Steps that are counted together."""
+WARM_UP = 4
+"""Steps before, in which the dev head's memory fills."""
+
+
+def trainer_of(train: Path, model: Path, rows: int, setting: Mapping[str, Any]) -> Trainer:
+    """The trainer of a setting, after its first steps."""
+    config = resolve_config(
+        {
+            **{"train": train, "model": str(model), "max_length": 64, "train_rows": 500},
+            **{"batch_size": rows, "dev_batch_size": rows, "aux_batch_size": rows},
+            **{"precision": "fp32", "steps": 10_000, **setting},
+        },
+        {},
+    )
+    torch.manual_seed(0)
+    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
+    trainer = build_trainer(config, assembly, torch.device("cpu"))
+    take_steps(trainer, WARM_UP)
+    return trainer
+
+
+def take_steps(trainer: Trainer, steps: int) -> None:
+    """Rounds until ``steps`` more have been taken."""
+    end = trainer.bench.steps + steps
+    while trainer.bench.steps < end:
+        trainer.weighter.round(trainer.bench)
+
+
+def relative(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The median of each setting over that of plain fine-tuning."""
+    plain = statistics.median(values[PLAIN])
+    return {name: statistics.median(of) / plain for name, of in values.items()}
+
+
+@click.command()
+@click.argument("train", type=click.Path(path_type=Path, exists=True))
+@click.argument("model", type=click.Path(path_type=Path, exists=True))
+@click.option("--rows", default=32, show_default=True, help="rows of each kind in a step")
+@click.option("--rounds", default=5, show_default=True, help="of four steps each")
+def main(train: Path, model: Path, rows: int, rounds: int) -> None:
+    """Print the cost of each setting's step relative to plain fine-tuning's."""
+    torch.set_num_threads(1)
+    trainers = {n: trainer_of(train, model, rows, setting) for n, setting in SETTINGS.items()}
+    flops: dict[str, list[float]] = {name: [] for name in trainers}
+    seconds: dict[str, list[float]] = {name: [] for name in trainers}
+    for _ in range(rounds):
+        for name, trainer in trainers.items():
+            began = time.process_time()
+            take_steps(trainer, CYCLE)
+            seconds[name].append(time.process_time() - began)
+        for name, trainer in trainers.items():
+            with FlopCounterMode(display=False) as counter:
+                take_steps(trainer, CYCLE)
+            flops[name].append(counter.get_total_flops())
+    operations, times = relative(flops), relative(seconds)
+    click.echo(f"{'setting':<48} FLOPs  CPU seconds")
+    for name in trainers:
+        click.echo(f"{name:<48} {operations[name]:5.2f}  {times[name]:11.2f}")
+
+
+if __name__ == "__main__":
+    main()

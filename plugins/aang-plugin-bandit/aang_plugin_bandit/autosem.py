@@ -1,0 +1,131 @@
+"""The weighter ``autosem``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aang_core import Signal, TaskCard, Workbench, number_option
+from aang_plugin_bandit.beta_arms import BetaArms
+from aang_plugin_bandit.rounds import Rounds
+
+
+class AutoSem:
+    """Which task to train next, by how often the dev score did not fall after it.
+
+    The first stage of AutoSeM (Guo, Pasunuru and Bansal, NAACL 2019, https://arxiv.org/abs/1904.04153):
+    a non-stationary bandit of Bernoulli rewards whose arms are the tasks, the end task among them.
+    Every arm k has a Beta distribution over its utility θ_k. A round draws θ̂_k ~ Beta(α_k, β_k) for
+    every k, trains the task with the largest for k steps, and is rewarded if the dev score R_b is
+    at least R_{b−1}. Then
+
+        (α_j, β_j) ← (1 − γ)(α_j, β_j) + γ(α_0, β_0) for every arm j, and (α_k, β_k) += (r, 1 − r).
+
+    As published, a round trains one task and no other, the end task too only in its turn. With
+    ``end_task_weight`` it is trained beside the others as well.
+
+    Where the authors' code differs: it compares the first score with zero, so that the first round
+    is rewarded whatever it did, and it begins with the end task. Here the first round is compared
+    with the model as it was before it, and is drawn as all others are. The second stage, which
+    tunes how the selected tasks are mixed, trains the model once for every setting that it tries:
+    ``aang compare`` does that with the weights of ``static``.
+
+    Args:
+        end_task: the end task's card.
+        auxiliaries: those of the other tasks.
+        k: steps of a round.
+        decay: γ; the authors' code has 0.3, which remembers about three rounds. For dozens of
+            objectives take less.
+        prior: α_0 = β_0; 1 is the uniform distribution.
+        end_task_weight: λ_e in the rounds of other tasks; 0 as published.
+        dev_rows: dev rows that the reward is taken from; None for all.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example:
+        >>> weighter = AutoSem(TaskCard("end"), [TaskCard("a"), TaskCard("b")], k=5)
+        >>> weighter.weights()["a"] == weighter.weights()["b"]
+        True
+    """
+
+    signals: frozenset[Signal] = frozenset()
+    uses_auxiliaries = True
+
+    def __init__(
+        self,
+        end_task: TaskCard,
+        auxiliaries: Sequence[TaskCard],
+        *,
+        k: int = 10,
+        decay: float = 0.3,
+        prior: float = 1.0,
+        end_task_weight: float = 0.0,
+        dev_rows: int | None = 256,
+    ) -> None:
+        self._end_task = end_task.name
+        self._rounds = Rounds(k, dev_rows)
+        self.round_steps = self._rounds.k
+        self._end_task_weight = number_option(
+            "weighter option end_task_weight",
+            end_task_weight,
+            "λ_e in the rounds of other tasks, from 0 to below 1, where they would not be trained",
+            low=0,
+            high=1,
+            below_high=True,
+        )
+        self._arms = BetaArms(
+            [end_task.name, *(card.name for card in auxiliaries)],
+            prior=number_option(
+                "weighter option prior", prior, "a number above 0", low=0, above_low=True
+            ),
+            decay=number_option(
+                "weighter option decay", decay, "a number from 0 to 1", low=0, high=1
+            ),
+        )
+        self._score: float | None = None
+        self._last: dict[str, Any] = {}
+
+    def round(self, bench: Workbench) -> None:
+        """Draw a task, train it for k steps, and look whether the dev score fell.
+
+        Raises:
+            AangError: a dev score is not finite.
+        """
+        if self._score is None:
+            self._score = self._rounds.score(bench)
+        arm = self._arms.draw(bench.generator)
+        score = self._rounds.train(bench, self._coefficients(arm))
+        self._last = {"arm": arm}
+        if score is None:
+            return
+        self._last |= {"reward": int(score >= self._score), "dev_score": score}
+        self._arms.reward(arm, score >= self._score)
+        self._score = score
+
+    def weights(self) -> Mapping[str, float]:
+        """What each task's coefficient in the next round is on average."""
+        weights = {
+            name: (1 - self._end_task_weight) * chance
+            for name, chance in self._arms.chances().items()
+        }
+        weights[self._end_task] += self._end_task_weight
+        return weights
+
+    def record(self) -> Mapping[str, Any]:
+        return {"utilities": self._arms.utilities(), **self._last}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"arms": self._arms.state_dict(), "score": self._score}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :meth:`aang_core.Weighter.load_state_dict`.
+
+        Raises:
+            ConfigError: the state is of a run with other tasks.
+        """
+        self._arms.load_state_dict(state["arms"])
+        self._score = state["score"]
+
+    def _coefficients(self, arm: str) -> dict[str, float]:
+        if arm == self._end_task:
+            return {arm: 1.0}
+        return {self._end_task: self._end_task_weight, arm: 1 - self._end_task_weight}

@@ -1,0 +1,210 @@
+"""The weighter ``factored-bandit``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from aang_core import ConfigError, Signal, TaskCard, Workbench, number_option
+from aang_plugin_bandit.beliefs import Beliefs
+from aang_plugin_bandit.choices import LEVEL, OWN, SHARE, Choice, Choices
+from aang_plugin_bandit.gains import Gains
+from aang_plugin_bandit.rounds import Rounds, whole_number
+
+DRAWS = 256
+"""Choices that the weights in the log are averaged over."""
+
+
+class FactoredBandit:
+    """Tries sets of objectives; what the dev score gained is credited to their primitives.
+
+    A round takes one choice, an end-task weight λ and n objectives K, trains it for k steps with
+    the coefficients c_E = λ and c_j = (1 − λ)/n, and looks at the dev score R_b. Its gain in units
+    of the usual one, y_b = (R_b − R_{b−1}) / s, is believed to be
+
+        y_b = W_0 + W_λ[λ] + Σ_{j∈K} c_j (W_All[j] + W_D[d] + W_T[t] + W_R[r] + W_O[o]) + ε,
+
+    with AANG's factors (Dery et al., ICLR 2023, section 5) as unknowns: the level W_0 is what any
+    round gains at this time of the training, so that objectives are not praised for an early one.
+    Every factor holds an independent Gaussian, updated by Bayes' rule for a linear model. The next
+    choice is the best one under one draw of all factors (Thompson sampling).
+
+    With λ = 1 among the candidates, plain fine-tuning is one of the things it tries.
+
+    Args:
+        end_task: the end task's card.
+        auxiliaries: those of the objectives.
+        k: steps of a round.
+        n: objectives of a set. One has all auxiliary rows, and all of the credit.
+        end_task_weights: the candidates for λ.
+        decay: γ, how much of what is known fades with every round.
+        prior: τ, the standard deviation that every factor starts from, in usual gains.
+        noise: σ, the standard deviation of a round's gain around what its factors explain; 1 would
+            say that they explain nothing.
+        dev_rows: dev rows that the score is taken over; None for all.
+        rewind: put the parameters back where a round's dev score fell. The optimiser's moments,
+            the steps and the position in the rows stay where they are.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example:
+        >>> cards = [TaskCard("a", {"output": "x"}), TaskCard("b", {"output": "y"})]
+        >>> weighter = FactoredBandit(TaskCard("end"), cards, k=5, end_task_weights=[0.5])
+        >>> weighter.weights()["end"]
+        0.5
+    """
+
+    signals: frozenset[Signal] = frozenset()
+    uses_auxiliaries = True
+
+    def __init__(
+        self,
+        end_task: TaskCard,
+        auxiliaries: Sequence[TaskCard],
+        *,
+        k: int = 10,
+        n: int = 1,
+        end_task_weights: Sequence[float] = (0.5, 0.75, 1.0),
+        decay: float = 0.05,
+        prior: float = 0.5,
+        noise: float = 0.7,
+        dev_rows: int | None = 256,
+        rewind: bool = False,
+    ) -> None:
+        if not isinstance(rewind, bool):
+            raise ConfigError(f"weighter option rewind is {rewind!r}; give true or false")
+        self._end_task = end_task.name
+        self._names = [card.name for card in auxiliaries]
+        self._rounds = Rounds(k, dev_rows)
+        self.round_steps = self._rounds.k
+        self._choices = Choices(
+            auxiliaries,
+            _candidates(end_task_weights),
+            whole_number("n", n, "the number of objectives trained together, 1 or more"),
+        )
+        decay = number_option(
+            "weighter option decay",
+            decay,
+            "a number from 0 to below 1, where nothing would be remembered",
+            low=0,
+            high=1,
+            below_high=True,
+        )
+        self._beliefs = Beliefs(
+            self._choices.factors,
+            prior=_deviation("prior", prior),
+            noise=_deviation("noise", noise),
+            decay=decay,
+        )
+        self._gains = Gains(decay)
+        self._rewind = rewind
+        self._score: float | None = None
+        self._last: dict[str, Any] = {}
+
+    def round(self, bench: Workbench) -> None:
+        """Train the best choice under a draw of the factors, and credit what it gained.
+
+        Raises:
+            AangError: a dev score is not finite.
+        """
+        if self._score is None:
+            self._score = self._rounds.score(bench)
+        (choice,) = self._choices.best(self._beliefs.draw(bench.generator))
+        put_back = bench.snapshot() if self._rewind else None
+        score = self._rounds.train(bench, self._coefficients(choice))
+        self._last = {}
+        if score is None:
+            return
+        fell = score < self._score
+        y = self._gains.in_usual_ones(score - self._score)
+        self._beliefs.learn(self._choices.shares(choice), y)
+        self._last = {"gain": score - self._score, "reward": y, "dev_score": score}
+        if put_back is not None and fell:
+            put_back()
+            self._last["rewound"] = True
+        else:
+            self._score = score
+
+    def weights(self) -> Mapping[str, float]:
+        """What each task's coefficient in the next round is on average, over 256 draws.
+
+        The draws are the same ones at every call and none of the run's own.
+        """
+        draws = self._beliefs.draw(torch.Generator().manual_seed(0), DRAWS)
+        weights = dict.fromkeys([self._end_task, *self._names], 0.0)
+        for choice in self._choices.best(draws):
+            for name, coefficient in self._coefficients(choice).items():
+                weights[name] += coefficient / DRAWS
+        return weights
+
+    def record(self) -> Mapping[str, Any]:
+        factors, deviations = self._beliefs.means(), self._beliefs.deviations()
+        return {
+            "level": factors.pop(LEVEL[0])[LEVEL[1]],
+            "end_task_weights": factors.pop(SHARE),
+            # W_All first, as everywhere.
+            "factors": {OWN: factors.pop(OWN, {}), **factors},
+            "deviations": {
+                stage: deviations[stage] for stage in deviations if stage not in (LEVEL[0], SHARE)
+            },
+            **self._last,
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "beliefs": self._beliefs.state_dict(),
+            "gains": self._gains.state_dict(),
+            "score": self._score,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :meth:`aang_core.Weighter.load_state_dict`.
+
+        Raises:
+            ConfigError: the state is of a run over another space.
+        """
+        self._beliefs.load_state_dict(state["beliefs"])
+        self._gains.load_state_dict(state["gains"])
+        self._score = state["score"]
+
+    def _coefficients(self, choice: Choice) -> dict[str, float]:
+        return {
+            self._end_task: choice.end_task_weight if choice.objectives else 1.0,
+            **dict.fromkeys(choice.objectives, choice.coefficient),
+        }
+
+
+def _candidates(weights: object) -> list[float]:
+    """λ_e's candidates, each once, as numbers above 0 and at most 1."""
+    if isinstance(weights, str) or not isinstance(weights, Sequence) or not weights:
+        raise ConfigError(
+            f"weighter option end_task_weights is {weights!r}; give a list of candidates for λ_e, "
+            "such as [0.5, 1.0]"
+        )
+    numbers = [
+        number_option(
+            "weighter option end_task_weights",
+            weight,
+            "candidates for λ_e above 0 and at most 1",
+            low=0,
+            high=1,
+            above_low=True,
+        )
+        for weight in weights
+    ]
+    if len({f"{number:g}" for number in numbers}) < len(numbers):
+        raise ConfigError(
+            f"weighter option end_task_weights is {list(weights)}; give each candidate once"
+        )
+    return numbers
+
+
+def _deviation(name: str, value: float) -> float:
+    return number_option(
+        f"weighter option {name}",
+        value,
+        "a standard deviation from 0.001 to 1000",
+        low=1e-3,
+        high=1e3,
+    )

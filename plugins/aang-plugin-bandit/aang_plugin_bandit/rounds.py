@@ -1,0 +1,67 @@
+"""A round of a bandit: k steps with the same coefficients, and the dev score after them."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from aang_core import AangError, ConfigError, Workbench
+
+
+class Rounds:
+    """Trains k steps at a time and scores them on as many dev rows as will do.
+
+    Args:
+        k: steps of a round.
+        dev_rows: dev rows that a score is taken over, the same ones throughout the run; None for
+            all of them.
+
+    Raises:
+        ConfigError: one of them is no positive whole number.
+    """
+
+    def __init__(self, k: int, dev_rows: int | None) -> None:
+        self.k = whole_number("k", k, "the steps of a round, 1 or more")
+        self.dev_rows = (
+            None
+            if dev_rows is None
+            else whole_number("dev_rows", dev_rows, "1 or more, or null for the whole dev set")
+        )
+
+    def score(self, bench: Workbench) -> float:
+        """The dev score of the model as it stands.
+
+        Raises:
+            AangError: it is not finite.
+        """
+        score = bench.dev_score(self.dev_rows)
+        if not math.isfinite(score):
+            raise AangError(
+                f"the dev score is {score}: training has diverged; lower the learning rate"
+            )
+        return score
+
+    def train(self, bench: Workbench, coefficients: Mapping[str, float]) -> float | None:
+        """Train k steps on Σ coefficient · loss.
+
+        Returns:
+            The dev score after them; None where the run ends before the round does, because
+            fewer steps cannot be compared with k and nothing is left to learn for.
+
+        Raises:
+            AangError: the score is not finite.
+        """
+        steps = min(self.k, bench.steps_left)
+        for _ in range(steps):
+            bench.step(coefficients, frozenset())
+        return self.score(bench) if steps == self.k else None
+
+
+def whole_number(option: str, value: Any, meaning: str) -> int:
+    """``value`` itself, a whole number above zero.
+
+    Raises:
+        ConfigError: it is something else; ``meaning`` is what the message tells the user to give.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(f"weighter option {option} is {value!r}; give {meaning}")
+    return value

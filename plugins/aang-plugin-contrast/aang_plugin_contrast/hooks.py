@@ -1,0 +1,47 @@
+"""What this plug-in registers."""
+
+from pathlib import Path
+
+from aang_core import RegisterObjective, RegisterPrimitive, RegisterSpace, hookimpl
+
+_SPACES = Path(__file__).parent / "spaces"
+
+
+@hookimpl
+def aang_register_outputs(register: RegisterPrimitive) -> None:
+    """Contrast over the classes, and over views of one text."""
+    register(
+        "supervised-contrast",
+        "texts of one class are alike, those of other classes are not",
+        "aang_plugin_contrast.supervised:SupervisedContrast",
+        requires=("labels:end-task", "sentence-representation"),
+    )
+    register(
+        "simcse",
+        "two views of a text are alike, other texts are not",
+        "aang_plugin_contrast.simcse:SimCSE",
+        provides=("several-views",),
+        requires=("text", "sentence-representation"),
+    )
+
+
+@hookimpl
+def aang_register_objectives(register: RegisterObjective) -> None:
+    """The two objectives by their authors' names."""
+    register(
+        "contrast",
+        "supervised contrast over the rows that the end task trains on (Gunel et al., 2021)",
+        "end-task-rows/no-op/bidirectional/supervised-contrast",
+    )
+    register(
+        "simcse",
+        "SimCSE on the task's own text (Gao et al., 2021)",
+        "task/no-op/bidirectional/simcse",
+    )
+
+
+@hookimpl
+def aang_register_spaces(register: RegisterSpace) -> None:
+    """AANG's spaces with the contrastive outputs."""
+    register("td+c", "td, and contrast over labels and over views", _SPACES / "td+c.yaml")
+    register("td+ed+c", "td+ed, and contrast over labels and over views", _SPACES / "td+ed+c.yaml")

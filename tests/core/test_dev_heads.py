@@ -1,0 +1,246 @@
+"""What dev heads are fitted to, how, and what they keep from step to step."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from aang_core.errors import AangError
+from aang_core.gradients import (
+    DevHead,
+    DevHeadSettings,
+    DrawnDevHead,
+    FreshDevHead,
+    LogisticDevHead,
+    RememberingDevHead,
+    choose_dev_head,
+    first_token,
+)
+from aang_core.gradients.logistic_head import PENALTIES
+from aang_core.gradients.passes import Passes
+from aang_core.tasks import Batch, Task
+from tests.core.engine_steps import Classify
+
+
+class Watched(DevHead):
+    """Notes what it is fitted to: the first feature and the label of each row."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[tuple[float, int]]] = []
+
+    def fit(
+        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
+    ) -> nn.Module:
+        firsts = torch.cat([f.flatten(1)[:, 0] for f in features]).tolist()
+        labels = torch.cat([b.targets["labels"] for b in batches]).tolist()
+        assert [b.rows for b in batches] == [len(f) for f in features]
+        self.seen.append(list(zip(firsts, labels, strict=True)))
+        return nn.Identity()
+
+
+NO_TASK = cast(Task, None)
+
+
+def rows(*numbers: int, tokens: int = 3) -> tuple[Tensor, Batch]:
+    """Rows whose features and labels are their numbers."""
+    features = torch.tensor(numbers, dtype=torch.float32).reshape(-1, 1, 1).expand(-1, tokens, 2)
+    return features, Batch({}, {"labels": torch.tensor(numbers)}, len(numbers))
+
+
+def observe(head: DevHead, *batches: tuple[Tensor, Batch]) -> None:
+    head.observe([f for f, _ in batches], [b for _, b in batches])
+
+
+def fitted(head: RememberingDevHead) -> list[int]:
+    """The numbers of the rows that it is fitted to."""
+    head.fit(NO_TASK, *([rows(99)[0]], [rows(99)[1]]))
+    inner = head.inner
+    assert isinstance(inner, Watched)
+    seen = inner.seen[-1]
+    assert all(first == label for first, label in seen)
+    return [label for _, label in seen]
+
+
+def test_the_latest_rows_of_earlier_steps_are_remembered() -> None:
+    """As many steps as reach the number of rows, the oldest rows of which are cut."""
+    head = RememberingDevHead(Watched(), 5, first_token)
+    assert head.remembers
+    for step, (ready, numbers) in enumerate(
+        [(False, [0, 1]), (True, [0, 1, 10, 11]), (True, [1, 10, 11, 20, 21])]
+    ):
+        observe(head, rows(10 * step, 10 * step + 1))
+        assert (head.ready, fitted(head)) == (ready, numbers)
+    assert all(t.shape == (len(t), 1, 2) for n, t in head.state_dict().items() if "features" in n)
+
+
+def test_how_a_step_is_batched_changes_nothing() -> None:
+    """Rows of two lengths in several batches, or one after the other, are remembered alike."""
+    heads = [RememberingDevHead(Watched(), 7, first_token) for _ in range(3)]
+    for step in (0, 10, 20):
+        numbers = [step + i for i in range(4)]
+        observe(heads[0], rows(*numbers))
+        observe(heads[1], rows(*numbers[:1], tokens=5), rows(*numbers[1:]))
+        for i, number in enumerate(numbers):
+            features, batch = rows(number)
+            heads[2].observe([features], [batch], begins=i == 0)
+    assert [head.memory.steps for head in heads] == [2, 2, 2]
+    assert fitted(heads[0]) == fitted(heads[1]) == fitted(heads[2]) == [11, 12, 13, 20, 21, 22, 23]
+
+
+def test_rows_of_the_step_itself_are_left_out() -> None:
+    """Remembered from an earlier pass over the data; but a head of something there must be."""
+    head = RememberingDevHead(Watched(), 9, first_token)
+
+    def numbered(*numbers: int) -> tuple[Tensor, Batch]:
+        features, batch = rows(*numbers)
+        return features, Batch({}, batch.targets, batch.rows, numbers=torch.tensor(numbers))
+
+    observe(head, numbered(1, 2), numbered(3))
+    observe(head, numbered(4, 5, 6))
+
+    def fit(*numbers: int) -> list[int]:
+        features, batch = numbered(*numbers)
+        head.fit(NO_TASK, [features], [batch])
+        assert isinstance(head.inner, Watched)
+        return [label for _, label in head.inner.seen[-1]]
+
+    assert fit(3, 5, 8) == [1, 2, 4, 6]
+    assert fit(7) == [1, 2, 3, 4, 5, 6]
+    assert fit(1, 2, 3, 4, 5, 6) == [1, 2, 3, 4, 5, 6]
+    again = RememberingDevHead(Watched(), 9, first_token)
+    again.load_state_dict(head.state_dict())
+    head = again
+    assert fit(4, 5, 6) == [1, 2, 3]
+
+
+def test_one_step_with_all_rows_is_enough() -> None:
+    head = RememberingDevHead(Watched(), 3, first_token)
+    observe(head, rows(1, 2, 3, 4))
+    assert head.ready
+    assert fitted(head) == [2, 3, 4]
+
+
+def test_what_is_remembered_can_be_saved_and_taken_up() -> None:
+    first, again = (RememberingDevHead(Watched(), 5, first_token) for _ in range(2))
+    for numbers in ((1, 2, 3), (4, 5, 6)):
+        observe(first, rows(*numbers[:1]), rows(*numbers[1:]))
+    observe(again, rows(7))
+    again.load_state_dict(first.state_dict())
+    assert again.ready
+    for head in (first, again):
+        observe(head, rows(8, 9))
+    assert fitted(first) == fitted(again) == [4, 5, 6, 8, 9]
+
+
+def test_without_rows_nothing_is_fitted() -> None:
+    """An engine that asks too early is told, rather than given a head of the step's own rows."""
+    with pytest.raises(AangError, match="ready"):
+        RememberingDevHead(Watched()).fit(NO_TASK, [rows(1)[0]], [rows(1)[1]])
+    with pytest.raises(AangError, match="draw_from"):
+        DrawnDevHead(Watched(), Passes(nn.Linear(1, 1), "fp32")).fit(NO_TASK, [], [])
+
+
+def test_drawn_rows_go_through_the_body_without_dropout() -> None:
+    """And leave it in training, with no gradient and no draw of torch's own generator."""
+    body = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    batch = Batch({"input": torch.ones(3, 2)}, {"labels": torch.zeros(3, dtype=torch.int64)}, 3)
+    asked: list[int] = []
+
+    def source(count: int) -> list[Batch]:
+        asked.append(count)
+        return [batch]
+
+    class Seen(Watched):
+        def fit(
+            self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
+        ) -> nn.Module:
+            assert torch.equal(features[0], body[0](batch.inputs["input"]).detach())
+            assert not features[0].requires_grad
+            return super().fit(end_task, features, batches)
+
+    head = DrawnDevHead(Seen(), Passes(body.train(), "fp32"), 3)
+    assert head.draws == 3
+    head.draw_from(source)
+    before = torch.random.get_rng_state()
+    head.fit(NO_TASK, [], [])
+    assert asked == [3]
+    assert body.training
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_adamw_ends_where_the_loss_changes_little() -> None:
+    """A tolerance above every change leaves one iteration, whose head is that of a fit of one."""
+    task = Classify(nn.Linear(4, 3))
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(20, 4, generator=generator)
+    batch = Batch({}, {"labels": torch.randint(3, (20,), generator=generator)}, 20)
+
+    def fit(iterations: int, tolerance: float) -> Tensor:
+        fresh = FreshDevHead(
+            torch.Generator().manual_seed(1), iterations=iterations, tolerance=tolerance
+        )
+        weight = fresh.fit(task, [features], [batch]).get_parameter("weight")
+        assert weight.grad is None
+        return weight.detach().clone()
+
+    assert torch.equal(fit(10, 1e9), fit(1, 0.0))
+    assert not torch.equal(fit(10, 0.0), fit(1, 0.0))
+
+
+def logistic_rows(count: int, dtype: torch.dtype) -> tuple[Tensor, Batch]:
+    generator = torch.Generator().manual_seed(0)
+    features = 3.0 + torch.randn(count, 1, 6, generator=generator, dtype=dtype)
+    noise = torch.randn(count, generator=generator, dtype=dtype)
+    labels = (features[:, 0, 0] + 0.5 * noise > 3.0).long() + (features[:, 0, 1] > 3.5).long()
+    return features, Batch({}, {"labels": labels}, count)
+
+
+def test_logistic_regression_is_at_its_minimum() -> None:
+    """The gradient of loss and penalty is zero there, at one of the penalties."""
+    task = Classify(nn.Sequential(nn.Flatten(), nn.Linear(6, 3)).double())
+    features, batch = logistic_rows(80, torch.float64)
+    head = LogisticDevHead(first_token, iterations=500).fit(task, [features], [batch])
+    parameters = list(head.parameters())
+    loss = task.losses(head, features, batch.targets).mean()
+    gradients = torch.autograd.grad(loss, parameters)
+    loss, weights = loss.detach(), [p.detach() for p in parameters]
+    at = [
+        float(
+            sum((g + penalty * p).square().sum() for g, p in zip(gradients, weights, strict=True))
+        )
+        for penalty in PENALTIES
+    ]
+    assert min(at) < 1e-8
+    assert float(loss) < 0.8 * float(
+        functional.cross_entropy(torch.zeros(80, 3), batch.targets["labels"])
+    )
+
+
+def test_logistic_regression_reads_what_is_kept_and_draws_nothing() -> None:
+    """Of remembered features and of whole ones alike; the same rows give the same head."""
+    task = Classify(nn.Sequential(nn.Flatten(), nn.Linear(6, 3), nn.Dropout(0.5)))
+    features, batch = logistic_rows(40, torch.float32)
+    before = torch.random.get_rng_state()
+    heads = [LogisticDevHead(first_token).fit(task, [features], [batch]) for _ in range(2)]
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert task.head[2].training, "the end task's head is as it was"
+    whole = torch.cat([features, torch.randn(40, 4, 6)], dim=1)
+    assert torch.equal(heads[0](whole), heads[1](features))
+    with pytest.raises(AangError, match="adamw"):
+        LogisticDevHead().fit(task, [whole, features], [batch, batch])
+
+
+def test_a_choice_of_dev_heads() -> None:
+    body = nn.Linear(2, 2)
+    made = {
+        kind: choose_dev_head(DevHeadSettings(kind), body, torch.Generator())  # type: ignore[arg-type]
+        for kind in ("remembered", "drawn", "own-rows", "end-task")
+    }
+    assert [head.remembers for head in made.values()] == [True, False, False, False]
+    assert [head.draws for head in made.values()] == [0, 256, 0, 0]
+    assert [head.ready for head in made.values()] == [False, True, True, True]
+    averaged = choose_dev_head(DevHeadSettings("drawn", 7, average=0.9), body, torch.Generator())
+    assert averaged.draws == 7

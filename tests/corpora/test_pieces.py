@@ -1,0 +1,150 @@
+"""Long texts in pieces, and sources that are read again and again."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import BertTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from aang_core.corpora.demo import load_demo_task
+from aang_core.corpora.pieces import Cutter, PieceStream, digest, pieces_of
+from aang_core.corpora.repeated import RepeatedTexts
+from aang_core.errors import DataError
+from aang_core.modeling import load_tokenizer
+from aang_core.stages import Example
+
+DEMO_ENCODER = Path(__file__).parents[2] / "aang_core" / "assets" / "demo-encoder"
+
+
+def byte_level() -> PreTrainedTokenizerBase:
+    """RoBERTa's kind, of few merges, so that a character of another script is several tokens."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.train_from_iterator(
+        [example.text for example in load_demo_task().train],
+        trainers.BpeTrainer(
+            vocab_size=500,
+            special_tokens=["<pad>", "<mask>"],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", mask_token="<mask>"
+    )
+
+
+@pytest.fixture(scope="module", params=["demo", "byte-level"])
+def tokenizer(request: pytest.FixtureRequest) -> PreTrainedTokenizerBase:
+    return load_tokenizer(str(DEMO_ENCODER)) if request.param == "demo" else byte_level()
+
+
+TEXTS = {
+    "paragraphs": " ".join(example.text for example in load_demo_task().train[:30]),
+    "no spaces": "読み書きのための言語モデルは文脈から単語を予測する。" * 12,
+    "one long word": "x" * 700,
+    "emoji": "🙂🙃" * 90,
+    "a word and a long one": "a " + "é" * 300 + " b c d",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("max_length", [5, 16, 64])
+def test_pieces_are_the_text_and_fit(
+    tokenizer: PreTrainedTokenizerBase, name: str, max_length: int
+) -> None:
+    text = TEXTS[name]
+    pieces = [piece.text for piece in Cutter(tokenizer, max_length).pieces(Example(text))]
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+    for piece in pieces:
+        fits = len(tokenizer(piece)["input_ids"]) <= max_length
+        assert fits or len(piece) == 1, piece
+
+
+def test_words_stay_whole(tokenizer: PreTrainedTokenizerBase) -> None:
+    text = TEXTS["paragraphs"]
+    pieces = [piece.text for piece in Cutter(tokenizer, 64).pieces(Example(text))]
+    assert len(pieces) > 5
+    assert " ".join(pieces).split() == text.split()
+
+
+def test_pieces_are_well_filled(tokenizer: PreTrainedTokenizerBase) -> None:
+    pieces = list(Cutter(tokenizer, 64).pieces(Example(TEXTS["paragraphs"])))
+    lengths = [len(tokenizer(piece.text)["input_ids"]) for piece in pieces[:-1]]
+    assert sum(lengths) / len(lengths) > 0.85 * 64
+
+
+def test_a_tokenizer_that_tells_no_places(tmp_path: Path) -> None:
+    """One written in Python does not say which characters a token is of."""
+    words = [*"abcdefghijklmnopqrstuvwxyz", *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz")]
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
+
+    class Slow(BertTokenizer):
+        """The same tokens, but no places."""
+
+        @property
+        def is_fast(self) -> bool:
+            return False
+
+    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
+    slow = Slow(vocab={token: i for i, token in enumerate(vocabulary)})
+    text = "the quick brown fox jumps over the lazy dog " * 8
+    pieces = [piece.text for piece in Cutter(slow, 16).pieces(Example(text))]
+    assert " ".join(pieces).split() == text.split()
+    assert all(len(slow(piece)["input_ids"]) <= 16 for piece in pieces)
+
+
+def test_pairs_stay_whole(tokenizer: PreTrainedTokenizerBase) -> None:
+    pair = Example(TEXTS["paragraphs"], "and a second text")
+    assert list(Cutter(tokenizer, 16).pieces(pair)) == [pair]
+
+
+def numbered(number: int) -> Iterator[Example]:
+    yield from (Example(f"text {i} of all passes") for i in range(7))
+
+
+def test_texts_come_again() -> None:
+    stream = RepeatedTexts(numbered)
+    texts = [next(stream).text for _ in range(20)]
+    assert texts == [f"text {i % 7} of all passes" for i in range(20)]
+
+
+@pytest.mark.parametrize("taken", [0, 1, 6, 7, 8, 14, 17])
+def test_a_stream_goes_on_from_a_position(tokenizer: PreTrainedTokenizerBase, taken: int) -> None:
+    """Also one of pieces, some of which are held out."""
+
+    def stream() -> PieceStream:
+        held_out = {digest(Example("text 3"))}
+        return PieceStream(RepeatedTexts(numbered), Cutter(tokenizer, 6), held_out)
+
+    first = stream()
+    for _ in range(taken):
+        next(first)
+    position = first.position()
+    expected = [next(first).text for _ in range(30)]
+    second = stream()
+    second.go_to(position)
+    assert second.position() == position
+    assert [next(second).text for _ in range(30)] == expected
+
+
+def test_what_is_held_out_never_comes(tokenizer: PreTrainedTokenizerBase) -> None:
+    cutter = Cutter(tokenizer, 64)
+    held_out = digest(Example("text 3 of all passes"))
+    stream = PieceStream(RepeatedTexts(numbered), cutter, {held_out})
+    texts = {next(stream).text for _ in range(40)}
+    assert texts == {piece.text for piece in pieces_of(numbered(1), cutter)} - {
+        "text 3 of all passes"
+    }
+
+
+def test_a_source_that_has_become_empty() -> None:
+    """Files may go while they are read."""
+    stream = RepeatedTexts(lambda number: islice(numbered(number), 7 if number == 1 else 0))
+    for _ in range(7):
+        next(stream)
+    with pytest.raises(DataError, match="no text"):
+        next(stream)

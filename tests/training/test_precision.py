@@ -1,0 +1,95 @@
+"""``--precision auto``: settled once, by a measurement, and recorded."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from aang_core.build import precision
+from aang_core.build.precision import bf16_speed, in_effect, settle_precision
+from aang_core.processes import Processes
+from tests.training.conftest import Aang
+
+CPU = torch.device("cpu")
+
+
+def test_the_measurement_changes_nothing_else() -> None:
+    """Neither what is drawn later, nor how many threads there are."""
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    threads = torch.get_num_threads()
+    assert bf16_speed(256) > 0
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("width", [256, 512])
+def test_auto_takes_bf16_only_where_it_is_faster(width: int) -> None:
+    """Whatever this machine can do, the choice is the one that its own measurement speaks for."""
+    speed = bf16_speed(width)
+    if abs(speed - precision.WORTH_IT) < 0.3:
+        pytest.skip(f"bf16 has {speed:.2f} times the speed of fp32 here, too near to the threshold")
+    chosen, reason = settle_precision("auto", CPU, width)
+    assert chosen == ("bf16" if speed > precision.WORTH_IT else "fp32")
+    assert reason is not None
+    assert f"--precision auto is {chosen}" in reason
+
+
+def test_a_narrow_encoder_is_not_measured() -> None:
+    chosen, reason = settle_precision("auto", CPU, 64)
+    assert chosen == "fp32"
+    assert reason is not None
+    assert "64 wide" in reason
+
+
+@pytest.mark.parametrize("choice", ["fp32", "fp16"])
+def test_what_was_asked_for_stays(choice: Any) -> None:
+    assert settle_precision(choice, CPU, 256) == (choice, None)
+    assert in_effect(choice) == choice
+
+
+def test_slow_bf16_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the speed measured; the choice stays the user's."""
+    monkeypatch.setattr(precision, "bf16_speed", lambda width: 0.35)
+    chosen, reason = settle_precision("bf16", CPU, 256)
+    assert chosen == "bf16"
+    assert reason is not None
+    assert "0.35 times the speed" in reason
+    assert settle_precision("auto", CPU, 256)[0] == "fp32"
+
+
+def test_fast_bf16_needs_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "bf16_speed", lambda width: 2.9)
+    assert settle_precision("bf16", CPU, 256) == ("bf16", None)
+    assert settle_precision("auto", CPU, 256)[0] == "bf16"
+
+
+class _SecondOfTwo(Processes):
+    """A process whose first companion has found that fp32 is to be taken."""
+
+    def __init__(self) -> None:
+        super().__init__(rank=1, size=2)
+
+    def agree(self, numbers: Any) -> list[float]:
+        return [0.0 for _ in numbers]
+
+
+def test_processes_take_what_the_first_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "bf16_speed", lambda width: 2.9)
+    assert settle_precision("auto", CPU, 256, _SecondOfTwo())[0] == "fp32"
+
+
+def test_a_run_records_what_it_has_come_to(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """So that a run which is resumed measures nothing."""
+    run = tmp_path / "run"
+    done = aang("train", *train_options, "--space", "tapt", "--steps", 1, "--out", run)
+    assert done.status == 0, done.err
+    assert "--precision auto is fp32: an encoder that is 32 wide" in done.err
+    assert yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["precision"] == "fp32"
+    assert json.loads((run / "result.json").read_text(encoding="utf-8"))["precision"] == "fp32"

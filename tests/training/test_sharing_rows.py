@@ -1,0 +1,248 @@
+"""Whole runs with objectives on the end task's own rows, coupled rows and several views."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.utils.flop_counter import FlopCounterMode
+
+from aang_core.build.assembly import Assembly, assemble
+from aang_core.build.sources import prepare_sources
+from aang_core.build.training import build_trainer
+from aang_core.config import resolve_config
+from aang_core.plugins import load_plugins
+from aang_core.training.trainer import Trainer
+from tests.training.conftest import Aang
+from tests.training.forks import Forks
+from tests.training.test_resume import after_lines, everything, kill
+from tests.training.test_several_processes import finished, flat, launch, lines
+
+CONTRAST = "end-task-rows/no-op/bidirectional/supervised-contrast"
+SPACE = """
+name: contrasts
+data: [task, end-task-rows]
+transform: [no-op, mask]
+representation: [bidirectional, left-to-right]
+output: [denoise, end-task, supervised-contrast, simcse]
+"""
+
+
+def trainer_of(options: dict[str, object], **more: object) -> tuple[Assembly, Trainer]:
+    config = resolve_config({**options, **more}, {})
+    torch.manual_seed(0)
+    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
+    return assembly, build_trainer(config, assembly, torch.device("cpu"))
+
+
+def flops_of_a_step(options: dict[str, object], **more: object) -> int:
+    _, trainer = trainer_of(options, **more)
+    with FlopCounterMode(display=False) as counter:
+        trainer.weighter.round(trainer.bench)
+    return int(counter.get_total_flops())
+
+
+def test_the_recipe_costs_what_fine_tuning_costs(options: dict[str, object]) -> None:
+    """At most 1.05 of the floating-point operations, on the same rows."""
+    options |= {"batch_size": 32, "precision": "fp32"}
+    plain = flops_of_a_step(options, weighter="single-task")
+    contrast = flops_of_a_step(options, recipe="contrast")
+    assert 1.0 < contrast / plain <= 1.05
+
+
+def test_objectives_that_differ_in_their_output_share_a_forward_pass(
+    options: dict[str, object], tmp_path: Path
+) -> None:
+    """Three outputs on the same rows: one forward pass for them, and one for the end task."""
+    space = tmp_path / "space.yaml"
+    space.write_text(
+        "name: s\ndata: [task]\ntransform: [no-op]\nrepresentation: [bidirectional]\n"
+        "output: [denoise, end-task, supervised-contrast]\n"
+    )
+    assembly, trainer = trainer_of(options, space=str(space), weighter="static")
+    rows: list[int] = []
+    assembly.model.body.register_forward_hook(
+        lambda module, args, kwargs, output: rows.append(len(output)), with_kwargs=True
+    )
+    trainer.weighter.round(trainer.bench)
+    # Eight rows of the end task; of the auxiliary eight the largest of three shares.
+    assert sum(rows) == 8 + 3
+
+
+def test_every_kind_trains_together_and_goes_on_after_a_kill(
+    forks: Forks, train_options: list[object], tmp_path: Path
+) -> None:
+    """Riders, coupled rows and two views under ``factored``, killed and resumed bit-identically."""
+    space = tmp_path / "contrasts.yaml"
+    space.write_text(SPACE)
+    command = [
+        *("train", *train_options, "--space", space, "--weighter", "factored"),
+        *("--set", "factored.n=6", "--steps", 12, "--eval-every", 4, "--checkpoint-every", 0),
+        *("--quiet", "--precision", "fp32"),
+    ]
+    whole = forks.aang(*command, "--out", tmp_path / "whole")
+    assert whole.wait() == 0, whole.said
+    run = tmp_path / "run"
+    child = forks.aang(*command, "--out", run)
+    child.when(after_lines(run / "weights.jsonl", 5))
+    kill(child)
+    child = forks.aang("train", "--resume", run, "--quiet")
+    assert child.wait() == 0, child.said
+    assert everything(run) == everything(tmp_path / "whole")
+    sampled = {name for line in lines(run / "weights.jsonl") for name in line["coefficients"]}
+    assert {CONTRAST, "task/mask/bidirectional/simcse"} <= sampled
+
+
+@pytest.mark.parametrize("weighter", ["static", "factored"])
+def test_two_processes_train_what_one_trains(
+    aang: Aang,
+    train_options: list[object],
+    encoder: Path,
+    tmp_path: Path,
+    weighter: str,
+) -> None:
+    """Contrast over the end task's rows compares the rows of both processes."""
+    calm = tmp_path / "encoder"
+    shutil.copytree(encoder, calm)
+    settings = json.loads((calm / "config.json").read_text(encoding="utf-8"))
+    settings |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (calm / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [
+        *("train", *(calm if option == encoder else option for option in train_options)),
+        *("--space", CONTRAST, "--weighter", weighter, "--quiet", "--precision", "fp32"),
+        *("--steps", 3, "--dev-head", "own-rows"),
+    ]
+    assert aang(*command, "--out", tmp_path / "one").status == 0
+    done = finished(launch(2, *command, "--out", tmp_path / "two"))
+    assert done.returncode == 0, done.stderr
+    for name in ("weights.jsonl", "metrics.jsonl"):
+        pairs = zip(lines(tmp_path / "one" / name), lines(tmp_path / "two" / name), strict=True)
+        for i, (one, two) in enumerate(pairs):
+            # AdamW's first steps go by the sign of a gradient, and so amplify its rounding.
+            tolerance = 1e-5 if i == 0 else 5e-3
+            assert flat(two) == pytest.approx(flat(one), abs=tolerance)
+    one = load_file(tmp_path / "one" / "model" / "model.safetensors")
+    two = load_file(tmp_path / "two" / "model" / "model.safetensors")
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=0, atol=1e-4)
+
+
+def test_the_packed_engine_takes_all_kinds(options: dict[str, object], tmp_path: Path) -> None:
+    """In one pass, each with a cosine; that the engines agree is tested step by step."""
+    space = tmp_path / "contrasts.yaml"
+    space.write_text(SPACE)
+    # With the dev head of the step's own rows every step measures, the first two included.
+    options |= {"gradients": "packed", "precision": "fp32", "dev_head": "own-rows"}
+    assembly, trainer = trainer_of(options, space=str(space))
+    for _ in range(3):
+        trainer.weighter.round(trainer.bench)
+        assert trainer.bench.last is not None
+        assert trainer.bench.last.signals is not None
+    weights = trainer.weighter.weights()
+    assert set(weights) == {"end-task", *(task.name for task in assembly.auxiliaries)}
+    assert len(set(weights.values())) > 2
+
+
+def test_a_space_says_what_shares_a_pass(aang: Aang) -> None:
+    shown = aang("show-space", "td+c").out
+    assert "  the pass of the end task: supervised-contrast, simcse" not in shown
+    assert "  the pass of the end task: supervised-contrast\n" in shown
+    assert "  task/no-op/bidirectional: denoise, end-task, supervised-contrast\n" in shown
+    document = json.loads(aang("show-space", "td+c", "--json").out)
+    assert document["shared_passes"]["end-task"] == [CONTRAST]
+    assert "sharing" in aang("show-space", "td").out
+    assert "sharing" not in aang("show-space", CONTRAST.replace("end-task-rows", "task")).out
+
+
+def test_td_keeps_its_meaning(aang: Aang) -> None:
+    counts = {
+        name: len(json.loads(aang("show-space", name, "--json").out)["objectives"])
+        for name in ("td", "td+ed", "td+c", "td+ed+c")
+    }
+    assert counts == {"td": 24, "td+ed": 40, "td+c": 42, "td+ed+c": 66}
+
+
+def test_bad_input(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    small = aang(
+        *("train", *train_options, "--space", "contrast", "--micro-batch-size", 4, "--out", run)
+    )
+    assert small.status == 2
+    assert f"--micro-batch-size 4: {CONTRAST} needs its 8 rows in one pass" in small.err
+    illegal = aang(
+        *("train", *train_options, "--out", run),
+        *("--space", "end-task-rows/mask/bidirectional/supervised-contrast"),
+    )
+    assert illegal.status == 2
+    shown = aang("show-space", "s2orc/no-op/bidirectional/supervised-contrast").out
+    assert "the output supervised-contrast requires labels:end-task" in shown
+    assert not run.exists()
+
+
+def test_one_row_a_step(
+    aang: Aang, train_options: list[object], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Contrast has nothing to say then; training goes on, and says so once."""
+    done = aang(
+        *("train", *train_options, "--space", "contrast", "--weighter", "static"),
+        *("--batch-size", 1),
+        *("--out", tmp_path / "run"),
+    )
+    assert done.status == 0
+    assert caplog.text.count("no class has two of the 1 rows of a batch") == 1
+
+
+def test_a_stage_that_couples_rows_without_saying_so(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """Found in the rehearsal, before there is a run folder."""
+    plugin = tmp_path / "centred.py"
+    plugin.write_text(
+        """
+from torch import nn
+from aang_core import RowLosses, hookimpl
+
+class Centred:
+    def head(self, heads):
+        return nn.Linear(heads.hidden_size, 1)
+
+    def targets(self, rows):
+        return {}
+
+    def losses(self, head, hidden, targets):
+        values = head(hidden[:, 0]).squeeze(1)
+        losses = (values - values.mean()) ** 2
+        return RowLosses(losses, losses.new_ones(len(losses)))
+
+@hookimpl
+def aang_register_outputs(register):
+    register("centred", "rows against their mean", Centred, requires=("text",))
+"""
+    )
+    run = tmp_path / "run"
+    done = aang(
+        *("--plugin", plugin, "train", *train_options, "--out", run),
+        *("--space", "task/no-op/bidirectional/centred"),
+    )
+    assert done.status == 2
+    assert "the loss of a row of output centred depends on other rows" in done.err
+    assert "couples_rows = True" in done.err
+    assert not run.exists()
+
+
+def test_contrast_is_what_trains_by_default(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """Where nothing says how; any option that does takes its place."""
+    silent = [option for option in train_options if option not in ("--space", "td")]
+    run = tmp_path / "run"
+    assert aang("train", *silent, "--steps", 1, "--out", run, "--quiet").status == 0
+    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    assert result["recipe"] == "contrast"
+    (line,) = lines(run / "weights.jsonl")
+    assert line["coefficients"] == {"end-task": 0.5, CONTRAST: 0.5}
+    other = tmp_path / "other"
+    assert aang("train", *train_options, "--steps", 1, "--out", other, "--quiet").status == 0
+    assert "recipe" not in json.loads((other / "result.json").read_text(encoding="utf-8"))
