@@ -1,5 +1,6 @@
 """The processes that share one training, and what they tell each other."""
 
+import atexit
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -123,12 +124,20 @@ def processes_of_environment(device: torch.device) -> Processes:
             f"the processes of this training cannot find each other: {error}. MASTER_ADDR, "
             "MASTER_PORT, RANK and WORLD_SIZE say where they are; accelerate launch sets them"
         ) from error
+    # torch's own threads outlive a group that nobody ends; the interpreter then aborts as it exits.
+    atexit.register(_leave)
     return Processes(state.process_index, state.num_processes)
 
 
 def local_rank() -> int:
     """Which of the processes on this machine this is."""
     return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def _leave() -> None:
+    """End the process group as the program exits."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
