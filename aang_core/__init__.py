@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         PluginError,
         UnknownNameError,
     )
-    from aang_core.fitting import FitResult, fit
     from aang_core.hookspecs import (
         RegisterCommand,
         RegisterObjective,
@@ -27,15 +26,9 @@ if TYPE_CHECKING:
         RegisterSpace,
         hookimpl,
     )
-    from aang_core.objective import Objective
-    from aang_core.options import number_option, sample_size_option
-    from aang_core.plugin_api import PLUGIN_API
-    from aang_core.plugins import Plugins, load_plugins
-    from aang_core.primitive import STAGES, Origin, Primitive, Stage
-    from aang_core.registry import Registry
-    from aang_core.run import Run, train
-    from aang_core.space import Space, load_space
-    from aang_core.stages import (
+    from aang_core.objectives.objective import Objective
+    from aang_core.objectives.space import Space, load_space
+    from aang_core.objectives.stages import (
         SELECTION_RATE,
         CorruptedRows,
         Corruption,
@@ -58,11 +51,16 @@ if TYPE_CHECKING:
         select_tokens,
         word_starts,
     )
-    from aang_core.tasks import Batch, RowLosses, Task
-    from aang_core.tensor_task import TensorTask
-    from aang_core.training.evaluation import scores
-    from aang_core.training.optimization import OptimizerSettings
-    from aang_core.weighting import (
+    from aang_core.plugins import Plugins, load_plugins
+    from aang_core.plugins.interface import PLUGIN_API
+    from aang_core.plugins.options import number_option, sample_size_option
+    from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
+    from aang_core.plugins.registry import Registry
+    from aang_core.runs.fitting import FitResult, fit
+    from aang_core.runs.run import Run, train
+    from aang_core.tasks.task import Batch, RowLosses, Task
+    from aang_core.tasks.tensor_task import TensorTask
+    from aang_core.tasks.weighting import (
         DevLossAlong,
         Signal,
         StepSignals,
@@ -72,6 +70,8 @@ if TYPE_CHECKING:
         Weighter,
         Workbench,
     )
+    from aang_core.training.evaluation import scores
+    from aang_core.training.optimization import OptimizerSettings
 
 __all__ = [
     "PLUGIN_API",
@@ -151,26 +151,26 @@ _HOMES = {
     "errors": (
         "AangError AmbiguousNameError ConfigError DataError ModelError PluginError UnknownNameError"
     ),
-    "fitting": "FitResult fit",
+    "runs.fitting": "FitResult fit",
     "hookspecs": ("RegisterCommand RegisterObjective RegisterPrimitive RegisterSpace hookimpl"),
-    "objective": "Objective",
-    "options": "number_option sample_size_option",
-    "plugin_api": "PLUGIN_API",
+    "objectives.objective": "Objective",
+    "plugins.options": "number_option sample_size_option",
+    "plugins.interface": "PLUGIN_API",
     "plugins": "Plugins load_plugins",
-    "primitive": "STAGES Origin Primitive Stage",
-    "registry": "Registry",
-    "run": "Run train",
-    "space": "Space load_space",
-    "stages": (
+    "plugins.primitive": "STAGES Origin Primitive Stage",
+    "plugins.registry": "Registry",
+    "runs.run": "Run train",
+    "objectives.space": "Space load_space",
+    "objectives.stages": (
         "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "
         "Example HeadBuilder Output ReadReport Representation StepData StreamingData TextStream "
         "Transform View Vocabulary random_tokens select_tokens word_starts"
     ),
-    "tasks": "Batch RowLosses Task",
-    "tensor_task": "TensorTask",
+    "tasks.task": "Batch RowLosses Task",
+    "tasks.tensor_task": "TensorTask",
     "training.evaluation": "scores",
     "training.optimization": "OptimizerSettings",
-    "weighting": (
+    "tasks.weighting": (
         "DevLossAlong Signal StepSignals StepwiseWeighter TaskCard Update Weighter Workbench"
     ),
 }

@@ -17,9 +17,9 @@ from pydantic import (
 
 from aang_core.corpora.names import plain_name, task_name
 from aang_core.errors import ConfigError
-from aang_core.recipes import RECIPES, Recipe, find_recipe
+from aang_core.objectives.recipes import RECIPES, Recipe, find_recipe
+from aang_core.storage.yaml_source import NumberLoader, parse_yaml
 from aang_core.training.evaluation import Metric
-from aang_core.yaml_source import NumberLoader, parse_yaml
 
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
 

@@ -94,10 +94,11 @@ class RegisterCommand(Protocol):
 def aang_register_data(register: RegisterPrimitive) -> None:
     """Register data primitives: where the text of an objective comes from.
 
-    The target makes a :class:`~aang_core.stages.Data`. Traits in use: ``text`` for a source of
+    The target makes a :class:`~aang_core.objectives.stages.Data`.
+    Traits in use: ``text`` for a source of
     texts, ``labels:end-task`` for one whose examples carry the end task's labels, ``labels:own``
     for one whose examples carry labels of another task, ``rows-of-the-step`` for the rows that the
-    end task trains on in the step (:class:`~aang_core.stages.StepData`).
+    end task trains on in the step (:class:`~aang_core.objectives.stages.StepData`).
     """
 
 
@@ -105,7 +106,8 @@ def aang_register_data(register: RegisterPrimitive) -> None:
 def aang_register_transforms(register: RegisterPrimitive) -> None:
     """Register transforms: how the input is corrupted and which tokens are to be predicted.
 
-    The target makes a :class:`~aang_core.stages.Transform`. Traits in use: ``masks-tokens`` where
+    The target makes a :class:`~aang_core.objectives.stages.Transform`.
+    Traits in use: ``masks-tokens`` where
     some of the selected tokens become the mask token, ``replaces-tokens`` where some become
     another ordinary token, ``unchanged-input`` where the ids stay as they are.
     """
@@ -115,7 +117,8 @@ def aang_register_transforms(register: RegisterPrimitive) -> None:
 def aang_register_representations(register: RegisterPrimitive) -> None:
     """Register representations: which tokens a token may see.
 
-    The target makes a :class:`~aang_core.stages.Representation`. Traits in use: ``directional``
+    The target makes a :class:`~aang_core.objectives.stages.Representation`.
+    Traits in use: ``directional``
     where tokens see one side only, ``sentence-representation`` where the first token sees the
     whole row, so that it can stand for the sentence, ``reading-order`` where a token sees itself
     and those before it in some order of the row, ``full-attention`` where every token sees the
@@ -127,7 +130,8 @@ def aang_register_representations(register: RegisterPrimitive) -> None:
 def aang_register_outputs(register: RegisterPrimitive) -> None:
     """Register outputs: what is predicted, and its loss.
 
-    The target makes an :class:`~aang_core.stages.Output`. An output says what it needs of the
+    The target makes an :class:`~aang_core.objectives.stages.Output`.
+    An output says what it needs of the
     other stages with ``requires``: any of the traits that they provide. Trait in use:
     ``several-views`` where each row is shown several times, so that it shares no pass with others.
     """
@@ -137,7 +141,7 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
 def aang_register_weighters(register: RegisterPrimitive) -> None:
     """Register weighters: strategies that decide task weights and drive the training.
 
-    The target makes a :class:`~aang_core.weighting.Weighter` from ``target(end_task_card,
+    The target makes a :class:`~aang_core.tasks.weighting.Weighter` from ``target(end_task_card,
     auxiliary_cards, **options)``. Weighters belong to no stage; their traits play no part.
     """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import click
 
-from aang_core.stages import SELECTION_RATE
+from aang_core.objectives.stages import SELECTION_RATE
 from benchmarks.steps.setting import Setting
 
 SUMS = 3

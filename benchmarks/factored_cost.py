@@ -17,11 +17,11 @@ import click
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from aang_core.build.assembly import assemble
-from aang_core.build.sources import prepare_sources
-from aang_core.build.training import build_trainer
+from aang_core.assembly.assembly import assemble
+from aang_core.assembly.sources import prepare_sources
 from aang_core.config import resolve_config
 from aang_core.plugins import load_plugins
+from aang_core.runs.training import build_trainer
 from aang_core.training.trainer import Trainer
 
 PLAIN = "single-task"

@@ -18,7 +18,7 @@ import click
 from aang_plugin_s2orc.source import S2orc
 
 from aang_core.domain.overlap import WORDS, Overlap, words_of
-from aang_core.stages import DataContext
+from aang_core.objectives.stages import DataContext
 
 PLANTED = 1000
 

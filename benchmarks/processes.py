@@ -29,8 +29,8 @@ import torch
 from torch import Tensor, distributed
 
 from aang_core.gradients import FreshDevHead, GradientEngine, Segment, task_by_task
-from aang_core.processes import ALONE, Processes
-from aang_core.tasks import Batch
+from aang_core.tasks.processes import ALONE, Processes
+from aang_core.tasks.task import Batch
 from benchmarks.cost_model import SUMS, cost_of, share
 from benchmarks.step_cost import SIZES
 from benchmarks.steps.measure import clear_gradients

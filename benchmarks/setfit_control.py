@@ -24,7 +24,7 @@ import click
 from datasets import Dataset
 from sklearn.linear_model import LogisticRegression
 
-from aang_core.build.sources import encoder_of, read_end_task
+from aang_core.assembly.sources import encoder_of, read_end_task
 from aang_core.compare.control_results import (
     FOLDER,
     ControlMetric,
@@ -39,10 +39,10 @@ from aang_core.compare.spec import Cell, read_comparison
 from aang_core.config import TrainConfig
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.errors import ConfigError
+from aang_core.objectives.stages import Example, ReadReport
 from aang_core.plugins import load_plugins
-from aang_core.stages import Example, ReadReport
+from aang_core.storage.lock import locked
 from aang_core.training.evaluation import scores
-from aang_core.training.lock import locked
 
 NAME = "setfit"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from string import Template
 
 from aang_core.errors import ConfigError
-from aang_core.plugin_api import PLUGIN_API
-from aang_core.primitive import Stage
+from aang_core.plugins.interface import PLUGIN_API
+from aang_core.plugins.primitive import Stage
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 

@@ -13,8 +13,8 @@ import click
 from aang_core.cli.loaded import loaded_plugins, tell_failures
 from aang_core.cli.output import echo
 from aang_core.errors import AangError, UnknownNameError
+from aang_core.plugins.registry import CommandEntry, did_you_mean
 from aang_core.printable import printable
-from aang_core.registry import CommandEntry, did_you_mean
 
 COMMANDS = {
     "train": ("aang_core.cli.train:train", "Train a classifier with auxiliary objectives."),

@@ -15,7 +15,7 @@ from aang_core.compare.launcher import Launcher
 from aang_core.compare.local import LocalLauncher
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
-from aang_core.registry import Registry
+from aang_core.plugins.registry import Registry
 
 
 @click.command(short_help="Compare methods over tasks and seeds; resumable.")
@@ -109,7 +109,7 @@ def compare(
     from aang_core.compare.runner import Ended, Runner, make_root
     from aang_core.compare.spec import read_comparison
     from aang_core.compare.tables import FORMATS, outcome, table
-    from aang_core.training.durable import writing
+    from aang_core.storage.durable import writing
     from aang_core.training.interruption import Interrupted, interruptible
 
     spec = Path(arguments[0]) if arguments and arguments[0].endswith((".yaml", ".yml")) else None
@@ -224,8 +224,8 @@ def _short_form(
     """The comparison that the command line alone describes."""
     from aang_core.cli.train import given_options, train
     from aang_core.compare.spec import plan
-    from aang_core.recipes import RECIPES
-    from aang_core.yaml_source import Source
+    from aang_core.objectives.recipes import RECIPES
+    from aang_core.storage.yaml_source import Source
 
     if not methods:
         raise ConfigError("give a comparison file, or methods such as --method single-task")

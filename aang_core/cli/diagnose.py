@@ -110,11 +110,11 @@ def diagnose(
     training = {f"--{name.replace('_', '-')}": given.get(name) for name in _OF_TRAINING}
     _refuse({**training, "--scores": scores}, "goes with --signal-quality, which trains")
 
-    from aang_core.build.sources import prepare_sources
-    from aang_core.build.training import choose_device
+    from aang_core.assembly.sources import prepare_sources
     from aang_core.cli.progress import counting
-    from aang_core.diagnosis import diagnose as measure
+    from aang_core.diagnosis.objectives import diagnose as measure
     from aang_core.report.diagnosis import check_figure, draw
+    from aang_core.runs.training import choose_device
 
     if plot is not None:
         check_figure(plot)

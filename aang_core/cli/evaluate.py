@@ -29,8 +29,8 @@ def evaluate(
     plugins: Plugins, /, run: Path, data: Path, trust_remote_code: bool, as_json: bool
 ) -> None:
     """Score the model of the run folder RUN on labelled data."""
-    from aang_core.build.finished_run import FinishedRun
-    from aang_core.stages import ReadReport
+    from aang_core.objectives.stages import ReadReport
+    from aang_core.runs.finished_run import FinishedRun
 
     finished = FinishedRun.load(run)
     for difference in finished.differences(plugins):

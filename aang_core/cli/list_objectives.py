@@ -8,10 +8,10 @@ import click
 from aang_core.cli.output import echo
 from aang_core.cli.tables import print_table
 from aang_core.errors import AangError
-from aang_core.objective import Objective
+from aang_core.objectives.objective import Objective
 from aang_core.plugins import Plugins
-from aang_core.primitive import STAGES
-from aang_core.registry import ObjectiveEntry, Registry
+from aang_core.plugins.primitive import STAGES
+from aang_core.plugins.registry import ObjectiveEntry, Registry
 
 
 @click.command("list-objectives")

@@ -6,7 +6,7 @@ from typing import cast, get_args
 import click
 
 from aang_core.cli.output import echo
-from aang_core.primitive import Stage
+from aang_core.plugins.primitive import Stage
 
 
 @click.command(short_help="Write a new plug-in, complete with its tests.")

@@ -50,11 +50,11 @@ def predict(
 
     RUN is a run folder, MODEL any folder with a transformers classifier.
     """
-    from aang_core.build.predictor import Predictor, read_texts
-    from aang_core.build.training import choose_device
     from aang_core.cli.progress import counting
     from aang_core.corpora.labelled import Columns
     from aang_core.corpora.text_files import well_formed
+    from aang_core.runs.predictor import Predictor, read_texts
+    from aang_core.runs.training import choose_device
 
     if bool(texts) == (data is not None):
         raise ConfigError("give texts, or a file of them with --data; one of the two")

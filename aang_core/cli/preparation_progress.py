@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from aang_core.cli.output import echo
-from aang_core.encoder_training import ACCURACY, METRIC
-from aang_core.preparation_config import PreparationConfig
+from aang_core.runs.encoder_training import ACCURACY, METRIC
+from aang_core.runs.preparation_config import PreparationConfig
 from aang_core.training.clock import Clock
 from aang_core.training.trainer import Observer
 

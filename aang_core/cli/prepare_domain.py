@@ -75,7 +75,7 @@ def prepare_domain(
     from aang_core.domain.overlap import Overlap
     from aang_core.domain.preparation import prepare, read_texts
     from aang_core.domain.sampling import first, nearest, uniform
-    from aang_core.stages.data import DataContext, ReadReport
+    from aang_core.objectives.stages.data import DataContext, ReadReport
 
     if times <= 0:
         raise ConfigError(f"--times {times}: give a number above 0")

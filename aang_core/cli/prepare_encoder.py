@@ -13,7 +13,7 @@ from aang_core.cli.tables import print_table
 from aang_core.cli.train import RESUMABLE_WITH, given_options
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
-from aang_core.preparation_config import PreparationConfig, from_anywhere, resolve_preparation
+from aang_core.runs.preparation_config import PreparationConfig, from_anywhere, resolve_preparation
 
 
 @click.command(short_help="Train an encoder further on unlabelled text.")
@@ -42,15 +42,15 @@ def prepare_encoder(
     MODEL is a folder or a hub name. What comes out is an ordinary transformers folder, for
     ``aang train --model`` and for everything else that loads a masked language model.
     """
-    from aang_core.build.training import choose_device
     from aang_core.cli.preparation_progress import preparation_progress
-    from aang_core.preparation import (
+    from aang_core.runs.preparation import (
         check_free,
         prepare_encoder,
         resume_preparation,
         unfinished_preparation,
     )
-    from aang_core.processes import processes_of_environment
+    from aang_core.runs.training import choose_device
+    from aang_core.tasks.processes import processes_of_environment
     from aang_core.training.interruption import Interrupted, interruptible
 
     given = given_options(options)

@@ -8,11 +8,11 @@ from datasets import disable_progress_bars
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from aang_core.build.end_task import END_TASK
+from aang_core.assembly.end_task import END_TASK
 from aang_core.cli.output import echo
-from aang_core.encoder_training import METRIC
 from aang_core.printable import one_line
-from aang_core.run import Observe
+from aang_core.runs.encoder_training import METRIC
+from aang_core.runs.run import Observe
 
 
 class ProgressBar:

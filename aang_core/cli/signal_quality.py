@@ -6,9 +6,9 @@ from pathlib import Path
 from aang_core.cli.output import echo, note
 from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig
+from aang_core.diagnosis.signal_quality.figures import Figure, ObjectiveQuality, SignalQuality
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
-from aang_core.signal_quality.figures import Figure, ObjectiveQuality, SignalQuality
 
 
 def run(
@@ -26,15 +26,15 @@ def run(
     Raises:
         AangError: something that the user named cannot be used.
     """
-    from aang_core.build.sources import prepare_sources
-    from aang_core.build.training import choose_device
+    from aang_core.assembly.sources import prepare_sources
     from aang_core.cli.progress import counting
-    from aang_core.signal_quality import (
+    from aang_core.diagnosis.signal_quality import (
         QualityPlan,
         agreements,
         measure_signal_quality,
         read_scores,
     )
+    from aang_core.runs.training import choose_device
 
     known = None if scores is None else read_scores(scores)
     weighter = plugins.registry.weighter(config.weighter).load()

@@ -7,9 +7,9 @@ import click
 from aang_core.cli.output import echo
 from aang_core.cli.tables import print_table
 from aang_core.errors import AangError
+from aang_core.objectives.space import Space, load_space
 from aang_core.plugins import Plugins
-from aang_core.registry import Registry, SpaceEntry
-from aang_core.space import Space, load_space
+from aang_core.plugins.registry import Registry, SpaceEntry
 
 
 @click.command("list-spaces")

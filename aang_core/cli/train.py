@@ -13,7 +13,7 @@ from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_training
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
-from aang_core.yaml_source import NumberLoader, parse_yaml
+from aang_core.storage.yaml_source import NumberLoader, parse_yaml
 
 RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
 """Options that may change where a run is resumed: nothing that was trained depends on them, and a
@@ -49,13 +49,13 @@ def train(
     a paragraph of documentation belong to? CONFIG.yaml may hold any option; options given on the
     command line win.
     """
-    from aang_core.build.sources import prepare_sources
-    from aang_core.build.training import choose_device
+    from aang_core.assembly.sources import prepare_sources
     from aang_core.cli.progress import training_progress
-    from aang_core.processes import processes_of_environment
-    from aang_core.resuming import recorded_differences, resume_command, unfinished
-    from aang_core.run import free_run_folder, train_run
-    from aang_core.run_files import refuse_links
+    from aang_core.runs.resuming import recorded_differences, resume_command, unfinished
+    from aang_core.runs.run import free_run_folder, train_run
+    from aang_core.runs.run_files import refuse_links
+    from aang_core.runs.training import choose_device
+    from aang_core.tasks.processes import processes_of_environment
     from aang_core.training.interruption import Interrupted, interruptible
 
     given = given_options(options)

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from aang_core.errors import LockedError
-from aang_core.training.durable import writing
-from aang_core.training.lock import Holder, holder_of, take_from
+from aang_core.storage.durable import writing
+from aang_core.storage.lock import Holder, holder_of, take_from
 
 LOOK_SECONDS = 1.0
 """How often an attempt looks whether it still counts."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aang_core.errors import DataError
-from aang_core.training.durable import write_file, writing
+from aang_core.storage.durable import write_file, writing
 from aang_core.training.evaluation import Metric
 
 FOLDER = "controls"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from aang_core.errors import ConfigError
-from aang_core.registry import did_you_mean
-from aang_core.yaml_source import Source
+from aang_core.plugins.registry import did_you_mean
+from aang_core.storage.yaml_source import Source
 
 What = Literal["compute", "seconds"]
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from aang_core.compare.spec import Cell, Comparison
-from aang_core.run_files import read_part
+from aang_core.runs.run_files import read_part
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aang_core.build.prediction import predict
+from aang_core.assembly.prediction import predict
 from aang_core.config import TrainConfig
 from aang_core.corpora.tokens import tokenize
 from aang_core.modeling import load_text_model, load_tokenizer
-from aang_core.stages import Example
+from aang_core.objectives.stages import Example
 
 
 class FrozenEncoder:

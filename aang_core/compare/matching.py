@@ -12,7 +12,7 @@ from typing import Any
 from aang_core.compare.controls import What
 from aang_core.config import TrainConfig
 from aang_core.errors import ConfigError
-from aang_core.run_files import read_part
+from aang_core.runs.run_files import read_part
 
 
 @dataclass(frozen=True)

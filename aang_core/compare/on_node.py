@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aang_core.compare.launcher import Order
 from aang_core.compare.leashed import command
-from aang_core.training.lock import Holder, holder_of
+from aang_core.storage.lock import Holder, holder_of
 
 _SEEN_SECONDS = 5.0
 """How long a shared file system may take to show a new file on another machine."""

@@ -17,8 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from aang_core.build.sources import encoder_of, read_end_task
-from aang_core.build.training import choose_device
+from aang_core.assembly.sources import encoder_of, read_end_task
 from aang_core.compare.control_results import (
     FROZEN,
     QUICK_CONTROLS,
@@ -34,7 +33,8 @@ from aang_core.compare.spec import Cell, Comparison
 from aang_core.config import TrainConfig
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.errors import AangError
-from aang_core.stages import Example, ReadReport
+from aang_core.objectives.stages import Example, ReadReport
+from aang_core.runs.training import choose_device
 from aang_core.training.evaluation import Metric, scores
 
 PENALTIES: Mapping[str, Sequence[float]] = {

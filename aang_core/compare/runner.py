@@ -14,10 +14,10 @@ from aang_core.compare.matching import matched
 from aang_core.compare.spec import Cell
 from aang_core.config import read_config_file, resolve_config
 from aang_core.errors import AangError, ConfigError
-from aang_core.run_files import refuse_links
-from aang_core.training.durable import writing
-from aang_core.training.lock import locked
-from aang_core.training.run_folder import RunFolder
+from aang_core.runs.run_files import refuse_links
+from aang_core.storage.durable import writing
+from aang_core.storage.lock import locked
+from aang_core.storage.run_folder import RunFolder
 
 State = Literal["finished", "interrupted", "new"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from aang_core.compare.control_results import read_result
 from aang_core.compare.controls import Options
-from aang_core.drawn_rows import recorded_draw
 from aang_core.errors import ConfigError
-from aang_core.yaml_source import Source
+from aang_core.runs.drawn_rows import recorded_draw
+from aang_core.storage.yaml_source import Source
 
 _OPTION = "train_rows"
 

@@ -30,9 +30,9 @@ from aang_core.compare.matching import Match
 from aang_core.compare.same_rows import refuse_own_rows, with_train_rows
 from aang_core.config import TrainConfig, refuse_trust, resolve_config
 from aang_core.errors import AangError, ConfigError
-from aang_core.registry import Registry, did_you_mean
-from aang_core.space import load_space
-from aang_core.yaml_source import Location, NumberLoader, Source, parse_yaml
+from aang_core.objectives.space import load_space
+from aang_core.plugins.registry import Registry, did_you_mean
+from aang_core.storage.yaml_source import Location, NumberLoader, Source, parse_yaml
 
 GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "paper-td": {

@@ -21,7 +21,7 @@ from aang_core.compare.same_rows import check_same_rows
 from aang_core.compare.spec import Cell, Comparison
 from aang_core.compare.statistics import holm, paired_t_p, permutation_p
 from aang_core.errors import ConfigError
-from aang_core.run_files import read_part
+from aang_core.runs.run_files import read_part
 
 
 @dataclass(frozen=True)

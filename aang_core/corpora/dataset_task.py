@@ -7,7 +7,7 @@ from aang_core.corpora.labelled import Columns, LabelledRows, examples_of
 from aang_core.corpora.labelled_task import LabelledTask, assemble_task
 from aang_core.corpora.tables import Row, Table
 from aang_core.errors import DataError
-from aang_core.stages.data import ReadReport
+from aang_core.objectives.stages.data import ReadReport
 
 _DEV_NAMES = ("validation", "valid", "dev")
 

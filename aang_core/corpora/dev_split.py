@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from aang_core.corpora.labelled import LabelledRows
 from aang_core.errors import ConfigError, DataError
-from aang_core.stages.data import ReadReport
+from aang_core.objectives.stages.data import ReadReport
 
 
 def split_dev(

@@ -10,7 +10,7 @@ from pathlib import Path
 from aang_core.corpora.tables import Table, read_table
 from aang_core.corpora.text_files import well_formed
 from aang_core.errors import DataError
-from aang_core.stages.data import Example, ReadReport
+from aang_core.objectives.stages.data import Example, ReadReport
 
 _INTEGRAL = re.compile(r"([+-]?\d+)\.0+")
 

@@ -12,7 +12,7 @@ from aang_core.corpora.dev_split import split_dev
 from aang_core.corpora.labelled import Columns, LabelledRows, read_rows
 from aang_core.corpora.names import task_name
 from aang_core.errors import DataError
-from aang_core.stages.data import Example, ReadReport
+from aang_core.objectives.stages.data import Example, ReadReport
 
 MOST_CLASSES = 10_000
 """A column with more different values is no column of classes."""

@@ -8,7 +8,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from aang_core.corpora.text_files import well_formed
-from aang_core.stages.data import Example, TextStream
+from aang_core.objectives.stages.data import Example, TextStream
 
 
 class Cutter:
@@ -109,11 +109,11 @@ class PieceStream:
         return self._pieces[self._given - 1]
 
     def position(self) -> dict[str, Any]:
-        """See :meth:`aang_core.stages.TextStream.position`."""
+        """See :meth:`aang_core.objectives.stages.TextStream.position`."""
         return {"text": self._began, "given": self._given}
 
     def go_to(self, position: dict[str, Any]) -> None:
-        """See :meth:`aang_core.stages.TextStream.go_to`."""
+        """See :meth:`aang_core.objectives.stages.TextStream.go_to`."""
         self._texts.go_to(position["text"])
         self._began, self._pieces, self._given = self._texts.position(), [], 0
         if position["given"]:

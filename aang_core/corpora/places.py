@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aang_core.corpora.text_files import announced_encoding
 from aang_core.errors import DataError
-from aang_core.stages.data import ReadReport
+from aang_core.objectives.stages.data import ReadReport
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 
 from aang_core.errors import DataError
-from aang_core.stages.data import Example
+from aang_core.objectives.stages.data import Example
 
 
 class RepeatedTexts:
@@ -37,11 +37,11 @@ class RepeatedTexts:
         return text
 
     def position(self) -> dict[str, Any]:
-        """See :meth:`aang_core.stages.TextStream.position`."""
+        """See :meth:`aang_core.objectives.stages.TextStream.position`."""
         return {"pass": self._pass, "given": self._given}
 
     def go_to(self, position: dict[str, Any]) -> None:
-        """See :meth:`aang_core.stages.TextStream.go_to`."""
+        """See :meth:`aang_core.objectives.stages.TextStream.go_to`."""
         self._pass, self._given = position["pass"], position["given"]
         texts: Iterator[Example] = iter(self._read(self._pass)) if self._pass else iter(())
         self._texts = islice(texts, self._given, None)

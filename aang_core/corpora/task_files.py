@@ -8,7 +8,7 @@ from typing import TypedDict
 from aang_core.corpora.labelled import Columns, read_rows
 from aang_core.corpora.labelled_task import classes_of, note_look_alikes
 from aang_core.errors import DataError
-from aang_core.stages.data import DataContext, Example
+from aang_core.objectives.stages.data import DataContext, Example
 
 
 @dataclass(frozen=True)

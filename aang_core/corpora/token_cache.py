@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerBase
 
 from aang_core.corpora.cache import make_folder, unusable
 from aang_core.corpora.text_files import well_formed
-from aang_core.stages.data import Example, ReadReport
+from aang_core.objectives.stages.data import Example, ReadReport
 
 _CONTENT = 1
 """Counts up when what is stored changes, so that older files are not taken for it."""

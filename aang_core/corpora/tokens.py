@@ -13,9 +13,9 @@ from transformers import PreTrainedTokenizerBase
 
 from aang_core.corpora.token_cache import collect, encode, special_ids
 from aang_core.errors import ConfigError, DataError, ModelError
-from aang_core.stages.data import Example, ReadReport
-from aang_core.stages.output import DocumentStatistics
-from aang_core.stages.vocabulary import Vocabulary
+from aang_core.objectives.stages.data import Example, ReadReport
+from aang_core.objectives.stages.output import DocumentStatistics
+from aang_core.objectives.stages.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

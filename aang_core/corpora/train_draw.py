@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.errors import ConfigError
-from aang_core.stages.data import Example
+from aang_core.objectives.stages.data import Example
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from aang_core.domain.overlap import Overlap
 from aang_core.domain.sampling import Sampler
 from aang_core.domain.seen import Seen
 from aang_core.errors import DataError
-from aang_core.stages.data import Example, ReadReport
+from aang_core.objectives.stages.data import Example, ReadReport
 
 COLUMN = "text"
 PROVENANCE = b"aang"

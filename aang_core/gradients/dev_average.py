@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.gradients.dev_head import DevHead
-from aang_core.tasks import Batch, Task
+from aang_core.tasks.task import Batch, Task
 
 
 class AveragedDevHead(DevHead):

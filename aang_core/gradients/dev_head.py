@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from aang_core.errors import AangError
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.row_memory import RowMemory
-from aang_core.tasks import Batch, RowLosses, Task
+from aang_core.tasks.task import Batch, RowLosses, Task
 
 ROWS = 256
 """How many end-task rows a dev head is fitted to unless told otherwise: fitted to 32, it gives a

@@ -13,8 +13,8 @@ from aang_core.gradients.signals import GradientStatistics, assemble_statistics
 from aang_core.gradients.sink import GradientSink
 from aang_core.gradients.stream import StreamEngine, rider_loss
 from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
-from aang_core.processes import Processes
-from aang_core.tasks import Batch, Task
+from aang_core.tasks.processes import Processes
+from aang_core.tasks.task import Batch, Task
 
 Gradients = dict[nn.Parameter, Tensor]
 

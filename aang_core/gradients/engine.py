@@ -9,8 +9,8 @@ from torch import Tensor
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.loss_scale import LossScale
 from aang_core.gradients.signals import GradientStatistics
-from aang_core.processes import Processes
-from aang_core.tasks import Batch, Task
+from aang_core.tasks.processes import Processes
+from aang_core.tasks.task import Batch, Task
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from aang_core.errors import AangError
 from aang_core.gradients.dev_head import DevHead
-from aang_core.tasks import Batch, Task
+from aang_core.tasks.task import Batch, Task
 
 PENALTIES = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 """λ in mean loss + λ/2 ‖W‖², for features that are scaled to a mean square of one; large first,

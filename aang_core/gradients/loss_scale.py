@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aang_core.tasks import RowLosses
+from aang_core.tasks.task import RowLosses
 
 _FIRST = 2.0**16
 _GROWS_AFTER = 2000

@@ -13,7 +13,7 @@ from aang_core.gradients.passes import Passes
 from aang_core.gradients.rules import DenseUse, SparseUse, Use
 from aang_core.gradients.sparse import SparseRows, touched
 from aang_core.gradients.taps import Taps
-from aang_core.tasks import Batch, Task
+from aang_core.tasks.task import Batch, Task
 
 DEV = -1
 """Stands for the dev rows among the numbers of the tasks."""

@@ -18,8 +18,8 @@ from aang_core.gradients.passes import Precision
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.gradients.stream import StreamEngine, body_gradient
 from aang_core.gradients.taps import Taps
-from aang_core.processes import ALONE
-from aang_core.tasks import Batch
+from aang_core.tasks.processes import ALONE
+from aang_core.tasks.task import Batch
 
 
 class PackedEngine:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.errors import AangError
-from aang_core.tasks import Batch
+from aang_core.tasks.task import Batch
 
 
 class CannotPackError(AangError):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from aang_core.gradients.loss_scale import LossScale
-from aang_core.tasks import Batch, RowLosses, Task
+from aang_core.tasks.task import Batch, RowLosses, Task
 
 Precision = Literal["fp32", "bf16", "fp16"]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from aang_core.tasks import Batch
+from aang_core.tasks.task import Batch
 
 _Part = tuple[Tensor, dict[str, Tensor]]
 """Features of the rows of a batch and their targets; under :data:`_NUMBERS` which rows they are."""

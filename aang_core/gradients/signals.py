@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
-from aang_core.weighting import Signal, StepSignals
+from aang_core.tasks.weighting import Signal, StepSignals
 
 
 @dataclass(frozen=True)

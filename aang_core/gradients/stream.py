@@ -11,8 +11,8 @@ from aang_core.gradients.passes import Passes, Precision, joined
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.gradients.sink import GradientSink
 from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
-from aang_core.processes import ALONE
-from aang_core.tasks import Batch, RowLosses, Task
+from aang_core.tasks.processes import ALONE
+from aang_core.tasks.task import Batch, RowLosses, Task
 
 
 class StreamEngine:

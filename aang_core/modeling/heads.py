@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from aang_core.errors import ModelError
-from aang_core.stages import Vocabulary
+from aang_core.objectives.stages import Vocabulary
 
 
 class _GivenHiddenStates(nn.Module):
@@ -164,7 +164,7 @@ class EncoderHeads:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """See :class:`aang_core.stages.HeadBuilder`.
+        """See :class:`aang_core.objectives.stages.HeadBuilder`.
 
         Raises:
             ModelError: the tokenizer has no mask token.
@@ -190,7 +190,7 @@ class EncoderHeads:
         return head
 
     def positions(self) -> nn.Module:
-        """See :class:`aang_core.stages.HeadBuilder`."""
+        """See :class:`aang_core.objectives.stages.HeadBuilder`."""
         positions = nn.Embedding(self._config.max_position_embeddings, self.hidden_size)
         nn.init.zeros_(positions.weight)
         return positions

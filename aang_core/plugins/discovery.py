@@ -12,7 +12,7 @@ from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 
 from aang_core.errors import PluginError
-from aang_core.primitive import Origin
+from aang_core.plugins.primitive import Origin
 
 GROUP = "aang"
 """The entry-point group of plug-ins; the value of an entry point names a hooks module."""
@@ -45,7 +45,7 @@ def find_candidates(local: Iterable[str] = ()) -> list[Candidate]:
 
 
 def _builtin() -> Candidate:
-    name = "aang_core.builtin"
+    name = "aang_core.plugins.core_hooks"
     origin = Origin(CORE, _core_version(), "core")
     return Candidate(origin, ("installed", "core"), name, lambda: import_module(name))
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from aang_core.errors import PluginError, UnknownNameError
-from aang_core.faults import place_of, text_of
-from aang_core.plugin_api import check_plugin_api
 from aang_core.plugins.discovery import Candidate, find_candidates
+from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.hooks import implemented_hooks
+from aang_core.plugins.interface import check_plugin_api
+from aang_core.plugins.primitive import Origin
+from aang_core.plugins.registry import Entry, Registry, did_you_mean
 from aang_core.plugins.staging import Staging
-from aang_core.primitive import Origin
-from aang_core.registry import Entry, Registry, did_you_mean
 
 DISABLE_VARIABLE = "AANG_DISABLE_PLUGINS"
 LOAD_VARIABLE = "AANG_LOAD_PLUGINS"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aang_core.errors import PluginError
-from aang_core.primitive import Origin, Primitive, Stage
-from aang_core.registry import CommandEntry, Entry, ObjectiveEntry, SpaceEntry
+from aang_core.plugins.primitive import Origin, Primitive, Stage
+from aang_core.plugins.registry import CommandEntry, Entry, ObjectiveEntry, SpaceEntry
 
 if TYPE_CHECKING:
     import click

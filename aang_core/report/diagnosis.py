@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aang_core.diagnosis import Diagnosis
+from aang_core.diagnosis.objectives import Diagnosis
 from aang_core.errors import ConfigError
 
 STATIC = (".png", ".svg", ".pdf")

@@ -8,7 +8,7 @@ from typing import Any
 
 from aang_core.config import read_config_file
 from aang_core.errors import DataError
-from aang_core.run_files import read_part, refuse_links
+from aang_core.runs.run_files import read_part, refuse_links
 
 
 @dataclass(frozen=True)

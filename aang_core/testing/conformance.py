@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from aang_core.errors import AangError, ConfigError, UnknownNameError
-from aang_core.objective import Objective
+from aang_core.objectives.objective import Objective
+from aang_core.objectives.space import load_space
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import PluginRecord
-from aang_core.primitive import Primitive
-from aang_core.registry import did_you_mean
-from aang_core.space import load_space
+from aang_core.plugins.primitive import Primitive
+from aang_core.plugins.registry import did_you_mean
 
 HEAVY = ("torch", "transformers", "sklearn")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from aang_core.errors import DataError
-from aang_core.stages import Data, DataContext, Example
+from aang_core.objectives.stages import Data, DataContext, Example
 from aang_core.testing.expectation import expect, only_generator_draws
 
 _WORDS = ("alpha", "beta", "gamma", "delta")

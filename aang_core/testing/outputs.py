@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor, nn
 
-from aang_core.stages import CorruptedRows, CountsHits, Output
-from aang_core.tasks import RowLosses
+from aang_core.objectives.stages import CorruptedRows, CountsHits, Output
+from aang_core.tasks.task import RowLosses
 from aang_core.testing.expectation import (
     PROPERTY,
     expect,

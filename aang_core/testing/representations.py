@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor
 
-from aang_core.stages import Representation
+from aang_core.objectives.stages import Representation
 from aang_core.testing.expectation import (
     PROPERTY,
     expect,

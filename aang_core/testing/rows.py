@@ -6,7 +6,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aang_core.stages import CorruptedRows, DocumentStatistics, Vocabulary
+from aang_core.objectives.stages import CorruptedRows, DocumentStatistics, Vocabulary
 
 PAD, FIRST, LAST, MASK = range(4)
 CLASSES = 3

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator
 
-from aang_core.stages import Corruption, Transform
+from aang_core.objectives.stages import Corruption, Transform
 from aang_core.testing.expectation import (
     PROPERTY,
     expect,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aang_core.errors import AangError
+from aang_core.tasks.weighting import Signal, StepSignals, TaskCard, Weighter
 from aang_core.testing.expectation import PROPERTY, expect
 from aang_core.testing.workbench import RecordingWorkbench
-from aang_core.weighting import Signal, StepSignals, TaskCard, Weighter
 
 Factory = Callable[[TaskCard, Sequence[TaskCard]], Weighter]
 ROUNDS = 4

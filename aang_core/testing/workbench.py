@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from aang_core.weighting import DevLossAlong, Signal, StepSignals, Update, mean_signals
+from aang_core.tasks.weighting import DevLossAlong, Signal, StepSignals, Update, mean_signals
 
 Measure = Callable[[Mapping[str, float]], StepSignals]
 """Signals of a step, given its coefficients."""

@@ -12,8 +12,9 @@ from torch import nn
 
 from aang_core.errors import AangError, WeighterError
 from aang_core.gradients import DevHead, GradientEngine, LossScale, Segment
-from aang_core.processes import Processes
-from aang_core.tasks import Batch, Task
+from aang_core.tasks.processes import Processes
+from aang_core.tasks.task import Batch, Task
+from aang_core.tasks.weighting import DevLossAlong, Signal, StepSignals, Update
 from aang_core.training.coefficients import check_coefficients, check_odds, mean_coefficients
 from aang_core.training.draws import Draws
 from aang_core.training.draws_per_step import mean_gradient
@@ -29,7 +30,6 @@ from aang_core.training.updates import (
     ParameterUpdate,
     apply_updates,
 )
-from aang_core.weighting import DevLossAlong, Signal, StepSignals, Update
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class TrainingBench:
 
     @property
     def steps_left(self) -> int:
-        """See :meth:`aang_core.weighting.Workbench.steps_left`."""
+        """See :meth:`aang_core.tasks.weighting.Workbench.steps_left`."""
         return max(self.optimization.steps - self.steps, 0)
 
     @property
@@ -146,7 +146,7 @@ class TrainingBench:
         return self._end_task.name
 
     def sample(self, n: int | None, weights: Mapping[str, float] | None = None) -> tuple[str, ...]:
-        """See :meth:`aang_core.weighting.Workbench.sample`.
+        """See :meth:`aang_core.tasks.weighting.Workbench.sample`.
 
         Raises:
             WeighterError: the weights are not those of all auxiliary tasks, one of them is negative
@@ -167,13 +167,13 @@ class TrainingBench:
     def step(
         self, coefficients: Mapping[str, float], signals: frozenset[Signal]
     ) -> StepSignals | None:
-        """See :meth:`aang_core.weighting.Workbench.step`."""
+        """See :meth:`aang_core.tasks.weighting.Workbench.step`."""
         return self.step_over([coefficients], signals)
 
     def step_over(
         self, draws: Sequence[Mapping[str, float]], signals: frozenset[Signal]
     ) -> StepSignals | None:
-        """See :meth:`aang_core.weighting.Workbench.step_over`.
+        """See :meth:`aang_core.tasks.weighting.Workbench.step_over`.
 
         Raises:
             WeighterError: a coefficient names no task, is negative or not finite, or the end task
@@ -221,7 +221,7 @@ class TrainingBench:
     def trial(
         self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
     ) -> ParameterUpdate:
-        """See :meth:`aang_core.weighting.Workbench.trial`.
+        """See :meth:`aang_core.tasks.weighting.Workbench.trial`.
 
         Raises:
             WeighterError: a coefficient names no task, is negative or not finite, or there is none.
@@ -257,7 +257,7 @@ class TrainingBench:
             before.put_back()
 
     def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
-        """See :meth:`aang_core.weighting.Workbench.apply`."""
+        """See :meth:`aang_core.tasks.weighting.Workbench.apply`."""
         self._touched = True
         apply_updates(_own(updates), coefficients)
 
@@ -268,7 +268,7 @@ class TrainingBench:
         *,
         batches: int | None = None,
     ) -> DevLossAlong:
-        """See :meth:`aang_core.weighting.Workbench.dev_loss`."""
+        """See :meth:`aang_core.tasks.weighting.Workbench.dev_loss`."""
         rows = self._budget.dev
         drawn: Iterable[Batch] = self._draws.every_row("dev", rows)
         if batches is not None:
@@ -278,7 +278,7 @@ class TrainingBench:
         return DevLossAlong(loss, gradient)
 
     def dev_score(self, rows: int | None = None) -> float:
-        """See :meth:`aang_core.weighting.Workbench.dev_score`.
+        """See :meth:`aang_core.tasks.weighting.Workbench.dev_score`.
 
         Raises:
             AangError: the bench was made without a score.
@@ -292,7 +292,7 @@ class TrainingBench:
         return score
 
     def snapshot(self) -> Callable[[], None]:
-        """See :meth:`aang_core.weighting.Workbench.snapshot`."""
+        """See :meth:`aang_core.tasks.weighting.Workbench.snapshot`."""
         kept, touched = Keepsake(self.optimization.parameters), self._touched
 
         def put_back() -> None:

@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from aang_core.errors import DataError
-from aang_core.processes import ALONE, Processes
-from aang_core.training.checkpoint_store import CheckpointStore
+from aang_core.storage.checkpoint_store import CheckpointStore
+from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.processes import ALONE, Processes
 from aang_core.training.interruption import Interrupted, Interruption
-from aang_core.training.run_folder import RunFolder
 from aang_core.training.trainer import Trainer
 
 TENSORS = "state.safetensors"

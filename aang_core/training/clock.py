@@ -2,7 +2,7 @@
 
 import time
 
-from aang_core.processes import ALONE, Processes
+from aang_core.tasks.processes import ALONE, Processes
 
 
 class Clock:

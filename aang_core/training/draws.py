@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from aang_core.tasks import Batch, SharingTask, Task
+from aang_core.tasks.task import Batch, SharingTask, Task
 from aang_core.training.rows import RowOrder, make_batches
 
 

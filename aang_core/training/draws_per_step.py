@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from aang_core.tasks.weighting import Signal, StepSignals, mean_signals
 from aang_core.training.optimization import Optimization, Trial
 from aang_core.training.step_gradient import GradientMaker, StepGradient, StepRows
-from aang_core.weighting import Signal, StepSignals, mean_signals
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from aang_core.errors import NumericalError
 from aang_core.gradients import Rider, Segment, members_of
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.stream import gradients_of, rider_loss, task_gradient
-from aang_core.weighting import StepSignals
+from aang_core.tasks.weighting import StepSignals
 
 OnNan = Literal["stop", "skip"]
 

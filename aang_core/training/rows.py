@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from aang_core.tasks import Batch, Task, couples_rows
+from aang_core.tasks.task import Batch, Task, couples_rows
 
 PASS_OVERHEAD = 256
 """What one more pass through the body is taken to cost, in tokens; it only decides where rows of a

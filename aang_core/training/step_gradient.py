@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from aang_core.errors import OutOfMemoryError
 from aang_core.gradients import GradientEngine, GradientStatistics, Segment
-from aang_core.tasks import Batch
+from aang_core.tasks.task import Batch
+from aang_core.tasks.weighting import Signal, StepSignals
 from aang_core.training.draws import Draws, Moment
 from aang_core.training.memory import free, in_a_line, is_out_of_memory
 from aang_core.training.numbers import problem_of
-from aang_core.weighting import Signal, StepSignals
 
 _EVERY_SIGNAL: frozenset[Signal] = frozenset(get_args(Signal))
 

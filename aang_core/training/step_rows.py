@@ -7,7 +7,7 @@ from torch import Tensor
 
 from aang_core.errors import ConfigError
 from aang_core.gradients import Rider, Segment
-from aang_core.tasks import Batch, SharingTask, Task, couples_rows, shares_of, views_of
+from aang_core.tasks.task import Batch, SharingTask, Task, couples_rows, shares_of, views_of
 from aang_core.training.draws import Draws
 from aang_core.training.rows import rows_of_draw, share_rows
 

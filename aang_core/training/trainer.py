@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from aang_core.errors import AangError, NumericalError
+from aang_core.tasks.weighting import Weighter
 from aang_core.training.bench import TrainingBench
 from aang_core.training.clock import Clock
-from aang_core.weighting import Weighter
 
 
 @dataclass(frozen=True)

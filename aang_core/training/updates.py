@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from aang_core.processes import ALONE, Processes
-from aang_core.tasks import Batch, RowLosses, Task
+from aang_core.tasks.processes import ALONE, Processes
+from aang_core.tasks.task import Batch, RowLosses, Task
 
 
 @dataclass(frozen=True)

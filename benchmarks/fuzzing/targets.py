@@ -15,22 +15,22 @@ from aang_plugin_s2orc.source import S2orc
 from aang_plugin_text.out_of_domain import OutOfDomain
 from pyarrow import parquet
 
-from aang_core.build.finished_run import FinishedRun
-from aang_core.build.predictor import read_texts
 from aang_core.cli.train import parse_files, parse_settings
 from aang_core.compare.spec import read_comparison
 from aang_core.config import AUXILIARY_TASKS, read_config_file, resolve_config
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import load_task
 from aang_core.errors import AangError
+from aang_core.objectives.space import load_space
+from aang_core.objectives.stages import DataContext, ReadReport
 from aang_core.plugins import Plugins, load_plugins
-from aang_core.registry import Registry
+from aang_core.plugins.registry import Registry
 from aang_core.report.figures import charts_of
 from aang_core.report.page import _tables
 from aang_core.report.records import RunRecord
-from aang_core.run import free_run_folder
-from aang_core.space import load_space
-from aang_core.stages import DataContext, ReadReport
+from aang_core.runs.finished_run import FinishedRun
+from aang_core.runs.predictor import read_texts
+from aang_core.runs.run import free_run_folder
 
 Check = Callable[[Path], None]
 """Reads the file; returns or raises AangError, and whatever else it raises is a fault."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from aang_core.gradients import FreshDevHead, Segment
 from aang_core.gradients.passes import Precision
-from aang_core.tasks import Batch, Task
+from aang_core.tasks.task import Batch, Task
 from benchmarks.steps.ours import Way
 from benchmarks.steps.setting import StepInputs
 

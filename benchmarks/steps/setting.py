@@ -13,14 +13,14 @@ from transformers import BertConfig, PreTrainedTokenizerFast
 
 from aang_core.gradients import Segment
 from aang_core.modeling import TextModel, load_text_model
-from aang_core.stages import (
+from aang_core.objectives.stages import (
     SELECTION_RATE,
     CorruptedRows,
     DocumentStatistics,
     Output,
     Vocabulary,
 )
-from aang_core.tasks import Batch, RowLosses
+from aang_core.tasks.task import Batch, RowLosses
 from aang_core.training.rows import share_rows
 
 CLASSES = 6
@@ -152,11 +152,11 @@ class OutputTask:
         return 0
 
     def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
-        """See :class:`aang_core.tasks.Task`; the rows of the benchmark are made beforehand."""
+        """See :class:`aang_core.tasks.task.Task`; the rows of the benchmark are made beforehand."""
         raise NotImplementedError("the benchmark makes its rows beforehand")
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        """See :class:`aang_core.tasks.Task`."""
+        """See :class:`aang_core.tasks.task.Task`."""
         return self.output.losses(head, features, targets)
 
 

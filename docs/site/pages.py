@@ -34,8 +34,8 @@ ELSEWHERE = {
 
 IN_REFERENCE = {
     "aang_core/hookspecs.py": "reference/hooks.md",
-    "aang_core/stages/__init__.py": "reference/stages.md",
-    "aang_core/weighting.py": "reference/weighters.md",
+    "aang_core/objectives/stages/__init__.py": "reference/stages.md",
+    "aang_core/tasks/weighting.py": "reference/weighters.md",
 }
 """Source file → the page of the reference that says what is in it."""
 
@@ -44,22 +44,22 @@ REFERENCE = {
     "stages": (
         "Stages",
         [
-            "aang_core.stages.data",
-            "aang_core.stages.transform",
-            "aang_core.stages.representation",
-            "aang_core.stages.output",
-            "aang_core.stages.vocabulary",
+            "aang_core.objectives.stages.data",
+            "aang_core.objectives.stages.transform",
+            "aang_core.objectives.stages.representation",
+            "aang_core.objectives.stages.output",
+            "aang_core.objectives.stages.vocabulary",
         ],
     ),
-    "weighters": ("Weighters", ["aang_core.weighting", "aang_core.options"]),
+    "weighters": ("Weighters", ["aang_core.tasks.weighting", "aang_core.plugins.options"]),
     "training": (
         "Training",
         [
-            "aang_core.run.train",
-            "aang_core.run.Run",
-            "aang_core.fitting",
-            "aang_core.tensor_task",
-            "aang_core.tasks",
+            "aang_core.runs.run.train",
+            "aang_core.runs.run.Run",
+            "aang_core.runs.fitting",
+            "aang_core.tasks.tensor_task",
+            "aang_core.tasks.task",
             "aang_core.errors",
         ],
     ),

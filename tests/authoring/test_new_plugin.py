@@ -6,7 +6,7 @@ from typing import get_args
 from click.testing import CliRunner
 
 from aang_core.cli.app import aang
-from aang_core.primitive import Stage
+from aang_core.plugins.primitive import Stage
 from tests.authoring.installation import installed, run
 from tests.docs.documents import ROOT
 

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from aang_core.compare.spec import read_comparison
 from aang_core.errors import AangError
+from aang_core.objectives.recipes import RECIPES
+from aang_core.objectives.space import load_space
 from aang_core.plugins import load_plugins
-from aang_core.recipes import RECIPES
-from aang_core.space import load_space
 from benchmarks.first_look import METHODS, main
 
 REGISTRY = load_plugins(environ={}).registry

@@ -17,7 +17,7 @@ from aang_core.compare.launcher import Order
 from aang_core.compare.leashed import command
 from aang_core.compare.on_node import Site, complaint
 from aang_core.errors import LockedError
-from aang_core.training.lock import LOCK, Holder, locked, process_start
+from aang_core.storage.lock import LOCK, Holder, locked, process_start
 
 
 def write(path: Path, value: object) -> None:

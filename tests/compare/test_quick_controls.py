@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from aang_core.build.sources import read_end_task
+from aang_core.assembly.sources import read_end_task
 from aang_core.compare.control_results import QUICK_CONTROLS, read_result, result_file
 from aang_core.compare.frozen_encoder import FrozenEncoder
 from aang_core.compare.quick_controls import QuickControls
@@ -15,8 +15,8 @@ from aang_core.compare.tables import outcome
 from aang_core.config import resolve_config
 from aang_core.errors import ConfigError, DataError
 from aang_core.modeling import load_tokenizer
+from aang_core.objectives.stages import Example, ReadReport
 from aang_core.plugins import load_plugins
-from aang_core.stages import Example, ReadReport
 from benchmarks.small_task import write_task
 
 REGISTRY = load_plugins(environ={}).registry

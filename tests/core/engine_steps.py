@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from aang_core.gradients import Segment
 from aang_core.modeling import TextModel
-from aang_core.tasks import Batch, RowLosses, Task
+from aang_core.tasks.task import Batch, RowLosses, Task
 from tests.core.encoders import VOCABULARY, tiny_text_model
 
 CLASSES = 3

@@ -21,7 +21,7 @@ from aang_core.gradients import (
 )
 from aang_core.gradients.logistic_head import PENALTIES
 from aang_core.gradients.passes import Passes
-from aang_core.tasks import Batch, Task
+from aang_core.tasks.task import Batch, Task
 from tests.core.engine_steps import Classify
 
 

@@ -17,7 +17,7 @@ from aang_core.gradients import (
     TaskClip,
 )
 from aang_core.gradients.dev_head import DevHead
-from aang_core.processes import ALONE
+from aang_core.tasks.processes import ALONE
 from aang_core.training.optimization import Optimization, OptimizerSettings
 from tests.core.engine_steps import Step, oracle, tiny_model
 from tests.core.test_engines import SIGNALS, make_step

@@ -22,7 +22,7 @@ from aang_core.gradients import (
 )
 from aang_core.gradients.passes import Precision
 from aang_core.modeling import EncoderBody, TextModel
-from aang_core.tasks import RowLosses
+from aang_core.tasks.task import RowLosses
 from tests.core.encoders import ARCHITECTURES
 from tests.core.engine_steps import (
     Classify,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from aang_core.gradients import EndTaskHead, PackedEngine, Segment, StreamEngine
-from aang_core.tasks import Batch, RowLosses
+from aang_core.tasks.task import Batch, RowLosses
 from tests.core.engine_steps import Step, oracle
 from tests.core.test_engines import assert_exact
 

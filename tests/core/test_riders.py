@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from aang_core.gradients import EndTaskHead, PackedEngine, Rider, Segment, StreamEngine
 from aang_core.gradients.passes import Passes, joined
-from aang_core.tasks import Batch, RowLosses
+from aang_core.tasks.task import Batch, RowLosses
 from aang_core.training.numbers import problem_of
 from tests.core.engine_steps import Classify, Expected, Step, oracle, text_batch, tiny_model
 from tests.core.test_engines import assert_exact, assert_gradients, make_step

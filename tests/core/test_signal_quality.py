@@ -8,10 +8,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from aang_core.diagnosis.signal_quality import (
+    ObjectiveQuality,
+    SignalQuality,
+    agreements,
+    read_scores,
+)
+from aang_core.diagnosis.signal_quality.cosines import Reference, Sample
+from aang_core.diagnosis.signal_quality.figures import Figure
 from aang_core.errors import DataError
-from aang_core.signal_quality import ObjectiveQuality, SignalQuality, agreements, read_scores
-from aang_core.signal_quality.cosines import Reference, Sample
-from aang_core.signal_quality.figures import Figure
 
 P, Q = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))
 

@@ -17,7 +17,7 @@ from aang_core.gradients import (
 )
 from aang_core.gradients.dev_head import DevHead
 from aang_core.modeling import TextModel
-from aang_core.tasks import Batch, RowLosses, Task
+from aang_core.tasks.task import Batch, RowLosses, Task
 from tests.core.encoders import VOCABULARY, tiny_text_model
 
 SIGNALS = frozenset({"cosine", "dot", "norm"})

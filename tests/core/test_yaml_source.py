@@ -8,7 +8,7 @@ import pytest
 from aang_core.cli.train import parse_settings
 from aang_core.config import read_config_file
 from aang_core.errors import ConfigError
-from aang_core.yaml_source import parse_yaml
+from aang_core.storage.yaml_source import parse_yaml
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefghi")

@@ -8,7 +8,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from aang_core.corpora.dataset_task import load_dataset_task
 from aang_core.errors import DataError
-from aang_core.stages import Example, ReadReport
+from aang_core.objectives.stages import Example, ReadReport
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from aang_core.corpora.labelled import read_labelled
 from aang_core.errors import DataError
-from aang_core.stages import Example, ReadReport
+from aang_core.objectives.stages import Example, ReadReport
 
 RECORDS: list[dict[str, object]] = [
     {"text": 'He said "no", twice.', "label": "yes"},

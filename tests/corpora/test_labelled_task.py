@@ -9,7 +9,7 @@ import pytest
 
 from aang_core.corpora.labelled_task import load_task
 from aang_core.errors import ConfigError, DataError
-from aang_core.stages import Example, ReadReport
+from aang_core.objectives.stages import Example, ReadReport
 
 
 def write(path: Path, labels: Sequence[str], prefix: str = "text") -> Path:

@@ -16,7 +16,7 @@ from aang_core.corpora.labelled_task import MOST_CLASSES, load_task
 from aang_core.corpora.task_files import LabelledFile, TaskFiles
 from aang_core.corpora.tokens import tokenize
 from aang_core.errors import DataError
-from aang_core.stages import DataContext, Example, ReadReport
+from aang_core.objectives.stages import DataContext, Example, ReadReport
 
 LINES = [
     "The parser reads a sentence — naïve.",

@@ -13,7 +13,7 @@ from aang_core.corpora.pieces import Cutter, PieceStream, digest, pieces_of
 from aang_core.corpora.repeated import RepeatedTexts
 from aang_core.errors import DataError
 from aang_core.modeling import load_tokenizer
-from aang_core.stages import Example
+from aang_core.objectives.stages import Example
 
 DEMO_ENCODER = Path(__file__).parents[2] / "aang_core" / "assets" / "demo-encoder"
 

@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 
 from aang_core.corpora.labelled_task import load_task
 from aang_core.corpora.tokens import tokenize
-from aang_core.stages import ReadReport
+from aang_core.objectives.stages import ReadReport
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 from aang_core.corpora import token_cache
 from aang_core.corpora.tokens import TokenRows, tokenize, vocabulary
 from aang_core.errors import ConfigError, DataError, ModelError
-from aang_core.stages import Example, ReadReport
+from aang_core.objectives.stages import Example, ReadReport
 from tests.corpora.conftest import SENTENCES
 
 SINGLE = [Example(text, label="xy"[i % 2]) for i, text in enumerate(SENTENCES)]
@@ -212,7 +212,8 @@ def test_another_process_finds_what_is_stored(
     roberta.save_pretrained(tmp_path / "tokenizer")
     program = (
         "import sys; from pathlib import Path; from transformers import PreTrainedTokenizerFast;"
-        "from aang_core.corpora.tokens import tokenize; from aang_core.stages import Example;"
+        "from aang_core.corpora.tokens import tokenize;"
+        "from aang_core.objectives.stages import Example;"
         "tokenizer = PreTrainedTokenizerFast.from_pretrained(sys.argv[1] + '/tokenizer');"
         "tokenize([Example('a', 'b')], tokenizer, max_length=16, cache=Path(sys.argv[1]))"
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.train_draw import class_shares, draw_train
 from aang_core.errors import ConfigError
-from aang_core.stages import Example
+from aang_core.objectives.stages import Example
 
 
 def task(**sizes: int) -> LabelledTask:

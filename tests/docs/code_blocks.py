@@ -45,7 +45,7 @@ from aang_core.cli.app import aang
 from aang_core.cli.train import given_options
 from aang_core.compare.spec import read_comparison
 from aang_core.config import TrainConfig, read_config_file, resolve_config
-from aang_core.space import load_space
+from aang_core.objectives.space import load_space
 from tests.docs.documents import ROOT
 
 CHEAP = {

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from aang_core.standard import STANDARD
+from aang_core.plugins.standard import STANDARD
 from tests.docs.code_blocks import blocks, same
 from tests.docs.documents import ROOT
 

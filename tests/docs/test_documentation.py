@@ -11,8 +11,8 @@ from aang_core import Plugins, Registry, load_plugins
 from aang_core.cli.app import aang
 from aang_core.config import TrainConfig
 from aang_core.errors import AangError
-from aang_core.recipes import Recipe, find_recipe
-from aang_core.space import load_space
+from aang_core.objectives.recipes import Recipe, find_recipe
+from aang_core.objectives.space import load_space
 from tests.docs.documents import PAGES, ROOT, aang_commands, anchors, relative_links, tables
 
 

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
-from aang_core.objective import Objective
+from aang_core.objectives.objective import Objective
 from aang_core.plugins import load_plugins
-from aang_core.primitive import STAGES, Primitive
-from aang_core.registry import ObjectiveEntry, Registry
+from aang_core.plugins.primitive import STAGES, Primitive
+from aang_core.plugins.registry import ObjectiveEntry, Registry
 from tests.plugins_layer.made_up import one_of_each, origin, primitive
 
 

@@ -2,9 +2,9 @@ import pytest
 
 from aang_core.errors import AmbiguousNameError, UnknownNameError
 from aang_core.plugins import load_plugins
-from aang_core.primitive import STAGES, Origin, Primitive, Stage
-from aang_core.registry import ObjectiveEntry, Registry
-from aang_core.standard import STANDARD
+from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
+from aang_core.plugins.registry import ObjectiveEntry, Registry
+from aang_core.plugins.standard import STANDARD
 from tests.plugins_layer.made_up import origin, primitive, space_entry
 from tests.plugins_layer.on_disk import Site, transform
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
+from aang_core.objectives.space import Space, load_space
 from aang_core.plugins import load_plugins
-from aang_core.primitive import Primitive
-from aang_core.registry import Registry
-from aang_core.space import Space, load_space
+from aang_core.plugins.primitive import Primitive
+from aang_core.plugins.registry import Registry
 from tests.plugins_layer.made_up import one_of_each, primitive, space_entry
 from tests.plugins_layer.on_disk import PREAMBLE, Site
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from aang_core.diagnosis import _compared, _Known
+from aang_core.diagnosis.objectives import _compared, _Known
 from tests.training.conftest import Aang
 
 

@@ -12,12 +12,12 @@ from torch.nn import functional
 
 from aang_core import Batch, ConfigError, OptimizerSettings, RowLosses, Signal, StepSignals, fit
 from aang_core.gradients import EndTaskHead, GradientEngine, PackedEngine, StreamEngine
+from aang_core.tasks.weighting import StepwiseWeighter
 from aang_core.training.bench import TrainingBench
 from aang_core.training.optimization import Optimization
 from aang_core.training.rows import rows_of_draw
 from aang_core.training.signal_mean import SignalMean
 from aang_core.training.step_rows import RowBudget
-from aang_core.weighting import StepwiseWeighter
 
 COSINE: frozenset[Signal] = frozenset({"cosine"})
 ROWS = 40

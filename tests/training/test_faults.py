@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from aang_core.errors import StorageError
-from aang_core.tracking import Tracker
-from aang_core.training.durable import write_file, write_folder, writing
+from aang_core.runs.tracking import Tracker
+from aang_core.storage.durable import write_file, write_folder, writing
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
 from tests.training.test_resume import everything

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from aang_core import final_fine_tuning
+from aang_core.runs import final_fine_tuning
 from tests.training.conftest import Aang
 
 

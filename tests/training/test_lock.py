@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from aang_core.errors import ConfigError, LockedError
-from aang_core.training.lock import LOCK, Holder, locked, process_start, refuse_if_locked
-from aang_core.training.run_folder import RunFolder
+from aang_core.storage.lock import LOCK, Holder, locked, process_start, refuse_if_locked
+from aang_core.storage.run_folder import RunFolder
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ _TAKE = """
 import sys
 from pathlib import Path
 from aang_core.errors import LockedError
-from aang_core.training.lock import locked
+from aang_core.storage.lock import locked
 print("ready", flush=True)
 input()
 try:

@@ -8,9 +8,9 @@ import pytest
 import torch
 import yaml
 
-from aang_core.build import precision
-from aang_core.build.precision import bf16_speed, in_effect, settle_precision
-from aang_core.processes import Processes
+from aang_core.tasks.processes import Processes
+from aang_core.training import precision
+from aang_core.training.precision import bf16_speed, in_effect, settle_precision
 from tests.training.conftest import Aang
 
 CPU = torch.device("cpu")

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import nn
 
-from aang_core.build.assembly import assemble
-from aang_core.build.sources import prepare_sources
-from aang_core.build.training import build_trainer
+from aang_core.assembly.assembly import assemble
+from aang_core.assembly.sources import prepare_sources
 from aang_core.config import resolve_config
 from aang_core.errors import ConfigError, ModelError
 from aang_core.modeling.heads import LanguageModelHead, set_dropout
 from aang_core.plugins import load_plugins
+from aang_core.runs.training import build_trainer
 from tests.core.encoders import tiny_text_model
 from tests.training.conftest import Aang
 

@@ -27,19 +27,19 @@ from aang_core import (
     Vocabulary,
     load_plugins,
 )
-from aang_core.build.assembly import assemble
-from aang_core.build.checked_stages import (
+from aang_core.assembly.assembly import assemble
+from aang_core.assembly.rehearsal import rehearse
+from aang_core.assembly.sources import prepare_sources
+from aang_core.checked.stages import (
     CheckedData,
     CheckedOutput,
     CheckedRepresentation,
     CheckedTransform,
 )
-from aang_core.build.checked_weighter import CheckedWeighter
-from aang_core.build.rehearsal import rehearse
-from aang_core.build.sources import prepare_sources
+from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import resolve_config
 from aang_core.errors import PluginError, WeighterError
-from aang_core.stages.no_op import NoOp
+from aang_core.objectives.stages.no_op import NoOp
 from aang_core.testing import RecordingWorkbench, SmallHeads, TokenRows
 from tests.plugins_layer.made_up import primitive
 from tests.training.conftest import Aang

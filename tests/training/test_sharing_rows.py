@@ -9,11 +9,11 @@ import torch
 from safetensors.torch import load_file
 from torch.utils.flop_counter import FlopCounterMode
 
-from aang_core.build.assembly import Assembly, assemble
-from aang_core.build.sources import prepare_sources
-from aang_core.build.training import build_trainer
+from aang_core.assembly.assembly import Assembly, assemble
+from aang_core.assembly.sources import prepare_sources
 from aang_core.config import resolve_config
 from aang_core.plugins import load_plugins
+from aang_core.runs.training import build_trainer
 from aang_core.training.trainer import Trainer
 from tests.training.conftest import Aang
 from tests.training.forks import Forks

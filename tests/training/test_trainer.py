@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 from aang_core import AangError, StepSignals
-from aang_core.build.assembly import Assembly, assemble
-from aang_core.build.sources import prepare_sources
-from aang_core.build.training import build_trainer
+from aang_core.assembly.assembly import Assembly, assemble
+from aang_core.assembly.sources import prepare_sources
 from aang_core.config import TrainConfig, resolve_config
 from aang_core.errors import DataError
 from aang_core.plugins import load_plugins
+from aang_core.runs.training import build_trainer
 from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
 from aang_core.training.trainer import Trainer
 

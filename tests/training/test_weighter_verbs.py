@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from aang_core import AangError, ConfigError, PluginError, TaskCard, TensorTask, fit
-from aang_core.build.assembly import Assembly, assemble
-from aang_core.build.checked_weighter import CheckedWeighter
-from aang_core.build.prediction import part_of
-from aang_core.build.sources import prepare_sources
-from aang_core.build.training import build_trainer, score_rows
+from aang_core.assembly.assembly import Assembly, assemble
+from aang_core.assembly.prediction import part_of
+from aang_core.assembly.sources import prepare_sources
+from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import TrainConfig, resolve_config
 from aang_core.errors import WeighterError
 from aang_core.plugins import load_plugins
+from aang_core.runs.training import build_trainer, score_rows
 from aang_core.testing import RecordingWorkbench
 from aang_core.training.bench import TrainingBench
 

@@ -7,9 +7,9 @@ from aang_plugin_alphavil.alpha_vil import AlphaVil
 from aang_plugin_alphavil.diw import Diw
 
 from aang_core import AangError, ConfigError, TaskCard
+from aang_core.tasks.weighting import DevLossAlong
 from aang_core.testing import check_weighter
 from aang_core.testing.workbench import RecordingWorkbench
-from aang_core.weighting import DevLossAlong
 
 CARDS = [TaskCard("end"), TaskCard("a"), TaskCard("b")]
 

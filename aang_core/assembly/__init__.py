@@ -1,0 +1,1 @@
+"""From configurations and plug-ins to model, rows and tasks: where the two layers meet."""

@@ -1,0 +1,57 @@
+"""A stage of continued pre-training: its objective and its settings."""
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from aang_core.config import TrainConfig
+from aang_core.errors import ConfigError
+from aang_core.objectives.objective import Objective
+
+
+class StageSettings(BaseModel):
+    """How long and how fast a stage trains; what is not set is as in the fine-tuning after it.
+
+    head_lr: rate of the language-model head, which is pre-trained; as that of the body if not set.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    steps: int = Field(gt=0)
+    eval_every: int = Field(gt=0)
+    batch_size: int = Field(gt=0)
+    lr: float = Field(gt=0, allow_inf_nan=False)
+    head_lr: float = Field(gt=0, allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class PretrainingStage:
+    """One objective to pre-train on.
+
+    name: as in the recipe, such as ``tapt``.
+    """
+
+    name: str
+    objective: Objective
+    settings: StageSettings
+
+
+def stage_settings(name: str, config: TrainConfig) -> StageSettings:
+    """The settings of the stage ``name``: those of ``--set NAME.…`` over those of the run.
+
+    Raises:
+        ConfigError: an option that a stage does not have, or a value that does not fit.
+    """
+    given = config.set.get(name, {})
+    base = {option: getattr(config, option) for option in StageSettings.model_fields}
+    base["head_lr"] = given.get("lr", config.lr)
+    try:
+        return StageSettings.model_validate({**base, **given})
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        option = ".".join(str(part) for part in wrong["loc"])
+        known = ", ".join(StageSettings.model_fields)
+        raise ConfigError(
+            f"--set {name}.{option}: {wrong['msg']}; a stage of pre-training has the options "
+            f"{known}"
+        ) from error

@@ -1,0 +1,59 @@
+"""The end task: classification of labelled text, as the tasks layer sees it."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from aang_core.corpora.tokens import PaddedRows, TokenRows
+from aang_core.tasks.task import Batch, RowLosses
+
+END_TASK = "end-task"
+"""The end task's name in weights, checkpoints and reports."""
+
+
+class EndTask:
+    """Cross-entropy of the user's labels from the uncorrupted text.
+
+    rows: tokenised and labelled rows, the training set or the dev set.
+    head: the classifier's head, hidden states ``[B, T, H]`` → logits ``[B, C]``.
+    """
+
+    name = END_TASK
+    factors: Mapping[str, str] = {}
+    shares = END_TASK
+
+    def __init__(self, rows: TokenRows, head: nn.Module) -> None:
+        self.rows = rows
+        self.head = head
+
+    @property
+    def lengths(self) -> Tensor:
+        return self.rows.lengths
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
+        return labelled_batch(self.rows.rows(rows))
+
+    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        losses = functional.cross_entropy(head(features), targets["labels"], reduction="none")
+        return RowLosses(losses, torch.ones_like(losses))
+
+
+def labelled_batch(rows: PaddedRows) -> Batch:
+    """Padded rows as the body takes them, every real token seeing every other."""
+    if rows.labels is None:
+        raise ValueError("the end task needs labelled rows")
+    inputs = encoder_inputs(rows, rows.ids, rows.real)
+    return Batch(inputs, {"labels": rows.labels}, len(rows.ids), origin=rows)
+
+
+def encoder_inputs(rows: PaddedRows, ids: Tensor, attention: Tensor) -> dict[str, Tensor]:
+    """Keyword arguments of the encoder body for ``ids`` ``[B, T]`` in place of the rows' own."""
+    inputs = {"input_ids": ids, "attention_mask": attention}
+    if rows.token_types is not None:
+        inputs["token_type_ids"] = rows.token_types
+    return inputs

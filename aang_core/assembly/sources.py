@@ -1,0 +1,258 @@
+"""What a run starts from: names resolved, the end task read, nothing heavy loaded yet."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from aang_core.assembly.chain_stage import PretrainingStage, stage_settings
+from aang_core.assembly.labelled_tasks import (
+    auxiliary_files,
+    end_task_files,
+    supervised_objectives,
+    with_auxiliary_data,
+)
+from aang_core.config import AUXILIARY_TASKS, TrainConfig
+from aang_core.corpora.cache import atomic_write, cache_folder
+from aang_core.corpora.dataset_task import load_dataset_task
+from aang_core.corpora.demo import (
+    DemoExample,
+    DemoTask,
+    DemoTaskUnavailable,
+    load_demo_task,
+    out_of_domain_paragraphs,
+)
+from aang_core.corpora.labelled_task import LabelledTask, load_task
+from aang_core.corpora.task_files import TaskFiles, column_options
+from aang_core.corpora.train_draw import TrainDraw, draw_train
+from aang_core.errors import ConfigError, DataError
+from aang_core.objectives.objective import Objective
+from aang_core.objectives.recipes import find_recipe
+from aang_core.objectives.space import load_space
+from aang_core.objectives.stages import Example, ReadReport
+from aang_core.plugins.primitive import Primitive
+from aang_core.plugins.registry import Registry, did_you_mean
+
+DEMO = "demo"
+"""Name of the built-in demo task."""
+
+_ASSETS = files("aang_core") / "assets"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Everything a run needs besides its settings.
+
+    encoder: model folder or hub name.
+    domain, out_of_domain: files of in-domain text and of generic text.
+    objectives: legal objectives of the space; none if the weighter trains the end task alone.
+    options: options of primitives and weighter that the user set, by name.
+    fine_tuning: what plain fine-tuning scores on this task, where that is known beforehand.
+    report: what was met while reading.
+    pretraining: stages that come first.
+    alone: the weighter that these stages, and the final fine-tuning, train with.
+    pretrained: whether ``encoder`` is what such a stage has left.
+    draw: which training rows were drawn; None if all of them are trained on.
+    """
+
+    task: LabelledTask
+    encoder: str
+    domain: tuple[Path, ...]
+    out_of_domain: tuple[Path, ...]
+    weighter: Primitive
+    objectives: Sequence[Objective]
+    pretraining: Sequence[PretrainingStage]
+    alone: Primitive | None
+    options: Mapping[str, Mapping[str, Any]]
+    fine_tuning: Mapping[str, Any] | None
+    report: ReadReport
+    pretrained: bool = False
+    draw: TrainDraw | None = None
+
+    def after(self, encoder: str) -> "Sources":
+        """The same, with the encoder that a stage of pre-training has left."""
+        return replace(self, encoder=encoder, pretrained=True, fine_tuning=None)
+
+
+def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
+    """Resolve every name of ``config``, then read the end task.
+
+    Raises:
+        AangError: a name is unknown or ambiguous, an option is not used, a primitive cannot be
+            imported, a file cannot be used.
+    """
+    weighter = registry.weighter(config.weighter)
+    if config.draws_per_step > 1 and not getattr(weighter.load(), "several_draws", False):
+        raise ConfigError(
+            f"--draws-per-step {config.draws_per_step}: a round of --weighter {config.weighter} is "
+            "no step made of draws; leave the option out"
+        )
+    auxiliary = auxiliary_files(config)
+    registry = with_auxiliary_data(registry, auxiliary)
+    report = ReadReport()
+    objectives = _objectives(config, registry, auxiliary)
+    if not getattr(weighter.load(), "uses_auxiliaries", True):
+        objectives = []
+    stages = _stages(config, registry)
+    composed = [*objectives, *(stage.objective for stage in stages)]
+    _check_settings(config, weighter, composed)
+    # A target that cannot be imported is told now, before anything is read or a model is loaded.
+    for primitive in dict.fromkeys(p for objective in composed for p in objective.primitives):
+        primitive.load()
+    task, domain, out_of_domain = _read(config, report)
+    task, draw = _drawn(config, task, report)
+    if config.model is None and not config.is_demo:
+        report.note(
+            "no --model is given, so the small encoder of the demo is trained, which has read "
+            "Python documentation only; roberta-base, say, knows more"
+        )
+    as_shipped = config.model is None and config.train_rows is None
+    comparable = config.is_demo and as_shipped and not config.from_scratch
+    return Sources(
+        task=task,
+        encoder=encoder_of(config),
+        domain=domain,
+        out_of_domain=out_of_domain,
+        weighter=weighter,
+        objectives=objectives,
+        pretraining=stages,
+        alone=registry.weighter("single-task") if stages or config.final_fine_tuning else None,
+        options=config.set,
+        fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
+        report=report,
+        draw=draw,
+    )
+
+
+def encoder_of(config: TrainConfig) -> str:
+    """Folder or hub name of the encoder."""
+    return config.model or str(_ASSETS / "demo-encoder")
+
+
+def read_end_task(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask, TrainDraw | None]:
+    """The end task alone, with the training rows that are drawn if some are.
+
+    Raises:
+        AangError: a file cannot be used, or so many rows cannot be drawn.
+    """
+    task, _, _ = _read(config, report)
+    return _drawn(config, task, report)
+
+
+def _drawn(
+    config: TrainConfig, task: LabelledTask, report: ReadReport
+) -> tuple[LabelledTask, TrainDraw | None]:
+    if config.train_rows is None:
+        return task, None
+    task, draw = draw_train(task, config.train_rows, config.seed)
+    report.note(
+        f"{len(draw.rows)} of {draw.of} training rows drawn, stratified by class, seed "
+        f"{config.seed}"
+    )
+    return task, draw
+
+
+def _objectives(
+    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
+) -> list[Objective]:
+    """The legal objectives of the space, and those of auxiliary tasks that it does not read."""
+    if config.space == AUXILIARY_TASKS and auxiliary:
+        return supervised_objectives(registry, auxiliary)
+    space = load_space(config.space, registry)
+    if not space.objectives:
+        raise ConfigError(
+            f"--space {config.space}: none of its {len(space.combinations)} combinations is legal; "
+            f"aang show-space {config.space} says why"
+        )
+    return [*space.objectives, *supervised_objectives(registry, auxiliary, space.objectives)]
+
+
+def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
+    """What the recipe pre-trains on, before the training itself."""
+    names = find_recipe(config.recipe).pretraining if config.recipe else ()
+    return [
+        PretrainingStage(name, Objective.parse(name, registry), stage_settings(name, config))
+        for name in names
+    ]
+
+
+def _check_settings(
+    config: TrainConfig, weighter: Primitive, objectives: Sequence[Objective]
+) -> None:
+    used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
+    # Their columns are options too, which a run of the end task alone may leave unused.
+    used |= set(config.aux_task)
+    used |= set(find_recipe(config.recipe).pretraining if config.recipe else ())
+    for name in config.set:
+        if name not in used:
+            hint = did_you_mean(name, used, "it uses")
+            raise ConfigError(
+                f"--set {name}.…: this run uses no primitive or weighter {name!r}; {hint}"
+            )
+
+
+def _read(
+    config: TrainConfig, report: ReadReport
+) -> tuple[LabelledTask, tuple[Path, ...], tuple[Path, ...]]:
+    """The end task, the in-domain text and the out-of-domain text."""
+    domain = tuple(Path(place) for place in config.domain)
+    other = tuple(Path(place) for place in config.out_of_domain)
+    columns: dict[str, Any] = {
+        "text": config.text,
+        "text_pair": config.text_pair,
+        "label": config.label,
+        "seed": config.seed,
+        "dev_fraction": config.dev_fraction,
+        "report": report,
+    }
+    files = end_task_files(config)
+    if files is not None:
+        columns |= column_options(files.columns)
+        task = load_task(files.train, files.dev, files.test, task=files.columns.task, **columns)
+        return task, domain, other
+    if config.dataset is not None:
+        name, _, part = config.dataset.partition(":")
+        return load_dataset_task(name, config=part or None, **columns), domain, other
+    try:
+        demo = load_demo_task()
+    except DemoTaskUnavailable as error:
+        raise DataError(str(error)) from error
+    for package in demo.missing:
+        report.add("package of the demo task that this Python lacks", package)
+    return (
+        _labelled(demo),
+        domain or (_text_file("stdlib", demo.domain),),
+        other or (_text_file("reference", out_of_domain_paragraphs(demo)),),
+    )
+
+
+def _labelled(demo: DemoTask) -> LabelledTask:
+    def examples(part: Sequence[DemoExample]) -> tuple[Example, ...]:
+        return tuple(Example(e.text, label=e.label) for e in part)
+
+    return LabelledTask(
+        DEMO, examples(demo.train), examples(demo.dev), examples(demo.test), demo.labels
+    )
+
+
+def _text_file(name: str, texts: Sequence[str]) -> Path:
+    """The demo's unlabelled text as a file, one paragraph a line."""
+    content = "\n".join(texts) + "\n"
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    path = cache_folder() / "demo" / f"{name}-{digest}.txt"
+    if not path.exists():
+        with atomic_write(path) as draft:
+            draft.write_text(content, encoding="utf-8")
+    return path
+
+
+def _shipped_fine_tuning(metric: str) -> Mapping[str, Any] | None:
+    """Scores of ``--weighter single-task`` on the demo, measured when the encoder was made."""
+    path = _ASSETS / "demo-fine-tuning.json"
+    if not path.is_file():
+        return None
+    shipped: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return shipped if shipped["metric"] == metric else None

@@ -1,0 +1,173 @@
+"""Unlabelled text for training an encoder on: looked into first, then read as it is needed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from aang_core.assembly.held_out import hold_out_of
+from aang_core.assembly.stream_rows import StreamRows
+from aang_core.checked.stages import CheckedData
+from aang_core.corpora.pieces import Cutter, PieceStream, digest, pieces_of
+from aang_core.corpora.repeated import RepeatedTexts
+from aang_core.corpora.tokens import TokenRows, tokenize
+from aang_core.errors import DataError
+from aang_core.objectives.stages import DataContext, Example, ReadReport
+
+LOOKED_AT = 10_000
+"""Pieces of text that are looked at before training and held at a time while it goes on."""
+_MOST_UNKNOWN = 0.5
+_NOTED_UNKNOWN = 0.05
+
+
+@dataclass(frozen=True)
+class UnlabelledText:
+    """Rows to train on and rows that are held out of them.
+
+    looked_at: pieces that were read beforehand; all of the text if ``whole``. tokens: of these.
+    unknown: the share of their tokens that stand for text which the tokenizer does not know.
+    """
+
+    rows: StreamRows
+    held_out: TokenRows
+    looked_at: int
+    tokens: int
+    whole: bool
+    unknown: float
+
+    def summary(self, rows_trained: int) -> dict[str, Any]:
+        """What was read, for the record; ``rows_trained`` of it were trained on."""
+        mean = self.tokens / self.looked_at
+        facts = {
+            "pieces" if self.whole else "pieces_looked_at": self.looked_at,
+            "tokens" if self.whole else "tokens_looked_at": self.tokens,
+            "held_out": len(self.held_out),
+            "unknown_tokens": round(self.unknown, 4),
+            "rows_trained": rows_trained,
+            "tokens_trained": round(rows_trained * mean),
+        }
+        if self.whole:
+            trained_on = max(1, self.looked_at - len(self.held_out))
+            facts["passes"] = round(rows_trained / trained_on, 2)
+        return facts
+
+
+def read_unlabelled(
+    data: CheckedData,
+    places: Sequence[Path],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    max_length: int,
+    batch_size: int,
+    seed: int,
+    report: ReadReport,
+) -> UnlabelledText:
+    """Look into the text, hold some of it out, and be ready to read the rest.
+
+    Long texts are cut into pieces of ``max_length`` tokens. A tenth of the pieces that are looked
+    at, at most 512, is held out, and so is every other piece that reads the same.
+
+    Raises:
+        DataError: there is no text, or less than a batch of it, or the tokenizer does not know it.
+    """
+
+    def context(told: ReadReport) -> DataContext:
+        return DataContext(train=(), domain=places, out_of_domain=places, seed=seed, report=told)
+
+    cutter = Cutter(tokenizer, max_length)
+    held = data.buffer or LOOKED_AT
+    first = list(islice(pieces_of(data.examples(context(report)), cutter), held + 1))
+    whole, first = len(first) <= held, first[:held]
+    known = _Known.of(first, tokenizer)
+    _check(known, whole, places, batch_size, max_length, report)
+    aside = _aside(first, seed)
+    left_out = frozenset(map(digest, aside))
+    remaining = sum(digest(piece) not in left_out for piece in first)
+    if not remaining:
+        raise DataError(f"--text {places[0]}: holds the same text again and again")
+    # Whoever reads on tells what else is met, once.
+    texts = (
+        data.stream(context(ReadReport()))
+        if data.buffer is not None
+        else RepeatedTexts(lambda number: data.examples(context(ReadReport())))
+    )
+    size = remaining if whole else held
+
+    def tokenized(examples: Sequence[Example]) -> TokenRows:
+        return tokenize(examples, tokenizer, max_length=max_length, cache=None, source="--text")
+
+    return UnlabelledText(
+        rows=StreamRows(
+            PieceStream(texts, cutter, left_out), size, max(1, size // batch_size), tokenized
+        ),
+        held_out=tokenized(aside),
+        looked_at=len(first),
+        tokens=known.tokens,
+        whole=whole,
+        unknown=known.unknown / max(1, known.tokens),
+    )
+
+
+def _aside(pieces: Sequence[Example], seed: int) -> list[Example]:
+    """Those that are held out, each different, drawn with ``seed``."""
+    different = list({digest(piece): piece for piece in pieces}.values())
+    return [different[i] for i in hold_out_of(len(different), seed)[0].tolist()]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """How many tokens there are, without special ones, and how many of them say nothing.
+
+    That is the unknown token, and, of tokenizers that take bytes for want of anything better, a
+    token that is a part of a character.
+    """
+
+    tokens: int
+    unknown: int
+
+    @classmethod
+    def of(cls, pieces: Sequence[Example], tokenizer: PreTrainedTokenizerBase) -> "_Known":
+        counts: dict[int, int] = {}
+        for some in _in_parts([piece.text for piece in pieces]):
+            for ids in tokenizer(some, add_special_tokens=False, verbose=False)["input_ids"]:
+                for token in ids:
+                    counts[token] = counts.get(token, 0) + 1
+        unknown = sum(
+            count
+            for token, count in counts.items()
+            if token == tokenizer.unk_token_id or "\ufffd" in str(tokenizer.decode([token]))
+        )
+        return cls(sum(counts.values()), unknown)
+
+
+def _in_parts(texts: list[str], size: int = 1000) -> Iterator[list[str]]:
+    for first in range(0, len(texts), size):
+        yield texts[first : first + size]
+
+
+def _check(
+    known: _Known,
+    whole: bool,
+    places: Sequence[Path],
+    batch_size: int,
+    max_length: int,
+    report: ReadReport,
+) -> None:
+    named = str(places[0]) + (f" and {len(places) - 1} more" if len(places) > 1 else "")
+    share = known.unknown / max(1, known.tokens)
+    if share > _MOST_UNKNOWN:
+        raise DataError(
+            f"--text {named}: the tokenizer of this encoder does not know the language: "
+            f"{share:.0%} of {known.tokens:,} tokens are unknown to it. Take an encoder for that "
+            "language, or one for many, such as xlm-roberta-base"
+        )
+    if share > _NOTED_UNKNOWN:
+        report.note(f"{share:.0%} of the tokens in --text are unknown to the tokenizer")
+    if whole and known.tokens < batch_size * max_length:
+        raise DataError(
+            f"--text {named}: holds {known.tokens:,} tokens, which is less than a batch of "
+            f"{batch_size} rows of {max_length}; give more text, or a smaller --batch-size"
+        )

@@ -1,0 +1,1 @@
+"""What primitives and weighters hand over, checked where it is taken."""

@@ -1,0 +1,153 @@
+"""The seam of the weighters: weights, records and states are checked where the trainer takes them.
+
+All of them are numbers on the host already, so every call is checked whole.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
+
+from aang_core.errors import AangError, PluginError, WeighterError
+from aang_core.plugins.faults import raised_by_plugin
+from aang_core.plugins.primitive import Primitive
+from aang_core.tasks.weighting import Signal, TaskCard, Weighter, Workbench
+
+TOLERANCE = 1e-4
+"""How far from one a sum of weights may be; a softmax in single precision is that exact."""
+
+
+class CheckedWeighter:
+    """A weighter whose weights are of the run's tasks, not negative, and sum to one.
+
+    Raises:
+        PluginError: it lacks what a weighter has, asks for unknown signals, or its first weights
+            are of the wrong form.
+    """
+
+    def __init__(self, weighter: Weighter, primitive: Primitive, tasks: Iterable[str]) -> None:
+        self._weighter = weighter
+        self._primitive = primitive
+        self._tasks = set(tasks)
+        lacking = [name for name in _MEMBERS if not hasattr(weighter, name)]
+        if lacking:
+            raise self._broken("what is made", f"an object with {', '.join(lacking)}", weighter)
+        known = get_args(Signal)
+        if not set(weighter.signals) <= set(known):
+            raise self._broken("signals", f"some of {', '.join(known)}", weighter.signals)
+        self.signals: frozenset[Signal] = frozenset(weighter.signals)
+        self.uses_auxiliaries = weighter.uses_auxiliaries
+        self.several_draws = getattr(weighter, "several_draws", False)
+        self.round_steps = self._steps_of_round()
+        self.weights()
+
+    @classmethod
+    def make(
+        cls,
+        primitive: Primitive,
+        end_task: TaskCard,
+        auxiliaries: Sequence[TaskCard],
+        options: Mapping[str, Any],
+    ) -> "CheckedWeighter":
+        """The weighter that ``primitive`` makes for these tasks.
+
+        Raises:
+            AangError: it cannot be made with these options.
+        """
+        names = [card.name for card in (end_task, *auxiliaries)]
+        return cls(primitive.make(end_task, auxiliaries, **options), primitive, names)
+
+    def round(self, bench: Workbench) -> None:
+        """See :meth:`aang_core.tasks.weighting.Weighter.round`."""
+        try:
+            self._weighter.round(bench)
+        except WeighterError as error:
+            raise self._primitive.fault(str(error)) from error
+        except (AangError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            # What the bench raises in the middle of a round is no fault of the weighter's.
+            if not raised_by_plugin(error):
+                raise
+            with self._primitive.blamed("its round"):
+                raise
+
+    def weights(self) -> Mapping[str, float]:
+        """See :meth:`aang_core.tasks.weighting.Weighter.weights`."""
+        with self._primitive.blamed("asking for its weights"):
+            weights: Any = self._weighter.weights()
+        if not isinstance(weights, Mapping):
+            raise self._broken("weights", "a mapping from task to number", weights)
+        if set(weights) != self._tasks:
+            missing, strange = self._tasks - set(weights), set(weights) - self._tasks
+            parts = [f"{len(weights)} weights"]
+            parts += [f"none for {_some(missing)}"] if missing else []
+            parts += [f"one for {_some(strange)}, which is no task"] if strange else []
+            raise self._broken(
+                "weights", f"one for each of the {len(self._tasks)} tasks", ", ".join(parts)
+            )
+        for task, weight in weights.items():
+            number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            if not number or not math.isfinite(weight) or weight < 0:
+                raise self._broken(
+                    f"the weight of {task}", "a finite number, not negative", repr(weight)
+                )
+        total = math.fsum(weights.values())
+        if abs(total - 1) > TOLERANCE:
+            raise self._broken("the sum of the weights", "1", f"{total:.6g}")
+        return weights
+
+    def record(self) -> Mapping[str, Any]:
+        """See :meth:`aang_core.tasks.weighting.Weighter.record`."""
+        with self._primitive.blamed("asking for its record"):
+            record = self._weighter.record()
+        self._require_json("record", record)
+        return record
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :meth:`aang_core.tasks.weighting.Weighter.state_dict`."""
+        with self._primitive.blamed("asking for its state"):
+            state = self._weighter.state_dict()
+        self._require_json("state_dict", state)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :meth:`aang_core.tasks.weighting.Weighter.load_state_dict`."""
+        with self._primitive.blamed("taking up its state"):
+            self._weighter.load_state_dict(state)
+
+    def _steps_of_round(self) -> int | None:
+        """What the weighter says of its rounds; None where it says nothing."""
+        steps: Any = getattr(self._weighter, "round_steps", None)
+        whole = isinstance(steps, int) and not isinstance(steps, bool) and steps > 0
+        if steps is not None and not whole:
+            raise self._broken("round_steps", "a whole number of steps, 1 or more", repr(steps))
+        return steps if whole else None
+
+    def _require_json(self, what: str, value: Any) -> None:
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise self._broken(what, "JSON values by name", str(error)) from error
+        if not isinstance(value, Mapping):
+            raise self._broken(what, "JSON values by name", value)
+
+    def _broken(self, what: str, expected: str, got: object) -> PluginError:
+        shown = got if isinstance(got, str) else repr(got)
+        return self._primitive.fault(f"{what}: expected {expected}, got {shown}")
+
+
+_MEMBERS = (
+    "signals",
+    "uses_auxiliaries",
+    "round",
+    "weights",
+    "record",
+    "state_dict",
+    "load_state_dict",
+)
+
+
+def _some(names: set[str]) -> str:
+    first = sorted(map(str, names))[:3]
+    return ", ".join(first) + (" …" if len(names) > len(first) else "")

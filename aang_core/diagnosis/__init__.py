@@ -1,0 +1,1 @@
+"""What the gradients say before and during a training: `aang diagnose`."""

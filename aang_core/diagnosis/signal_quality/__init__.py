@@ -1,0 +1,21 @@
+"""How far the signals that weighters follow can be told from noise, on a real run.
+
+A weighter follows the cosine of an objective's gradient with the dev gradient, measured on a few
+rows a step. Here that cosine is measured many times along a training, in several ways from the same
+gradients, and each way is judged by its t (mean over standard error) and by how its ranking of
+objectives agrees with what training on each of them alone came to.
+"""
+
+from aang_core.diagnosis.signal_quality.agreement import Agreement, agreements, read_scores
+from aang_core.diagnosis.signal_quality.figures import ObjectiveQuality, SignalQuality
+from aang_core.diagnosis.signal_quality.measuring import QualityPlan, measure_signal_quality
+
+__all__ = [
+    "Agreement",
+    "ObjectiveQuality",
+    "QualityPlan",
+    "SignalQuality",
+    "agreements",
+    "measure_signal_quality",
+    "read_scores",
+]

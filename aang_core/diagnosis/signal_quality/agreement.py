@@ -1,0 +1,114 @@
+"""Whether signals rank objectives as training on each of them alone does."""
+
+import csv
+import json
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aang_core.diagnosis.signal_quality.figures import SignalQuality
+from aang_core.errors import DataError
+
+_LEAST = 3
+"""Fewer objectives have no ranking worth the name."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Spearman's rank correlation of a variant's values with scores, over ``objectives`` of them.
+
+    correlation: None if fewer than three objectives have both, or one of them is constant.
+    """
+
+    variant: str
+    correlation: float | None
+    objectives: int
+
+
+def agreements(quality: SignalQuality, scores: Mapping[str, float]) -> list[Agreement]:
+    """Of every variant, in the order of the table.
+
+    scores: of objectives trained alone, as :func:`read_scores` gives them.
+
+    Raises:
+        DataError: fewer than three of the objectives have a score.
+    """
+    known = {plain(name): score for name, score in scores.items()}
+    scored = [o for o in quality.objectives if plain(o.name) in known]
+    if len(scored) < _LEAST:
+        raise DataError(
+            f"scores of {len(scored)} of the {len(quality.objectives)} objectives that were "
+            f"measured: give at least {_LEAST}, named as the objectives are, such as "
+            f"{quality.objectives[0].name}"
+        )
+    found = []
+    for variant in quality.variants:
+        pairs = [
+            (value, known[plain(o.name)])
+            for o in scored
+            if variant in o.figures and (value := o.figures[variant].value) is not None
+        ]
+        found.append(Agreement(variant, _spearman(pairs), len(pairs)))
+    return found
+
+
+def _spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
+    # Imported when it is needed: it takes a second.
+    from scipy.stats import spearmanr
+
+    columns = list(zip(*pairs, strict=True))
+    if len(pairs) < _LEAST or any(len(set(column)) == 1 for column in columns):
+        return None
+    return float(spearmanr(*columns).statistic)
+
+
+def plain(name: str) -> str:
+    """A name without what stands between its parts: methods cannot be named with a slash."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def read_scores(path: Path) -> dict[str, float]:
+    """Dev scores by name, from what ``aang compare`` writes as JSON, from CSV or a JSON mapping.
+
+    A method of a comparison is named after its objective, with any sign in place of a slash. A CSV
+    file has a column ``objective`` or ``method`` and a column ``dev`` or ``score``. Several scores
+    of one name, such as those of seeds, count as their mean.
+
+    Raises:
+        DataError: the file cannot be read or holds something else; or there are several tasks.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".csv":
+            rows: list[Any] = list(csv.DictReader(text.splitlines()))
+        else:
+            content = json.loads(text)
+            rows = (
+                [{"objective": name, "score": score} for name, score in content.items()]
+                if isinstance(content, dict)
+                else list(content)
+            )
+        tasks = {row["task"] for row in rows if "task" in row}
+        if len(tasks) > 1:
+            raise DataError(
+                f"{path}: holds scores of several tasks ({', '.join(sorted(tasks))}); give "
+                "those of the task that is measured alone"
+            )
+        scores: dict[str, list[float]] = {}
+        for row in rows:
+            name = row["objective"] if "objective" in row else row["method"]
+            score = row["score"] if "score" in row else row["dev"]
+            scores.setdefault(str(name), []).extend(_numbers(score))
+        return {name: statistics.fmean(values) for name, values in scores.items()}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{path}: cannot be read as scores of objectives ({error}); give a CSV file with the "
+            "columns objective and dev, or the JSON that aang compare writes"
+        ) from error
+
+
+def _numbers(value: Any) -> Iterable[float]:
+    return [float(part) for part in value] if isinstance(value, list) else [float(value)]

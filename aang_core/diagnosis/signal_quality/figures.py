@@ -1,0 +1,102 @@
+"""What a measurement of signals came to: mean and t by objective and variant."""
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aang_core.diagnosis.signal_quality.cosines import Sample
+
+OWN_NOISE = "own-noise"
+OWN_SPREAD = "own-spread"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One variant's view of one objective.
+
+    Args:
+        value: what objectives are ranked by: the mean cosine, or what a variant makes of it. None
+            where that cannot be told.
+        t: the mean cosine over its standard error; None of a single sample, or without a spread.
+        samples: how many there were.
+    """
+
+    value: float | None
+    t: float | None
+    samples: int
+
+
+@dataclass(frozen=True)
+class ObjectiveQuality:
+    """All variants' view of one objective.
+
+    Args:
+        reliability: ‖E g‖² / E ‖g‖², the part of a gradient's square that is no noise, at the
+            number of rows that were measured; at most one, below zero where noise is all there is.
+    """
+
+    name: str
+    reliability: float
+    figures: Mapping[str, Figure]
+
+    @classmethod
+    def of(cls, name: str, samples: Sequence[Sample], base: str) -> "ObjectiveQuality":
+        """From the samples of at least one measurement.
+
+        ``own-noise`` is the base's mean over the square root of the reliability, the cosine that
+        E g itself would have with v; ``own-spread`` is the base's mean over its standard deviation.
+        """
+        square = sum(s.square for s in samples)
+        reliability = sum(s.shared for s in samples) / square if square else 0.0
+        names = dict.fromkeys(name for s in samples for name in s.cosines)
+        figures = {
+            variant: _figure([s.cosines[variant] for s in samples if variant in s.cosines])
+            for variant in names
+        }
+        own = figures[base]
+        assert own.value is not None
+        noise = own.value / math.sqrt(reliability) if reliability > 0 else None
+        spread = None if own.t is None else own.t / math.sqrt(own.samples)
+        figures[OWN_NOISE] = Figure(noise, own.t, own.samples)
+        figures[OWN_SPREAD] = Figure(spread, own.t, own.samples)
+        return cls(name, reliability, figures)
+
+
+def _figure(cosines: Sequence[float]) -> Figure:
+    mean, count = statistics.fmean(cosines), len(cosines)
+    spread = statistics.stdev(cosines) if count > 1 else 0.0
+    return Figure(mean, mean / (spread / math.sqrt(count)) if spread else None, count)
+
+
+@dataclass(frozen=True)
+class SignalQuality:
+    """The end task's and every objective's signals, as measured along a run.
+
+    Args:
+        variants: names in the order of the table, with what each is.
+        base: the variant that training uses by default.
+        steps: of the run. measured: after how many steps each measurement was made.
+    """
+
+    end_task: ObjectiveQuality
+    objectives: Sequence[ObjectiveQuality]
+    variants: Mapping[str, str]
+    base: str
+    steps: int
+    measured: Sequence[int]
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """All of it, a mapping of JSON values for every objective and variant."""
+        for objective in (self.end_task, *self.objectives):
+            for variant in self.variants:
+                figure = objective.figures.get(variant, Figure(None, None, 0))
+                yield {
+                    "objective": objective.name,
+                    "variant": variant,
+                    "value": figure.value,
+                    "t": figure.t,
+                    "samples": figure.samples,
+                    "reliability": objective.reliability,
+                }

@@ -1,0 +1,1 @@
+"""The objectives layer: stages, the objectives made of them, spaces of objectives, and recipes."""

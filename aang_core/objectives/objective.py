@@ -1,0 +1,102 @@
+"""Objectives: one primitive of each stage, and whether the four go together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aang_core.errors import ConfigError, UnknownNameError
+from aang_core.plugins.primitive import STAGES, Primitive, Stage
+
+if TYPE_CHECKING:
+    from aang_core.plugins.registry import Registry
+
+
+@dataclass(frozen=True)
+class Objective:
+    """An auxiliary objective: data → transform → representation → output (AANG, section 3)."""
+
+    data: Primitive
+    transform: Primitive
+    representation: Primitive
+    output: Primitive
+
+    @classmethod
+    def parse(cls, name: str, registry: "Registry") -> "Objective":
+        """The objective written ``data/transform/representation/output``, or registered as such.
+
+        It need not be legal: see :attr:`illegal_because`.
+
+        Raises:
+            ConfigError: ``name`` has not four parts, or is the name of several objectives.
+            UnknownNameError, AmbiguousNameError: one of its parts is unknown or ambiguous.
+        """
+        written = name if "/" in name else _registered(name, registry)
+        parts = written.split("/")
+        if len(parts) != len(STAGES):
+            raise ConfigError(
+                f"{written} is not an objective: it has {len(parts)} parts and needs "
+                f"{len(STAGES)}, {'/'.join(STAGES)}, as in task/bert-op/bidirectional/denoise"
+            )
+        found = [registry.primitive(stage, part) for stage, part in zip(STAGES, parts, strict=True)]
+        return cls(*found)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def primitives(self) -> tuple[Primitive, Primitive, Primitive, Primitive]:
+        """The four primitives in the order of the stages."""
+        return self.data, self.transform, self.representation, self.output
+
+    @property
+    def name(self) -> str:
+        """``task/bert-op/bidirectional/denoise``; :meth:`parse` reads it back."""
+        return "/".join(primitive.key for primitive in self.primitives)
+
+    @property
+    def factors(self) -> Mapping[str, str]:
+        """The primitive's name by stage, which is what weighters share weight over."""
+        return {primitive.stage: primitive.key for primitive in self.primitives}
+
+    @property
+    def missing(self) -> Mapping[Stage, frozenset[str]]:
+        """The traits that a stage's primitive requires and none of the four provides."""
+        provided = frozenset[str]().union(*(primitive.provides for primitive in self.primitives))
+        return {
+            primitive.stage: primitive.requires - provided
+            for primitive in self.primitives
+            if not primitive.requires <= provided
+        }
+
+    @property
+    def legal(self) -> bool:
+        """Whether everything that the four primitives require is provided by some of them."""
+        return not self.missing
+
+    @property
+    def illegal_because(self) -> str | None:
+        """Who requires what nobody provides, as a clause for people; None if legal."""
+        by_stage = {primitive.stage: primitive for primitive in self.primitives}
+        clauses = []
+        for stage, traits in self.missing.items():
+            others = [p.key for p in self.primitives if p.stage != stage]
+            clauses.append(
+                f"the {stage} {by_stage[stage].key} requires {' and '.join(sorted(traits))}, "
+                f"which {', '.join(others[:-1])} and {others[-1]} do not provide"
+            )
+        return "; ".join(clauses) or None
+
+
+def _registered(name: str, registry: "Registry") -> str:
+    try:
+        objectives = registry.objectives.find(name).objectives
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"{error}; or write four names, as in task/bert-op/bidirectional/denoise"
+        ) from None
+    if len(objectives) > 1:
+        raise ConfigError(
+            f"{name} is the name of {len(objectives)} objectives, and one is needed here: "
+            f"{' or '.join(objectives)}"
+        )
+    return objectives[0]

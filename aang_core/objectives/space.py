@@ -1,0 +1,179 @@
+"""Spaces: named lists of primitives per stage, whose legal combinations are the objectives."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
+from aang_core.objectives.objective import Objective
+from aang_core.objectives.space_file import SpaceFile, read_space_file, validate_space
+from aang_core.plugins.primitive import STAGES, Primitive, Stage
+from aang_core.plugins.registry import SpaceEntry, did_you_mean
+from aang_core.storage.yaml_source import Source
+
+if TYPE_CHECKING:
+    from aang_core.plugins.registry import Registry
+
+LARGEST = 10_000
+"""Most combinations a space may span; nobody trains more, and a slip can ask for millions."""
+
+
+class Dropped(NamedTuple):
+    """A combination that is not among the space's objectives, and why."""
+
+    objective: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Space:
+    """A named list of primitives per stage.
+
+    Its objectives follow from the lists alone: a primitive that is installed but not listed plays
+    no part.
+    """
+
+    name: str
+    summary: str
+    stages: Mapping[Stage, tuple[Primitive, ...]]
+    excluded: frozenset[str] = frozenset()
+
+    @cached_property
+    def combinations(self) -> tuple[Objective, ...]:
+        """Every combination, the last stage varying fastest."""
+        return tuple(
+            Objective(*chosen)
+            for chosen in itertools.product(*(self.stages[stage] for stage in STAGES))
+        )
+
+    @cached_property
+    def objectives(self) -> tuple[Objective, ...]:
+        """The legal combinations that are not excluded, in the order of :attr:`combinations`."""
+        return tuple(o for o in self.combinations if o.legal and o.name not in self.excluded)
+
+    @cached_property
+    def shared_passes(self) -> Mapping[str, tuple[Objective, ...]]:
+        """Objectives that share a pass through the encoder if a step trains several of them.
+
+        By what they share: ``end-task`` for the end task's own pass, else data, transform and
+        representation. An output that declares ``several-views`` of its rows has a pass of its own.
+        """
+        groups: dict[str, list[Objective]] = {}
+        for objective in self.objectives:
+            if "several-views" in objective.output.provides:
+                continue
+            of_step = "rows-of-the-step" in objective.data.provides
+            parts = [p.key for p in objective.primitives if p.stage != "output"]
+            groups.setdefault("end-task" if of_step else "/".join(parts), []).append(objective)
+        return {
+            name: tuple(group)
+            for name, group in groups.items()
+            if len(group) > 1 or name == "end-task"
+        }
+
+    @cached_property
+    def dropped(self) -> tuple[Dropped, ...]:
+        """All other combinations, each with its reason."""
+        kept = set(self.objectives)
+        return tuple(
+            Dropped(o.name, o.illegal_because or f"the space {self.name} excludes it")
+            for o in self.combinations
+            if o not in kept
+        )
+
+
+def load_space(source: str | Path, registry: "Registry") -> Space:
+    """The space registered as ``source``, or the one in the file ``source`` (``FILE.yaml``).
+
+    A named objective, such as ``tapt``, or one written ``data/transform/representation/output`` is
+    a space of that objective alone; so is a name of several, such as ``elmo``.
+
+    Raises:
+        ConfigError: the file cannot be read or does not hold a space; with file and line.
+        UnknownNameError: no such space or objective, or it lists a primitive that nobody
+            registered.
+        AmbiguousNameError: it lists a primitive by a short name that two plug-ins own.
+    """
+    if isinstance(source, Path) or source.endswith((".yaml", ".yml")):
+        return _resolve(*read_space_file(Path(source)), registry)
+    spaces, objectives = (
+        {entry.name for entry in table} for table in (registry.spaces, registry.objectives)
+    )
+    if "/" in source:
+        return _of_objectives(source, "", [Objective.parse(source, registry)])
+    if source in objectives - spaces:
+        named = registry.objectives.find(source)
+        parsed = [Objective.parse(objective, registry) for objective in named.objectives]
+        return _of_objectives(source, named.summary, parsed)
+    return _registered(registry.spaces.find(source), registry)
+
+
+def _of_objectives(name: str, summary: str, objectives: Sequence[Objective]) -> Space:
+    """The space of these alone: all other combinations of their primitives are excluded."""
+    columns = zip(*(objective.primitives for objective in objectives), strict=True)
+    stages: dict[Stage, tuple[Primitive, ...]] = {
+        stage: tuple(dict.fromkeys(column)) for stage, column in zip(STAGES, columns, strict=True)
+    }
+    whole = Space(name, summary, stages)
+    others = {o.name for o in whole.combinations} - {o.name for o in objectives}
+    return Space(name, summary, stages, frozenset(others))
+
+
+def _registered(entry: SpaceEntry, registry: "Registry") -> Space:
+    label = f"space {entry.name} of {entry.origin}"
+    if isinstance(entry.source, Path):
+        content, source = read_space_file(entry.source)
+    else:
+        source = Source(label)
+        given = {"name": entry.name, "summary": entry.summary, **entry.source}
+        content = validate_space(given, source)
+    if content.name != entry.name:
+        raise ConfigError(f"{label} calls itself {content.name} in {source.label}; use one name")
+    return _resolve(content, source, registry)
+
+
+def _resolve(content: SpaceFile, source: Source, registry: "Registry") -> Space:
+    """Look up everything that a space lists."""
+    stages: dict[Stage, tuple[Primitive, ...]] = {
+        stage: _primitives(content, stage, source, registry) for stage in STAGES
+    }
+    size = math.prod(len(primitives) for primitives in stages.values())
+    if size > LARGEST:
+        raise ConfigError(
+            f"{source.at(())}: the space {content.name} has {size} combinations; the most is "
+            f"{LARGEST}, so list fewer primitives"
+        )
+    space = Space(content.name, content.summary, stages, frozenset(content.exclude))
+    _check_excluded(content, space, source)
+    return space
+
+
+def _primitives(
+    content: SpaceFile, stage: Stage, source: Source, registry: "Registry"
+) -> tuple[Primitive, ...]:
+    found: dict[str, Primitive] = {}
+    for index, listed in enumerate(getattr(content, stage)):
+        where = source.at((stage, index))
+        try:
+            primitive = registry.primitive(stage, listed.name)
+        except (UnknownNameError, AmbiguousNameError) as error:
+            raise type(error)(f"{where}: {error}") from error
+        if primitive.qualified_name in found:
+            raise ConfigError(f"{where}: the {stage} {listed.name} is listed twice; remove one")
+        found[primitive.qualified_name] = primitive.with_options(listed.options)
+    return tuple(found.values())
+
+
+def _check_excluded(content: SpaceFile, space: Space, source: Source) -> None:
+    names = {objective.name for objective in space.combinations}
+    for index, name in enumerate(content.exclude):
+        where = source.at(("exclude", index))
+        if name not in names:
+            hint = did_you_mean(name, names, "its combinations are")
+            raise ConfigError(f"{where}: {name} is no combination of this space; {hint}")
+        if name in content.exclude[:index]:
+            raise ConfigError(f"{where}: {name} is excluded twice; remove one")

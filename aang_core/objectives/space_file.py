@@ -1,0 +1,133 @@
+"""The content of a space file: what it may hold, and where in it a mistake is.
+
+```yaml
+name: mine
+summary: what it is for            # optional
+data: [task]
+transform: [bert-op, mask]
+representation:
+  - bidirectional
+  - random-factorized: {pairs: 0.6}  # a primitive with options
+output: [denoise, end-task]
+exclude: [task/mask/bidirectional/end-task]  # optional
+```
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic.functional_validators import BeforeValidator
+
+from aang_core.errors import ConfigError
+from aang_core.plugins.registry import did_you_mean
+from aang_core.storage.yaml_source import Source, parse_yaml
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Listed(_Strict):
+    """A primitive as a space lists it."""
+
+    name: Annotated[str, StringConstraints(min_length=1)]
+    options: dict[str, Any] = {}
+
+
+def _as_listed(value: object) -> object:
+    """Read ``name`` or ``{name: {option: value}}``."""
+    if isinstance(value, str):
+        return {"name": value}
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((name, options),) = value.items()
+        if isinstance(name, str) and isinstance(options, Mapping):
+            return {"name": name, "options": dict(options)}
+    raise ValueError(
+        f"{value!r} is neither the name of a primitive nor one name with its options, as in "
+        "random-factorized: {pairs: 0.6}"
+    )
+
+
+_Stage = Annotated[
+    list[Annotated[Listed, BeforeValidator(_as_listed)]],
+    Field(min_length=1),
+]
+
+
+class SpaceFile(_Strict):
+    """The validated content of a space file."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9+-]+$")]
+    summary: str = ""
+    data: _Stage
+    transform: _Stage
+    representation: _Stage
+    output: _Stage
+    exclude: list[str] = []
+
+
+def read_space_file(path: Path) -> tuple[SpaceFile, Source]:
+    """Read and validate a file.
+
+    Raises:
+        ConfigError: it cannot be read, is not YAML, or does not hold a space; with the line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"the space file {path} cannot be read: {error.strerror}") from error
+    return parse_space_file(content, str(path))
+
+
+def parse_space_file(content: str | bytes, label: str) -> tuple[SpaceFile, Source]:
+    """Validate the content of a file; raises as :func:`read_space_file` does."""
+    value, source = parse_yaml(content, label)
+    if value is None:
+        raise ConfigError(f"{label} is empty; a space needs a name and its four stages")
+    return validate_space(value, source), source
+
+
+def validate_space(value: object, source: Source) -> SpaceFile:
+    """Validate what a file or a plug-in gives as a space.
+
+    Raises:
+        ConfigError: it does not hold a space; the message says where and what it should be.
+    """
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"{source.at(())}: a space is a mapping with the keys "
+            f"{', '.join(SpaceFile.model_fields)}, not {type(value).__name__}"
+        )
+    try:
+        return SpaceFile.model_validate(dict(value))
+    except ValidationError as error:
+        # A misspelled key is a missing one too; that it is unknown says more.
+        first = min(error.errors(include_url=False), key=lambda e: e["type"] not in _UNKNOWN_KEY)
+        raise ConfigError(f"{source.at(first['loc'])}: {_explain(first)}") from error
+
+
+_UNKNOWN_KEY = ("extra_forbidden", "invalid_key")
+
+
+def _explain(error: Mapping[str, Any]) -> str:
+    """What is wrong with a value, in the words of whoever wrote the file."""
+    if not error["loc"]:  # a key that no text can be, such as half a surrogate pair
+        return str(error["msg"])
+    key = str(error["loc"][0])
+    match error["type"]:
+        case "missing":
+            return f"the key {key} is missing"
+        case "extra_forbidden" | "invalid_key":
+            return f"unknown key {key}; {did_you_mean(key, SpaceFile.model_fields, 'the keys are')}"
+        case "too_short":
+            return f"{key} is empty; list at least one primitive"
+        case "list_type":
+            return f"{key} must be a list, not {error['input']!r}"
+        case "string_type":
+            return f"{key}: {error['input']!r} is not text; put it in quotes"
+        case "string_pattern_mismatch":
+            return f"{key}: {error['input']!r} may hold only lower-case letters, digits, + and -"
+        case _:
+            return f"{key}: {error['msg'].removeprefix('Value error, ')}"

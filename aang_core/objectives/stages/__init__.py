@@ -1,0 +1,56 @@
+"""The four stages of an auxiliary objective: data → transform → representation → output.
+
+Each stage is one protocol, in a module of its own. Shapes throughout: B rows, T tokens, H hidden
+size, V vocabulary size, C classes. All randomness comes from the generator that is passed in.
+"""
+
+from aang_core.objectives.stages.data import (
+    Data,
+    DataContext,
+    Example,
+    ReadReport,
+    StepData,
+    StreamingData,
+    TextStream,
+)
+from aang_core.objectives.stages.output import (
+    CorruptedRows,
+    CountsHits,
+    DocumentStatistics,
+    HeadBuilder,
+    Output,
+    View,
+)
+from aang_core.objectives.stages.representation import Representation
+from aang_core.objectives.stages.transform import (
+    SELECTION_RATE,
+    Corruption,
+    Transform,
+    random_tokens,
+    select_tokens,
+)
+from aang_core.objectives.stages.vocabulary import Vocabulary, word_starts
+
+__all__ = [
+    "SELECTION_RATE",
+    "CorruptedRows",
+    "Corruption",
+    "CountsHits",
+    "Data",
+    "DataContext",
+    "DocumentStatistics",
+    "Example",
+    "HeadBuilder",
+    "Output",
+    "ReadReport",
+    "Representation",
+    "StepData",
+    "StreamingData",
+    "TextStream",
+    "Transform",
+    "View",
+    "Vocabulary",
+    "random_tokens",
+    "select_tokens",
+    "word_starts",
+]

@@ -1,0 +1,30 @@
+"""The core's own plug-in: one transform, and the spaces of the AANG paper."""
+
+from pathlib import Path
+
+from aang_core.hookspecs import RegisterPrimitive, RegisterSpace, hookimpl
+
+_SPACES = Path(__file__).parents[1] / "objectives" / "spaces"
+
+
+@hookimpl
+def aang_register_transforms(register: RegisterPrimitive) -> None:
+    """Register ``no-op``."""
+    register(
+        "no-op",
+        "input unchanged; 15% of the ordinary tokens are still prediction targets",
+        "aang_core.objectives.stages.no_op:NoOp",
+        provides=("unchanged-input",),
+    )
+
+
+@hookimpl
+def aang_register_spaces(register: RegisterSpace) -> None:
+    """Register the spaces of the paper's experiments, and the one of everything."""
+    register("td", "objectives over the end task's own text", _SPACES / "td.yaml")
+    register(
+        "td-labels", "those of td that predict the end task's labels", _SPACES / "td-labels.yaml"
+    )
+    register("td+ed", "td, and objectives over in-domain text", _SPACES / "td+ed.yaml")
+    register("x+y+z", "gpt-style, xlnet-style and bert-style together", _SPACES / "x+y+z.yaml")
+    register("full", "every primitive of every standard plug-in", _SPACES / "full.yaml")

@@ -1,0 +1,48 @@
+"""Whose fault an error is, and where it happened: somebody else's code may raise anything."""
+
+import os
+import traceback
+from pathlib import Path
+
+_CORE = Path(__file__).parents[1]
+_STDLIB = Path(os.__file__).parent
+# Where a plug-in calls one of these wrongly, the line that calls is of more use than theirs.
+_CALLED = {"torch", "numpy", "transformers", "tokenizers", "datasets", "sklearn", "pluggy"}
+
+
+def text_of(error: BaseException) -> str:
+    """The message of an exception on one line; its own code may be broken as well."""
+    try:
+        return " ".join(str(error).split())
+    except Exception:
+        return "(its message cannot be shown)"
+
+
+def place_of(error: BaseException) -> str:
+    """``FILE:LINE, in FUNCTION`` of the plug-in's innermost frame, or nothing."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if _is_of_plugin(frame.filename):
+            where = f", in {frame.name}" if not frame.name.startswith("<") else ""
+            return f"{frame.filename}:{frame.lineno}{where}"
+    return ""
+
+
+def raised_by_plugin(error: BaseException) -> bool:
+    """Whether it arose in a plug-in's own code, or in a library that this called."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if _is_of_plugin(frame.filename):
+            return True
+        if Path(frame.filename).is_relative_to(_CORE):
+            return False
+    return False
+
+
+def _is_of_plugin(filename: str) -> bool:
+    """Whether a frame is neither of the import machinery nor of core, stdlib or a large library."""
+    if filename.startswith("<"):
+        return False
+    path = Path(filename)
+    if "site-packages" in path.parts:
+        package = path.parts[path.parts.index("site-packages") + 1]
+        return package not in _CALLED and not path.is_relative_to(_CORE)
+    return not (path.is_relative_to(_CORE) or path.is_relative_to(_STDLIB))

@@ -1,0 +1,184 @@
+"""Primitives: the named building blocks of the four stages, and the weighters."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, Literal, get_args
+
+from aang_core.errors import AangError, ConfigError, PluginError
+from aang_core.plugins.faults import place_of, text_of
+
+Stage = Literal["data", "transform", "representation", "output", "weighter"]
+"""What a primitive is for; the first four are the stages of an objective."""
+
+STAGES: tuple[Stage, ...] = get_args(Stage)[:4]
+"""The stages of an objective, in the order in which its name gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The plug-in that something was registered by."""
+
+    distribution: str
+    version: str
+    entry_point: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A registered building block; what it stands for is not imported before :meth:`load`.
+
+    target: a callable, or ``"module:object"`` that names one.
+    provides, requires: traits, from which legality follows.
+    options: what :meth:`make` passes to the target.
+    qualified: whether it was asked for as ``distribution:name``.
+    """
+
+    stage: Stage
+    name: str
+    summary: str
+    target: str | Callable[..., Any] = field(hash=False)
+    provides: frozenset[str]
+    requires: frozenset[str]
+    origin: Origin
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    qualified: bool = False
+
+    def __str__(self) -> str:
+        return self.key
+
+    @property
+    def key(self) -> str:
+        """The name that weights and reports use: as short as it was asked for."""
+        return self.qualified_name if self.qualified else self.name
+
+    @property
+    def qualified_name(self) -> str:
+        """``distribution:name``, which no other plug-in can own."""
+        return f"{self.origin.distribution}:{self.name}"
+
+    def with_options(self, options: Mapping[str, Any]) -> "Primitive":
+        """The same primitive, made with ``options`` besides those it has."""
+        return replace(self, options={**self.options, **options})
+
+    def load(self) -> Callable[..., Any]:
+        """What the primitive is made with, imported now if it was given by name.
+
+        Raises:
+            PluginError: the target cannot be imported or cannot be called.
+        """
+        target = _import(self.target, self) if isinstance(self.target, str) else self.target
+        if not callable(target):
+            raise self.fault(f"{self._target()} is not callable")
+        return target
+
+    def make(self, *args: Any, **options: Any) -> Any:
+        """Call the target with ``args`` and the options, those given here before :attr:`options`.
+
+        Raises:
+            ConfigError: an option that the target does not have, or lacks.
+            PluginError: the target cannot be imported, cannot be called, does not take ``args``, or
+                raises something else than an :class:`AangError`.
+        """
+        target = self.load()
+        options = {**self.options, **options}
+        try:
+            signature = inspect.signature(target)
+        except (TypeError, ValueError):  # some callables written in C have none to check against
+            signature = None
+        if signature is not None:
+            self._check(signature, args, options)
+        with self.blamed("making it"):
+            return target(*args, **options)
+
+    def _check(
+        self, signature: inspect.Signature, args: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> None:
+        try:
+            taken = signature.bind_partial(*args).arguments
+        except TypeError as error:
+            raise self.fault(
+                f"{self._target()} does not take the {len(args)} positional arguments that "
+                f"every {self.stage} is made with"
+            ) from error
+        free = [p for p in signature.parameters.values() if p.name not in taken]
+        named = [p for p in free if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        known = [p.name for p in named]
+        open_ended = any(p.kind is p.VAR_KEYWORD for p in free)
+        # With **options a target takes any name but those of the arguments it is made with.
+        refused = taken if open_ended else options
+        unknown = sorted(o for o in options if o in refused and o not in known)
+        if unknown:
+            raise ConfigError(
+                f"{self.stage} {self.key} ({self.origin.distribution}) has no option "
+                f"{', '.join(unknown)}; {_list_options(known)}"
+            )
+        missing = [p.name for p in named if p.default is p.empty and p.name not in options]
+        if missing:
+            raise ConfigError(
+                f"{self.stage} {self.key} ({self.origin.distribution}) needs a value for its "
+                f"option {', '.join(missing)}; {_list_options(known)}"
+            )
+        try:
+            signature.bind(*args, **options)
+        except TypeError as error:
+            raise self.fault(
+                f"{self._target()} cannot be called with options alone: {error}"
+            ) from error
+
+    def fault(self, what: str) -> PluginError:
+        """An error that says whose fault ``what`` is, and what to do; for the caller to raise."""
+        return PluginError(
+            f"{self.stage} {self.name} of {self.origin}: {what}. This is for the authors of "
+            f"{self.origin.distribution} to repair; --disable-plugin {self.origin.entry_point} "
+            "leaves the plug-in out."
+        )
+
+    @contextmanager
+    def blamed(self, doing: str, innocent: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
+        """Whatever is raised inside becomes the fault of this primitive.
+
+        doing: what it was called for. innocent: further exceptions that are let pass, besides those
+            that AANG raises on purpose and the user's own interrupt.
+
+        Raises:
+            PluginError: something was raised; the message says what and where.
+        """
+        passed: tuple[type[BaseException], ...] = (
+            *(KeyboardInterrupt, AangError, MemoryError),
+            *innocent,
+        )
+        try:
+            yield
+        except passed:
+            raise
+        # Somebody else's code may raise anything, sys.exit included, and none of it may end the
+        # command without the name of the plug-in that caused it.
+        except BaseException as error:
+            place = place_of(error)
+            where = f" at {place}" if place else ""
+            raise self.fault(
+                f"{doing} raised {type(error).__name__}: {text_of(error)}{where}"
+            ) from error
+
+    def _target(self) -> str:
+        return f"its target {self.target if isinstance(self.target, str) else repr(self.target)}"
+
+
+def _list_options(known: list[str]) -> str:
+    return f"its options: {', '.join(known)}" if known else "it has no options"
+
+
+def _import(target: str, primitive: Primitive) -> Any:
+    """The object that ``"module:object"`` names; a dotted object is followed by attribute."""
+    module_name, _, path = target.partition(":")
+    with primitive.blamed(f"importing its target {target}"):
+        found: Any = import_module(module_name)
+        for attribute in path.split("."):
+            found = getattr(found, attribute)
+    return found

@@ -1,0 +1,77 @@
+"""What training costs as it goes: seconds, and rows through the body."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.runs.run_files import read_part
+from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.processes import Processes
+
+COST_FILE = "cost.jsonl"
+
+
+class CostLog:
+    """Writes ``cost.jsonl``: after each round and evaluation, what it has taken so far.
+
+    seconds: of training, evaluations on dev included, over all parts of an interrupted run.
+    rows: rows that went through the body to train, those of dev and of every objective included,
+        over all processes. Rows of evaluations do not count.
+
+    It is made where the training begins. :meth:`go_on` is called, by the process that writes, once
+    the run's logs are cut back to where it goes on from.
+    """
+
+    def __init__(
+        self, folder: RunFolder, body: nn.Module, processes: Processes, *, compiled: bool
+    ) -> None:
+        self._folder = folder
+        self._processes = processes
+        self._body = body
+        self._began = time.perf_counter()
+        self._before = 0.0
+        self._rows_before = 0
+        self._own_rows = 0
+        # A counter inside of what is compiled would be compiled again for each of its values.
+        count = torch.compiler.disable(self._count) if compiled else self._count
+        body.register_forward_pre_hook(count, with_kwargs=True)
+
+    def go_on(self) -> None:
+        """Add to what the last line says."""
+        try:
+            lines = read_part(self._folder.path, COST_FILE)
+        except FileNotFoundError:
+            return
+        if lines:
+            self._before, self._rows_before = lines[-1]["seconds"], lines[-1]["rows"]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return self._before + time.perf_counter() - self._began
+
+    def rows(self) -> int:
+        """Rows so far; all processes must call it."""
+        if self._processes.size == 1:
+            return self._rows_before + self._own_rows
+        device = next(self._body.parameters()).device
+        own = torch.tensor(self._own_rows, device=device)
+        return self._rows_before + int(self._processes.sum([own])[0])
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        self._write(step)
+
+    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+        self._write(step)
+
+    def _write(self, step: int) -> None:
+        line = {"step": step, "seconds": round(self.seconds, 3), "rows": self.rows()}
+        self._folder.append(COST_FILE, line)
+
+    def _count(self, body: nn.Module, arguments: Any, inputs: Mapping[str, Tensor]) -> None:
+        # Training's passes without a gradient count too; an evaluation is in inference mode.
+        if not torch.is_inference_mode_enabled():
+            self._own_rows += len(inputs["input_ids"])

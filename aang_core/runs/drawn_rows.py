@@ -1,0 +1,67 @@
+"""The record of the training rows that a run has drawn: ``train_rows.json``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aang_core.corpora.train_draw import TrainDraw
+from aang_core.errors import DataError
+from aang_core.runs.run_files import read_part
+
+NAME = "train_rows.json"
+
+
+def record_of(draw: TrainDraw) -> dict[str, Any]:
+    """What the file holds."""
+    return {"rows": list(draw.rows), "of": draw.of, "digest": draw.digest}
+
+
+def recorded_draw(folder: Path) -> TrainDraw | None:
+    """The draw of the run in ``folder``; None if it has none.
+
+    Raises:
+        DataError: the record is damaged.
+    """
+    try:
+        found: Mapping[str, Any] = read_part(folder, NAME)
+    except FileNotFoundError:
+        return None
+    draw = TrainDraw(tuple(found["rows"]), found["of"], found["digest"])
+    ascending = all(a < b for a, b in zip(draw.rows, draw.rows[1:], strict=False))
+    if not ascending or draw.rows[-1] >= draw.of:
+        raise DataError(
+            f"{folder / NAME}: is damaged: the rows must be ascending, each once, and below "
+            f"{draw.of}"
+        )
+    return draw
+
+
+def check_recorded(folder: Path, size: int | None) -> None:
+    """See that a finished run has the record that ``--train-rows`` ``size`` leaves.
+
+    Raises:
+        DataError: it has none, one of another size, or a damaged one.
+    """
+    draw = recorded_draw(folder)
+    if size is not None and draw is None:
+        raise DataError(f"{folder}: {NAME} is missing, though the run drew {size} training rows")
+    recorded = None if draw is None else len(draw.rows)
+    if recorded != size:
+        raise DataError(
+            f"{folder / NAME}: is damaged: it names {recorded} rows, and the run was trained with "
+            f"train_rows: {size}"
+        )
+
+
+def check_same(folder: Path, draw: TrainDraw | None) -> None:
+    """See that an interrupted run goes on with the rows that it was trained on.
+
+    Raises:
+        DataError: ``draw`` is not the one that is recorded in ``folder``.
+    """
+    recorded = recorded_draw(folder)
+    if recorded is not None and recorded != draw:
+        raise DataError(
+            f"--resume {folder}: its training rows are not those of {NAME} any more, so the "
+            "training data has changed; put the old data back, or start the run anew"
+        )

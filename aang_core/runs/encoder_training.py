@@ -1,0 +1,242 @@
+"""Training of an encoder on one objective alone: what pre-training goes on with."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.assembly.objective_task import ObjectiveTask
+from aang_core.assembly.stream_rows import StreamRows
+from aang_core.checked.stages import CheckedOutput
+from aang_core.gradients import EndTaskHead, task_by_task
+from aang_core.gradients.passes import Passes, Precision
+from aang_core.plugins.primitive import Primitive
+from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.processes import ALONE, Processes
+from aang_core.tasks.task import RowLosses, Task
+from aang_core.tasks.weighting import TaskCard
+from aang_core.training.bench import TrainingBench
+from aang_core.training.checkpoint import Checkpointer
+from aang_core.training.clock import Clock
+from aang_core.training.interruption import Interruption
+from aang_core.training.numbers import OnNan
+from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.step_rows import RowBudget
+from aang_core.training.trainer import Observer, Schedule, Trainer
+
+METRIC = "log-likelihood"
+"""Of the targets in held-out texts, their mean, in nats."""
+ACCURACY = "accuracy"
+"""Share of the targets that the head's first guess meets, where the output tells."""
+
+
+@dataclass(frozen=True)
+class EncoderTraining:
+    """How long and how fast an encoder is trained.
+
+    steps, seconds: whichever is given; the rates rise and fall over it. Both are not.
+    """
+
+    optimizer: OptimizerSettings
+    steps: int | None
+    seconds: float | None
+    eval_every: int
+    batch_size: int
+    micro_batch_size: int | None
+    precision: Precision
+    seed: int
+    on_nan: OnNan
+    checkpoint_every: float
+
+
+@dataclass(frozen=True)
+class TrainedEncoder:
+    """What came of it; the encoder is left as its last step made it.
+
+    seconds: of training, over all interruptions.
+    before, after: held-out scores. best_step: where they were best.
+    """
+
+    steps: int
+    seconds: float
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    best_step: int
+
+    @property
+    def got_worse(self) -> bool:
+        """Whether held-out texts are less likely than they were."""
+        return self.after[METRIC] < self.before[METRIC]
+
+    def __getitem__(self, name: str) -> dict[str, float]:
+        """The score ``name`` before and after."""
+        return {"before": self.before[name], "after": self.after[name]}
+
+
+@dataclass(frozen=True)
+class EncoderRows:
+    """What an encoder is trained on.
+
+    task: the objective. train: its rows to train on. held_out: those to judge by.
+    """
+
+    task: ObjectiveTask
+    train: Task
+    held_out: Task
+
+
+def train_encoder(
+    body: nn.Module,
+    rows: EncoderRows,
+    settings: EncoderTraining,
+    folder: RunFolder,
+    place: str,
+    *,
+    alone: Primitive,
+    finish: Callable[[TrainedEncoder], None],
+    observe: Callable[[Clock], Sequence[Observer]],
+    interruption: Interruption,
+    processes: Processes = ALONE,
+) -> TrainedEncoder:
+    """Train ``body`` and the objective's head, both on their device, for the steps or time given.
+
+    It goes on from the last checkpoint below ``place`` in ``folder``. The state of the last step is
+    kept, as Gururangan et al. (2020) do: a held-out score says how well that went and chooses
+    nothing.
+
+    Several processes share the rows of a step, and each draws for its share what the objective
+    draws: another number of them is another draw.
+
+    alone: the weighter that trains the end task alone, which the objective is here.
+    finish: writes what was trained; checkpoints are dropped when it has.
+    observe: the observers, given what tells the time of the training.
+
+    Raises:
+        Interrupted: ``interruption`` asked to stop; what was trained is kept.
+    """
+    clock = Clock(settings.seconds)
+    looks = _Looks(Passes(body, settings.precision), rows, settings.seed)
+    trainer = _trainer(body, rows, settings, alone, clock, looks, observe(clock), processes)
+    checkpointer = Checkpointer(
+        folder,
+        str(Path(place, "checkpoints")),
+        (str(Path(place, "metrics.jsonl")),),
+        seconds=settings.checkpoint_every,
+        interruption=interruption,
+        processes=processes,
+    )
+    trainer.boundary = checkpointer
+    before = looks.at(0)
+    checkpointer.take_up(trainer)
+    processes.wait()
+    progress = trainer.train()
+    trained = TrainedEncoder(
+        steps=trainer.bench.steps,
+        seconds=trainer.clock.seconds,
+        before=before,
+        after=looks.at(trainer.bench.steps),
+        best_step=progress.best_step,
+    )
+    finish(trained)
+    checkpointer.drop_all()
+    processes.wait()
+    return trained
+
+
+def _trainer(
+    body: nn.Module,
+    rows: EncoderRows,
+    settings: EncoderTraining,
+    alone: Primitive,
+    clock: Clock,
+    looks: "_Looks",
+    observers: Sequence[Observer],
+    processes: Processes,
+) -> Trainer:
+    task = rows.task
+    steps = sys.maxsize if settings.steps is None else settings.steps
+    bench = TrainingBench(
+        body,
+        rows.train,
+        rows.held_out,
+        [],
+        engine=task_by_task(body, EndTaskHead(), settings.precision, processes=processes),
+        optimization=Optimization(
+            body,
+            [task.head],
+            settings.optimizer,
+            steps,
+            None if settings.seconds is None else lambda: clock.share,
+        ),
+        budget=RowBudget(settings.batch_size, 1, 1, settings.micro_batch_size),
+        generator=torch.Generator().manual_seed(settings.seed),
+        streams={task.factors["data"]: task.rows} if isinstance(task.rows, StreamRows) else {},
+        on_nan=settings.on_nan,
+    )
+    return Trainer(
+        bench,
+        alone.make(TaskCard(task.name, task.factors), []),
+        # Nothing is waited for: what is held out chooses nothing.
+        schedule=Schedule(steps, settings.eval_every, sys.maxsize, METRIC),
+        selected={},
+        evaluate=lambda: looks.at(bench.steps),
+        observers=tuple(observers),
+        clock=clock,
+    )
+
+
+class _Looks:
+    """Held-out scores, of each step once."""
+
+    def __init__(self, passes: Passes, rows: EncoderRows, seed: int) -> None:
+        self._passes = passes
+        self._rows = rows
+        self._seed = seed
+        self._step: int | None = None
+        self._scores: Mapping[str, float] = {}
+
+    def at(self, step: int) -> Mapping[str, float]:
+        """The scores of the encoder as it stands, which is as ``step`` has left it."""
+        if step != self._step:
+            self._scores = held_out_scores(self._passes, self._rows, seed=self._seed)
+            self._step = step
+        return self._scores
+
+
+@torch.inference_mode()
+def held_out_scores(
+    passes: Passes, rows: EncoderRows, *, seed: int, batch_size: int = 64
+) -> Mapping[str, float]:
+    """Mean log-likelihood of the targets, and the share of them that is guessed right.
+
+    The targets are the same for the same seed.
+    """
+    task = rows.held_out
+    passes.body.eval()
+    task.head.eval()
+    device = next(passes.body.parameters()).device
+    generator = torch.Generator().manual_seed(seed)
+    parts: list[RowLosses] = []
+    hits: list[Tensor] = []
+    output = rows.task.output
+    for indices in _by_length(task).split(batch_size):
+        batch = task.batch(indices, generator).to(device)
+        features = passes.features(batch)
+        losses = passes.losses(task, task.head, features, batch)
+        parts.append(RowLosses(losses.sums.float(), losses.counts))
+        if isinstance(output, CheckedOutput) and output.counts_hits:
+            with passes.autocast():
+                hits.append(output.hits(task.head, features, batch.targets))
+    pooled = RowLosses.pool(parts)
+    found = {METRIC: -float(pooled.mean())}
+    if hits:
+        found[ACCURACY] = float(torch.cat(hits).sum() / pooled.counts.sum().clamp(min=1))
+    return found
+
+
+def _by_length(task: Task) -> Tensor:
+    lengths = task.lengths
+    return torch.arange(len(task)) if lengths is None else torch.argsort(lengths, stable=True)

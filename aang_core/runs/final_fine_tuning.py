@@ -1,0 +1,155 @@
+"""Fine-tuning of the end task alone, from the best model that the search has found.
+
+AANG's released code does so after its search (its paper does not mention it), TARTAN calls it
+optional: a learning rate of 1e-6, up to ten epochs, stopped after three that are no better on dev.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from aang_core.assembly.assembly import Assembly
+from aang_core.assembly.sources import Sources
+from aang_core.config import TrainConfig
+from aang_core.gradients import EndTaskHead, task_by_task
+from aang_core.runs import outcome
+from aang_core.runs.training import score_rows
+from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.processes import Processes
+from aang_core.tasks.weighting import TaskCard
+from aang_core.training.bench import TrainingBench
+from aang_core.training.checkpoint import Checkpointer
+from aang_core.training.interruption import Interruption
+from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.precision import in_effect
+from aang_core.training.step_rows import RowBudget
+from aang_core.training.trainer import Observer, Schedule, Trainer
+
+NAME = "final-fine-tuning"
+"""Its folder in the run, and what its progress is shown under."""
+
+LEARNING_RATE = 1e-6
+PATIENCE = 3
+"""Epochs without a better dev score after which it stops."""
+
+
+def fine_tune(
+    config: TrainConfig,
+    sources: Sources,
+    assembly: Assembly,
+    folder: RunFolder,
+    *,
+    observe: Callable[[int], Sequence[Observer]],
+    interruption: Interruption,
+    processes: Processes,
+    seed_dropout: Callable[[int], None],
+) -> Mapping[str, Any] | None:
+    """Train the end task alone from where body and head stand, and leave them in the best state.
+
+    That is the state they are in if no epoch is better on dev. An epoch is as many steps as it
+    takes to see every training row; ``--batch-size`` rows a step. The learning rate is constant.
+    What it draws begins with the run's seed, so that it is the same whenever the run was
+    interrupted.
+
+    Args:
+        config: The run's options.
+        sources: What the run started from.
+        assembly: Its model and rows, on the device.
+        folder: The run's; checkpoints and ``metrics.jsonl`` go into ``final-fine-tuning``.
+        observe: The observers, given the number of steps.
+        interruption: Who asks to stop.
+        processes: Those that share the training.
+        seed_dropout: Seeds torch's generator for this process, given the steps so far.
+
+    Returns:
+        The part of ``result.json``, in the first process; None in the others.
+
+    Raises:
+        Interrupted: ``interruption`` asked to stop; what was trained is kept.
+    """
+    assert config.final_fine_tuning is not None
+    assert sources.alone is not None  # it is there for every run with that option
+    before = _scores(config, sources, assembly) if processes.first else {}
+    body, head = assembly.model.body, assembly.model.classifier
+    epoch = math.ceil(len(assembly.end_task) / config.batch_size)
+    steps = config.final_fine_tuning * epoch
+    torch.manual_seed(config.seed)
+    settings = OptimizerSettings(
+        lr=LEARNING_RATE,
+        head_lr=LEARNING_RATE,
+        weight_decay=config.weight_decay,
+        eps=config.adam_eps,
+        warmup=0.0,
+        schedule="constant",
+        max_grad_norm=config.max_grad_norm,
+    )
+    bench = TrainingBench(
+        body,
+        assembly.end_task,
+        assembly.meta,
+        [],
+        engine=task_by_task(body, EndTaskHead(), in_effect(config.precision), processes=processes),
+        optimization=Optimization(body, [head], settings, steps),
+        budget=RowBudget(config.batch_size, 1, 1, config.micro_batch_size),
+        generator=torch.Generator().manual_seed(config.seed),
+        on_nan=config.on_nan,
+    )
+    place = Path(NAME)
+    checkpointer = Checkpointer(
+        folder,
+        f"{place}/checkpoints",
+        (f"{place}/metrics.jsonl",),
+        seconds=config.checkpoint_every,
+        interruption=interruption,
+        processes=processes,
+    )
+    trainer = Trainer(
+        bench,
+        sources.alone.make(TaskCard(assembly.end_task.name), []),
+        schedule=Schedule(steps, epoch, PATIENCE, config.metric),
+        selected={"body": body, "head": head},
+        evaluate=lambda: score_rows(assembly, assembly.dev, processes),
+        observers=(_Log(folder), *observe(steps)),
+        boundary=checkpointer,
+    )
+    checkpointer.take_up(trainer)
+    seed_dropout(bench.steps)
+    processes.wait()
+    progress = trainer.train()
+    interruption.check(bench.steps)
+    # It is the same again if the run dies before it has written what follows.
+    checkpointer.drop_all()
+    if not processes.first:
+        return None
+    return {
+        "epochs": math.ceil(bench.steps / epoch),
+        "best_epoch": math.ceil(progress.best_step / epoch),
+        "kept": progress.best_step > 0,
+        "before": before,
+        "after": _scores(config, sources, assembly),
+    }
+
+
+def _scores(config: TrainConfig, sources: Sources, assembly: Assembly) -> dict[str, float | None]:
+    """The metric on dev and test; None for test if there is no such data."""
+    evaluated = outcome.evaluation(sources, assembly)
+    return {
+        part: evaluated[part]["scores"][config.metric] if part in evaluated else None
+        for part in ("dev", "test")
+    }
+
+
+class _Log:
+    """Writes ``final-fine-tuning/metrics.jsonl``."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        """There is one task, whose weight is one."""
+
+    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+        self._folder.append(f"{NAME}/metrics.jsonl", {"step": step, "dev": dict(dev), "best": best})

@@ -1,0 +1,336 @@
+"""An encoder that has read the user's own text: masked-LM pre-training, continued."""
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from aang_core.assembly.assembly import objective_over
+from aang_core.assembly.objective_task import ObjectiveTask
+from aang_core.assembly.unlabelled import UnlabelledText, read_unlabelled
+from aang_core.checked.stages import CheckedData
+from aang_core.config import read_config_file
+from aang_core.corpora.places import find_files
+from aang_core.errors import AangError, ConfigError, DataError, LockedError
+from aang_core.modeling import TextModel, load_text_model, load_tokenizer
+from aang_core.objectives.objective import Objective
+from aang_core.objectives.stages import ReadReport
+from aang_core.plugins.registry import Registry, did_you_mean
+from aang_core.report.preparation_card import preparation_card
+from aang_core.runs.encoder_training import (
+    ACCURACY,
+    METRIC,
+    EncoderRows,
+    EncoderTraining,
+    TrainedEncoder,
+    train_encoder,
+)
+from aang_core.runs.preparation_config import PreparationConfig, resolve_preparation
+from aang_core.runs.pretraining import HeldOutLog
+from aang_core.runs.training import choose_device
+from aang_core.storage.durable import sync, writing
+from aang_core.storage.lock import locked, refuse_if_locked
+from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.processes import Processes, processes_of_environment
+from aang_core.training.clock import Clock
+from aang_core.training.interruption import Interruption
+from aang_core.training.memory import running_out_told
+from aang_core.training.optimization import OptimizerSettings
+from aang_core.training.precision import in_effect, settle_precision
+from aang_core.training.trainer import Observer
+
+OBJECTIVE = "dapt"
+"""The named objective that encoders are prepared with: BERT's, on in-domain text."""
+ABOUT = "preparation"
+"""The folder in the encoder's own that holds what is known of how it was made."""
+
+_CLASSES = ("LABEL_0", "LABEL_1")
+"""transformers' own names for the classes of a model that has not been taught any."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An encoder that has been prepared.
+
+    result: what ``result.json`` below ``preparation`` holds. notes: what reading the text met.
+    """
+
+    folder: Path
+    result: Mapping[str, Any]
+    notes: Sequence[str]
+
+
+def prepare_encoder(
+    config: PreparationConfig,
+    registry: Registry,
+    *,
+    resume: bool = False,
+    observe: Callable[[Clock], Sequence[Observer]] = lambda clock: (),
+    interruption: Interruption | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> Prepared:
+    """Train an encoder on text and write it as an ordinary masked-LM folder, ``config.out``.
+
+    The folder is made only after model and text have proved usable. The model appears in it when
+    training is over; until then it holds checkpoints.
+
+    resume: go on in the folder of a preparation that was interrupted.
+    observe: the observers of the training, given what tells its time.
+    say: told in a sentence what a user may want to know before training begins.
+
+    Raises:
+        AangError: something that the user named cannot be used, or the disk or the memory is full.
+        Interrupted: ``interruption`` asked to stop; what was trained is kept.
+    """
+    device = choose_device(config.device)
+    processes = processes_of_environment(device)
+    objective = Objective.parse(OBJECTIVE, registry)
+    alone = registry.weighter("single-task")
+    _check_settings(config, objective)
+    places = tuple(Path(place) for place in config.text)
+    files = {str(f): f.stat().st_size for f in find_files(places, ("",), "--text", ReadReport())}
+    report = ReadReport()
+    torch.manual_seed(config.seed)
+    model = _load(config)
+    config = config.model_copy(update={"max_length": min(config.max_length, model.max_length)})
+    text = read_unlabelled(
+        CheckedData(objective.data.make(**config.set.get(objective.data.key, {})), objective.data),
+        places,
+        model.tokenizer,
+        max_length=config.max_length,
+        batch_size=config.batch_size,
+        seed=config.seed,
+        report=report,
+    )
+    task = objective_over(text.rows, objective, model, config.set, classes=len(_CLASSES))
+    width = int(model.body.base.config.hidden_size)
+    precision, reason = settle_precision(config.precision, device, width, processes)
+    config = config.model_copy(update={"precision": precision})
+    for sentence in _beginning(config, model, text, reason):
+        say(sentence)
+    asked = interruption or Interruption()
+    result: dict[str, Any] = {}
+    with asked.deferred(), _opened(config.out, resume=resume, processes=processes) as folder:
+        _record_files(folder, files, resume, report)
+        folder.write_text("config.yaml", _reusable(config))
+
+        def finish(trained: TrainedEncoder) -> None:
+            result.update(_result(config, objective, model, text, trained, files))
+            if processes.first:
+                _write_model(config.out, folder, model, task, preparation_card(config, result))
+            # Last, because a preparation that has it has finished.
+            folder.write_json("result.json", result)
+
+        train_encoder(
+            model.body.to(device),
+            EncoderRows(task, task, replace(task, rows=text.held_out)),
+            _settings(config),
+            folder,
+            ".",
+            alone=alone,
+            finish=finish,
+            observe=lambda clock: (HeldOutLog(folder, "metrics.jsonl"), *observe(clock)),
+            interruption=asked,
+            processes=processes,
+        )
+    if result[METRIC]["after"] < result[METRIC]["before"]:
+        report.note("held-out text became less likely; a smaller --lr, or more text, may do better")
+    return Prepared(config.out, result, report.lines())
+
+
+def unfinished_preparation(out: Path, **over: Any) -> PreparationConfig:
+    """The options of the preparation in ``out``, which was interrupted.
+
+    over: options that go for the rest of it.
+
+    Raises:
+        ConfigError: there is none, or it has finished.
+        LockedError: it is still going on.
+    """
+    about = out / ABOUT
+    if not (about / "config.yaml").is_file():
+        raise ConfigError(f"--resume {out}: no encoder is being prepared there")
+    if (about / "result.json").is_file():
+        raise ConfigError(f"--resume {out}: the encoder is ready; there is nothing to resume")
+    refuse_if_locked(about)
+    return resolve_preparation({**read_config_file(about / "config.yaml"), **over, "out": out})
+
+
+def check_free(out: Path) -> None:
+    """Refuse a folder that holds something already, before any work is done.
+
+    Raises:
+        ConfigError: it does, or it is no folder.
+        LockedError: an encoder is being prepared there.
+    """
+    about = out / ABOUT
+    begun = about.is_dir() and [p.name for p in out.iterdir()] == [ABOUT]
+    if begun and (about / "config.yaml").is_file() and not (about / "result.json").is_file():
+        refuse_if_locked(about)
+        raise ConfigError(
+            f"--out {out}: a preparation was interrupted there. To go on with it:\n"
+            f"    {resume_preparation(out)}\nOr give another folder, or remove it"
+        )
+    RunFolder.check_free(about if begun else out)
+
+
+def resume_preparation(out: Path) -> str:
+    """What goes on with the preparation in ``out``."""
+    return shlex.join(["aang", "prepare-encoder", "--resume", str(out)])
+
+
+@contextmanager
+def _opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFolder]:
+    """The folder ``preparation`` in ``out``, which no other process writes meanwhile."""
+    about = out / ABOUT
+    if not processes.first:
+        processes.wait()
+        with running_out_told():
+            yield RunFolder(about, writes=False)
+        return
+    new = not out.exists()
+    if not resume:
+        check_free(out)
+    folder = RunFolder(about) if resume else RunFolder.create(about)
+    try:
+        with locked(about), running_out_told():
+            processes.wait()
+            yield folder
+    except LockedError:
+        raise
+    except AangError as error:
+        if (about / "config.yaml").is_file():
+            error.add_note(f"What was trained is kept. To go on:\n    {resume_preparation(out)}")
+        elif new:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def _check_settings(config: PreparationConfig, objective: Objective) -> None:
+    used = {primitive.key for primitive in objective.primitives}
+    for name in config.set:
+        if name not in used:
+            hint = did_you_mean(name, used, "it uses")
+            raise ConfigError(f"--set {name}.…: preparing an encoder uses no {name!r}; {hint}")
+
+
+def _load(config: PreparationConfig) -> TextModel:
+    return load_text_model(
+        config.model,
+        load_tokenizer(config.model, trust_remote_code=config.trust_remote_code),
+        _CLASSES,
+        trust_remote_code=config.trust_remote_code,
+    )
+
+
+def _beginning(
+    config: PreparationConfig, model: TextModel, text: UnlabelledText, reason: str | None
+) -> Iterator[str]:
+    """What the user may want to know before training begins; ``reason`` is for the precision."""
+    if reason is not None:
+        yield reason
+    if model.fresh_language_model:
+        tied = "tied to its word embeddings" if model.tied_decoder else "with a decoder of its own"
+        yield f"{config.model} has no language-model head, so a new one, {tied}, is made and fitted"
+    what = "the text is" if text.whole else "the text begins with"
+    yield (
+        f"{what} {text.looked_at:,} pieces of at most {config.max_length} tokens, "
+        f"{text.tokens:,} tokens in all; {len(text.held_out):,} pieces are held out"
+    )
+
+
+def _settings(config: PreparationConfig) -> EncoderTraining:
+    return EncoderTraining(
+        optimizer=OptimizerSettings(
+            lr=config.lr,
+            head_lr=config.head_lr,
+            weight_decay=config.weight_decay,
+            warmup=config.warmup,
+            max_grad_norm=config.max_grad_norm,
+        ),
+        steps=config.steps,
+        seconds=config.seconds,
+        eval_every=config.eval_every,
+        batch_size=config.batch_size,
+        micro_batch_size=config.micro_batch_size,
+        precision=in_effect(config.precision),
+        seed=config.seed,
+        on_nan=config.on_nan,
+        checkpoint_every=config.checkpoint_every,
+    )
+
+
+def _record_files(
+    folder: RunFolder, files: Mapping[str, int], resume: bool, report: ReadReport
+) -> None:
+    """Keep which files are read, and tell if they have changed since training began."""
+    path = folder.path / "files.json"
+    if resume and path.is_file():
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: is damaged: {error}") from error
+        if before != files:
+            report.note(
+                "the files of --text have changed since training began, so it is not the "
+                "one that would have been without the interruption"
+            )
+    folder.write_json("files.json", files)
+
+
+def _result(
+    config: PreparationConfig,
+    objective: Objective,
+    model: TextModel,
+    text: UnlabelledText,
+    trained: TrainedEncoder,
+    files: Mapping[str, int],
+) -> dict[str, Any]:
+    """What ``result.json`` holds."""
+    result = {
+        "model": config.model,
+        "objective": objective.name,
+        "fresh_language_model": model.fresh_language_model,
+        "text": {"places": list(config.text), "files": dict(files)}
+        | text.summary(trained.steps * config.batch_size),
+        "steps": trained.steps,
+        "train_seconds": round(trained.seconds, 3),
+        "precision": config.precision,
+        METRIC: trained[METRIC],
+    }
+    if ACCURACY in trained.after:
+        result[ACCURACY] = trained[ACCURACY]
+    return result
+
+
+def _write_model(
+    out: Path, folder: RunFolder, model: TextModel, task: ObjectiveTask, card: str
+) -> None:
+    """Write the encoder and its card into ``out``, by files that are whole.
+
+    ``config.json``, which makes a model folder one, comes last.
+    """
+
+    def write(draft: Path) -> None:
+        model.save_language_model(draft, task.head)
+        (draft / "README.md").write_text(card, encoding="utf-8")
+
+    folder.write_folder("model", write)
+    draft = folder.path / "model"
+    with writing(out):
+        for file in sorted(draft.iterdir(), key=lambda f: f.name == "config.json"):
+            file.replace(out / file.name)
+        draft.rmdir()
+        sync(out)
+
+
+def _reusable(config: PreparationConfig) -> str:
+    """The options in YAML; without the folder, which is where they lie."""
+    return yaml.safe_dump(config.model_dump(mode="json", exclude={"out"}))

@@ -1,0 +1,107 @@
+"""What a run folder holds that its run goes on from, and the opening of it."""
+
+import json
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.errors import AangError, ConfigError, DataError, LockedError
+from aang_core.plugins import Plugins
+from aang_core.plugins.comparison import plugin_differences
+from aang_core.storage.lock import locked, refuse_if_locked
+from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.processes import Processes
+from aang_core.training.memory import running_out_told
+
+
+@contextmanager
+def opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFolder]:
+    """The run folder, which no other process writes meanwhile.
+
+    An error that leaves something to resume says how. A new folder in which nothing could be
+    written is not left behind. Of several processes the first one makes and writes it.
+    """
+    if not processes.first:
+        processes.wait()
+        with running_out_told():
+            yield RunFolder(out, writes=False)
+        return
+    new = not resume and not out.exists()
+    folder = RunFolder(out) if resume else RunFolder.create(out)
+    try:
+        with locked(out), running_out_told():
+            if resume:
+                check_unfinished(out)
+            processes.wait()
+            yield folder
+    except LockedError:
+        raise
+    except AangError as error:
+        if (out / "config.yaml").is_file():
+            error.add_note(f"What was trained is kept. To go on:\n    {resume_command(out)}")
+        elif new:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def resume_command(out: Path) -> str:
+    """What goes on with the run in ``out``."""
+    return shlex.join(["aang", "train", "--resume", str(out)])
+
+
+def unfinished(out: Path, **over: Any) -> TrainConfig:
+    """The configuration of the run in ``out``, which was interrupted.
+
+    over: options that go for the rest of the run.
+
+    Raises:
+        ConfigError: it is no run folder, or the run has finished.
+        LockedError: the run is still going on.
+    """
+    check_unfinished(out)
+    refuse_if_locked(out)
+    return resolve_config(read_config_file(out / "config.yaml"), {**over, "out": out})
+
+
+def check_unfinished(out: Path) -> None:
+    """See that there is something to resume in ``out``.
+
+    Raises:
+        ConfigError: it is no run folder, or the run has finished.
+    """
+    if not (out / "config.yaml").is_file():
+        raise ConfigError(f"--resume {out}: is no run folder, it holds no config.yaml")
+    if (out / "result.json").is_file():
+        raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")
+
+
+def recorded_differences(out: Path, installed: Plugins) -> list[str]:
+    """How the plug-ins of the run in ``out`` differ from those installed, a sentence each.
+
+    Raises:
+        DataError: the run's record of them is damaged.
+    """
+    recorded = _recorded_plugins(out)
+    return plugin_differences(recorded, installed) if recorded else []
+
+
+def changes(out: Path, installed: Plugins) -> list[str]:
+    """The differences at this resumption and at those before."""
+    recorded = _recorded_plugins(out) or {}
+    return [*recorded.get("changes", ()), *recorded_differences(out, installed)]
+
+
+def _recorded_plugins(out: Path) -> Mapping[str, Any] | None:
+    """What ``plugins.json`` holds; None if the run was interrupted before it was written."""
+    path = out / "plugins.json"
+    if not path.is_file():
+        return None
+    try:
+        recorded: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path}: is damaged: {error}; start the run anew") from error
+    return recorded

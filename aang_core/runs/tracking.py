@@ -1,0 +1,75 @@
+"""Scalars for TensorBoard, Weights & Biases and whatever else accelerate has a tracker for."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from aang_core.errors import ConfigError
+from aang_core.storage.durable import writing
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuse a tracker that accelerate does not have here.
+
+    Raises:
+        ConfigError: accelerate is not installed, or the tracker is unknown or not installed.
+    """
+    if not names:
+        return
+    try:
+        from accelerate.tracking import LOGGER_TYPE_TO_CLASS, get_available_trackers
+    except ImportError as error:
+        raise ConfigError(
+            f"--log {names[0]}: needs accelerate; pip install 'aang-core[tensorboard]'"
+        ) from error
+    known = {str(getattr(name, "value", name)) for name in LOGGER_TYPE_TO_CLASS}
+    installed = {str(getattr(name, "value", name)) for name in get_available_trackers()}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"--log {name}: is no tracker; there are {', '.join(sorted(known))}")
+        if name not in installed:
+            raise ConfigError(f"--log {name}: is not installed; pip install {name}")
+
+
+class Tracker:
+    """Hands what the trainer tells its observers to accelerate's trackers.
+
+    folder: of the run; what a tracker writes to files goes below it, into ``trackers``.
+    config: the run's options in YAML.
+
+    Raises:
+        StorageError: a tracker cannot write its files; so may the methods.
+    """
+
+    def __init__(self, names: Sequence[str], folder: Path, config: str) -> None:
+        from accelerate import Accelerator
+
+        self._place = folder / "trackers"
+        with writing(self._place):
+            self._accelerator = Accelerator(cpu=True, log_with=list(names), project_dir=self._place)
+            options = {name: _plain(value) for name, value in yaml.safe_load(config).items()}
+            self._accelerator.init_trackers(folder.name, config=options)
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        scalars = {"weight/end-task": record["end_task_weight"]}
+        scalars |= {f"weight/{name}": value for name, value in record["weights"].items()}
+        scalars |= {f"cosine/{name}": v for name, v in record.get("cosines", {}).items()}
+        with writing(self._place):
+            self._accelerator.log(scalars, step=step)
+
+    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+        scalars = {f"dev/{name}": score for name, score in dev.items()}
+        with writing(self._place):
+            self._accelerator.log(scalars, step=step)
+
+    def close(self) -> None:
+        """Write out what is held back."""
+        with writing(self._place):
+            self._accelerator.end_training()
+
+
+def _plain(value: Any) -> Any:
+    """TensorBoard takes numbers, texts and truth values as options, and nothing else."""
+    return value if isinstance(value, bool | int | float | str) else str(value)
