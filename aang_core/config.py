@@ -21,6 +21,15 @@ from aang_core.objectives.recipes import RECIPES, Recipe, find_recipe
 from aang_core.storage.yaml_source import NumberLoader, parse_yaml
 from aang_core.training.evaluation import Metric
 
+__all__ = [
+    "RECIPES",
+    "TrainConfig",
+    "read_config_file",
+    "refuse_trust",
+    "resolve_config",
+    "resolve_training",
+]
+
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
 
 AUXILIARY_TASKS = "aux-tasks"

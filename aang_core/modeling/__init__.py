@@ -1,13 +1,22 @@
-"""The shared encoder and the heads on it, built from transformers' own classes."""
+"""The shared encoder and the heads on it, built from transformers' own classes.
 
-from aang_core.modeling.encoder import (
-    EncoderBody,
-    TextModel,
-    load_classifier,
-    load_text_model,
-    load_tokenizer,
-)
-from aang_core.modeling.heads import EncoderHeads, TransformersHead
+Public: :func:`load_text_model`, :func:`load_classifier` and :func:`load_tokenizer` load them from a
+folder or from the hub.
+"""
+
+from typing import TYPE_CHECKING
+
+from aang_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from aang_core.modeling.encoder import (
+        EncoderBody,
+        TextModel,
+        load_classifier,
+        load_text_model,
+        load_tokenizer,
+    )
+    from aang_core.modeling.heads import EncoderHeads, TransformersHead
 
 __all__ = [
     "EncoderBody",
@@ -18,3 +27,14 @@ __all__ = [
     "load_text_model",
     "load_tokenizer",
 ]
+
+_HOMES = {
+    "aang_core.modeling.encoder": (
+        "EncoderBody TextModel load_classifier load_text_model load_tokenizer"
+    ),
+    "aang_core.modeling.heads": "EncoderHeads TransformersHead",
+}
+
+# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -23,7 +23,7 @@ GREET = """
 
     @hookimpl
     def aang_register_commands(register):
-        register(greet)
+        register("greet", "Say hello.", greet)
 """
 
 
@@ -67,7 +67,7 @@ def test_a_command_of_a_local_file_is_in_the_help_wherever_the_option_stands(sit
 
 
 def test_a_plugin_cannot_replace_a_command_of_the_core(site: Site) -> None:
-    site.plugin("aang-plugin-polite", GREET.replace("command()", "command('plugins')"))
+    site.plugin("aang-plugin-polite", GREET.replace('"greet"', '"plugins"'))
     assert "aang-plugin-polite" in site.aang("plugins").stdout
     assert "aang-plugin-polite:plugins" in site.aang("--help").stdout
     assert site.aang("aang-plugin-polite:plugins").stdout == "hello you, 5\n"

@@ -37,13 +37,13 @@ from textwrap import dedent
 
 import click
 import yaml
+from aang_plugin_compare.spec import read_comparison
 from click.testing import CliRunner
 from ray.scripts.scripts import cli as ray_commands
 
 from aang_core import Objective, Registry, load_plugins
 from aang_core.cli.app import aang
 from aang_core.cli.train import given_options
-from aang_core.compare.spec import read_comparison
 from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.objectives.space import load_space
 from tests.docs.documents import ROOT

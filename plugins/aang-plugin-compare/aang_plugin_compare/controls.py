@@ -1,0 +1,103 @@
+"""Methods of a comparison that are told by another one: plain fine-tuning given as much."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from aang_core import ConfigError, did_you_mean
+from aang_core.storage import Source
+
+What = Literal["compute", "seconds"]
+
+_MEASURES: Mapping[str, What] = {"same_compute_as": "compute", "same_seconds_as": "seconds"}
+_LIKE = "as"
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Control:
+    """What a method says of other methods.
+
+    like: the method whose options it has, where it says nothing else. what, of: the measure, and
+        the method that it is given as much of as.
+    """
+
+    like: str | None = None
+    what: What | None = None
+    of: str | None = None
+
+
+def controls_of(
+    methods: Mapping[str, Options], source: Source
+) -> tuple[dict[str, Control], dict[str, Options]]:
+    """What each method says of others, and the options that each has in the end.
+
+    Raises:
+        ConfigError: a name is no method's, or that of one which is itself told by another.
+    """
+    controls: dict[str, Control] = {}
+    own: dict[str, Options] = {}
+    for name, options in methods.items():
+        try:
+            controls[name], own[name] = _control(options)
+        except ConfigError as error:
+            raise ConfigError(f"{source.at(('methods', name))}: method {name}: {error}") from error
+    for name, control in controls.items():
+        where = f"{source.at(('methods', name))}: method {name}"
+        for key, other in ((_LIKE, control.like), (control.what, control.of)):
+            if other is None:
+                continue
+            if other not in own:
+                hint = did_you_mean(other, own, "the methods are")
+                raise ConfigError(f"{where}: {other!r} is no method here; {hint}")
+            told = controls[other]
+            if other == name or told.what is not None or (key == _LIKE and told.like is not None):
+                raise ConfigError(
+                    f"{where}: {other!r} is itself told by another method; name one that is not"
+                )
+    return controls, {
+        name: own[name] if control.like is None else _over(own[control.like], own[name])
+        for name, control in controls.items()
+    }
+
+
+def _control(options: Options) -> tuple[Control, Options]:
+    spelt = {name.replace("-", "_"): name for name in options}
+    given = [key for key in _MEASURES if key in spelt]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)}: give one of them")
+    for key in (_LIKE, *given):
+        if key in spelt and not isinstance(options[spelt[key]], str):
+            raise ConfigError(f"{spelt[key]}: must name another method of this comparison")
+    measure = given[0] if given else None
+    control = Control(
+        options.get(_LIKE),
+        _MEASURES[measure] if measure else None,
+        options[spelt[measure]] if measure else None,
+    )
+    kept = {n: v for n, v in options.items() if n.replace("-", "_") not in (_LIKE, *_MEASURES)}
+    return control, kept
+
+
+def _over(base: Options, over: Options) -> Options:
+    """The options of ``base`` with those of ``over``, whichever way they are spelt."""
+    spelt = {name.replace("-", "_") for name in over}
+    options = {n: v for n, v in base.items() if n.replace("-", "_") not in spelt} | over
+    if "set" in base and "set" in over:
+        options["set"] = merged_settings([base["set"], over["set"]])
+    return options
+
+
+def merged_settings(settings: Sequence[Any]) -> Any:
+    """Options of primitives and weighters, later ones over earlier ones.
+
+    One that has another form is returned as it is, for the schema to refuse.
+    """
+    merged: dict[str, dict[str, Any]] = {}
+    for part in settings:
+        if not isinstance(part, Mapping) or not all(isinstance(v, Mapping) for v in part.values()):
+            return part
+        for name, options in part.items():
+            merged[name] = {**merged.get(name, {}), **options}
+    return merged
