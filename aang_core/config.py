@@ -1,4 +1,9 @@
-"""The options of ``aang train``: one schema for the command line and for configuration files."""
+"""The options of ``aang train``: one schema for the command line and for configuration files.
+
+Public, for commands of plug-ins: :class:`TrainConfig` is the schema. :func:`resolve_config` checks
+options against it, :func:`read_config_file` reads them from a file, and :func:`refuse_trust`
+refuses those that ask for a model's code to be run. :data:`RECIPES` are the recipes by name.
+"""
 
 import math
 import re
@@ -27,7 +32,6 @@ __all__ = [
     "read_config_file",
     "refuse_trust",
     "resolve_config",
-    "resolve_training",
 ]
 
 _TASK_NAME = re.compile(r"[a-z0-9-]+")

@@ -13,7 +13,8 @@ Each module is imported by its own name, so that reading a file does not load a 
   :mod:`~aang_core.corpora.token_cache` to tokenise only once;
 - :mod:`~aang_core.corpora.cache`: where caches lie.
 
-Public, for commands of plug-ins: :class:`LabelledTask`, :func:`tokenize` and :func:`read_table`.
+Public, for commands of plug-ins: :class:`LabelledTask` is the end task's texts and labels,
+:func:`tokenize` turns texts into rows of token ids, and :func:`read_table` reads a file of records.
 """
 
 from typing import TYPE_CHECKING

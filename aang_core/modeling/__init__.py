@@ -1,7 +1,9 @@
 """The shared encoder and the heads on it, built from transformers' own classes.
 
-Public: :func:`load_text_model`, :func:`load_classifier` and :func:`load_tokenizer` load them from a
-folder or from the hub.
+Public, for commands of plug-ins: :func:`load_text_model` loads an encoder, a :class:`TextModel`
+with its :class:`EncoderBody`, from a folder or from the hub, :func:`load_tokenizer` its tokenizer
+and :func:`load_classifier` a trained classifier. :class:`EncoderHeads` makes heads on the body,
+each a :class:`TransformersHead`.
 """
 
 from typing import TYPE_CHECKING

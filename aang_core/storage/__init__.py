@@ -6,7 +6,8 @@ Public, for commands of plug-ins that write folders or read files of their own:
   for those who know more about that process, a :class:`Holder`.
 - :func:`writing` turns what the disk says into an error for the user; :func:`write_file` writes a
   file whole or not at all. :class:`RunFolder` writes the files of a run.
-- :func:`parse_yaml` reads YAML and says on which line of the :class:`Source` a value stands.
+- :func:`parse_yaml` reads YAML and returns a :class:`Source`, which knows the line of every value.
+  A :class:`NumberLoader` reads ``1e-4`` as a number.
 """
 
 from typing import TYPE_CHECKING
@@ -17,11 +18,10 @@ if TYPE_CHECKING:
     from aang_core.storage.durable import write_file, writing
     from aang_core.storage.lock import Holder, holder_of, locked, take_from
     from aang_core.storage.run_folder import RunFolder
-    from aang_core.storage.yaml_source import Location, NumberLoader, Source, parse_yaml
+    from aang_core.storage.yaml_source import NumberLoader, Source, parse_yaml
 
 __all__ = [
     "Holder",
-    "Location",
     "NumberLoader",
     "RunFolder",
     "Source",
@@ -37,7 +37,7 @@ _HOMES = {
     "aang_core.storage.durable": "write_file writing",
     "aang_core.storage.lock": "Holder holder_of locked take_from",
     "aang_core.storage.run_folder": "RunFolder",
-    "aang_core.storage.yaml_source": "Location NumberLoader Source parse_yaml",
+    "aang_core.storage.yaml_source": "NumberLoader Source parse_yaml",
 }
 
 # Hidden from type checkers: with it they would take any misspelled name for an attribute.

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aang_core import AangError, ConfigError, Registry, did_you_mean, load_space
 from aang_core.config import TrainConfig, refuse_trust, resolve_config
-from aang_core.storage import Location, NumberLoader, Source, parse_yaml
+from aang_core.storage import NumberLoader, Source, parse_yaml
 from aang_plugin_compare.control_results import QUICK_CONTROLS
 from aang_plugin_compare.controls import Control, controls_of, merged_settings
 from aang_plugin_compare.matching import Match
@@ -300,7 +300,7 @@ def _concerns(message: str, option: str) -> bool:
 
 def _place(given: ComparisonFile, source: Source, option: str, task: str, method: str) -> str:
     """The line of an option, wherever it was given; that of the method if it was not."""
-    places: list[tuple[Location, Mapping[str, Any]]] = [
+    places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [
         (("methods", method), given.methods[method]),
         (("tasks", task), given.tasks[task]),
         (("options",), given.options),
