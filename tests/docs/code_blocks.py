@@ -325,7 +325,8 @@ def _pip(arguments: Sequence[str], folder: Path) -> None:
         elif path == "aang-core" or (path.startswith("aang-plugin-") and not extra):
             assert extra in {"", *_extras(ROOT)}, word
         else:
-            project = ROOT if path == "." else folder / path
+            ours = ROOT / "plugins" / path
+            project = ROOT if path == "." else ours if ours.is_dir() else folder / path
             known = ROOT / "docs" / "smallest-plugin" / "pyproject.toml"
             if not (project / "pyproject.toml").is_file():
                 assert f'name = "{project.name}"' in known.read_text(encoding="utf-8"), word

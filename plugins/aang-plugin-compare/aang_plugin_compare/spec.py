@@ -1,54 +1,19 @@
-"""What is to be compared: the content of a comparison file.
-
-```yaml
-tasks:
-  acl-arc: {train: acl-arc/train.jsonl, dev: acl-arc/dev.jsonl, test: acl-arc/test.jsonl}
-methods:
-  fine-tuning: {weighter: single-task}
-  tapt: {recipe: tapt}
-  aang: {space: td, weighter: factored}
-  more-rows: {as: fine-tuning, same_compute_as: aang}
-seeds: [0, 1, 2]
-baseline: fine-tuning        # optional
-options: {model: roberta-base, steps: 300, train-rows: 500}   # optional, for all runs
-grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0]}   # optional
-```
-"""
+"""From the content of a comparison file to every run that it asks for."""
 
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from aang_core import AangError, ConfigError, Registry, did_you_mean, load_space
+from aang_core import AangError, ConfigError, Registry, load_space
 from aang_core.config import TrainConfig, refuse_trust, resolve_config
 from aang_core.storage import NumberLoader, Source, parse_yaml
-from aang_plugin_compare.control_results import QUICK_CONTROLS
+from aang_plugin_compare.comparison_file import ComparisonFile, read_content
 from aang_plugin_compare.controls import Control, controls_of, merged_settings
 from aang_plugin_compare.matching import Match
 from aang_plugin_compare.same_rows import refuse_own_rows, with_train_rows
-
-_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=100)]
-"""What folders are called after; so it is no path, and no file system finds it too long."""
-
-_Options = dict[str, Any]
-
-
-class ComparisonFile(BaseModel):
-    """The validated content of a comparison file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tasks: Annotated[dict[_Name, _Options], Field(min_length=1)]
-    methods: Annotated[dict[_Name, _Options], Field(min_length=1)]
-    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = (0, 1, 2)
-    baseline: str | None = None
-    options: _Options = {}
-    grid: str | dict[str, tuple[Any, ...]] = {}
 
 
 @dataclass(frozen=True)
@@ -119,27 +84,7 @@ def plan(
     Raises:
         ConfigError: as :func:`read_comparison`.
     """
-    if not isinstance(value, Mapping):
-        raise ConfigError(
-            f"{source.at(())}: a comparison is a mapping with the keys "
-            f"{', '.join(ComparisonFile.model_fields)}"
-        )
-    try:
-        given = ComparisonFile.model_validate(dict(value))
-    except ValidationError as error:
-        first = min(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
-        raise ConfigError(f"{source.at(first['loc'])}: {_explain(first)}") from error
-    if given.baseline is not None and given.baseline not in given.methods:
-        hint = did_you_mean(given.baseline, given.methods, "the methods are")
-        raise ConfigError(
-            f"{source.at(('baseline',))}: baseline {given.baseline!r} is no method here; {hint}"
-        )
-    if taken := set(given.methods) & set(QUICK_CONTROLS):
-        name = min(taken)
-        raise ConfigError(
-            f"{source.at(('methods', name))}: {name} is the name of a quick control; give the "
-            "method another name"
-        )
+    given = read_content(value, source)
     grid = _grid(given.grid, source, registry)
     refuse_own_rows(grid, given.methods, source)
     if train_rows is not None:
@@ -310,21 +255,3 @@ def _place(given: ComparisonFile, source: Source, option: str, task: str, method
             if name.replace("-", "_") == option.replace("-", "_"):
                 return source.at((*place, name))
     return source.at(("methods", method))
-
-
-def _explain(error: Mapping[str, Any]) -> str:
-    key = ".".join(str(part) for part in error["loc"])
-    match error["type"]:
-        case "missing":
-            return f"the key {key} is missing"
-        case "extra_forbidden":
-            hint = did_you_mean(key, ComparisonFile.model_fields, "the keys are")
-            return f"unknown key {key}; {hint}"
-        case "too_short":
-            return f"{key} is empty"
-        case "string_too_long":
-            return f"the name {error['input']:.40}… is too long; the most is 100 characters"
-        case "string_pattern_mismatch":
-            return f"{error['input']!r} is no name: letters, digits and . _ + - make one"
-        case _:
-            return f"{key}: {error['msg']}"
