@@ -1,9 +1,9 @@
-"""Which attempt at a run counts, where several machines may each believe that theirs does.
+"""Which attempt at a run counts, when several machines may each believe that theirs does.
 
-A machine that a cluster has given up may still be running, and writing. So each attempt at a run
-has a number, kept in a file next to the run's log. An attempt that finds a higher number there ends
-itself; the one that wrote it waits until that must have happened, and then takes over what the
-other has left: the lock of a machine that cannot be seen from here.
+A machine that a cluster has given up may still be running and writing. So each attempt at a run has
+a number, kept in a file next to the run's log. An attempt that finds a higher number there ends
+itself. The attempt that wrote the higher number waits for that, and then takes over the lock that
+the other machine has left, which cannot be seen from here.
 """
 
 import json
@@ -16,16 +16,19 @@ from aang_core import LockedError
 from aang_core.storage import Holder, holder_of, take_from, writing
 
 LOOK_SECONDS = 1.0
-"""How often an attempt looks whether it still counts."""
+"""How often an attempt checks that it still counts."""
 GRACE_SECONDS = 15.0
-"""After how long one that does not is taken to have ended itself."""
+"""How long an attempt that no longer counts may take to end itself."""
 
 
 @dataclass(frozen=True)
 class Claim:
     """The attempt that counts.
 
-    attempt: its number, from 1. node: where it is. holders: its process and those before it.
+    Attributes:
+        attempt: Its number, from 1.
+        node: The machine that it runs on.
+        holders: The processes of all attempts; its own is the last.
     """
 
     attempt: int
@@ -39,7 +42,7 @@ def claim_file(log: Path) -> Path:
 
 
 def read_claim(path: Path) -> Claim | None:
-    """The claim in ``path``; None if there is none, or it is just being written."""
+    """The claim in ``path``; None if there is none, or if it is being written right now."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         holders = [Holder(**holder) for holder in value["holders"]]
@@ -49,11 +52,11 @@ def read_claim(path: Path) -> Claim | None:
 
 
 def lay_claim(path: Path, attempt: int, node: str) -> Claim:
-    """Let ``attempt``, which is this process, be the one that counts.
+    """Make ``attempt``, which is this process, the one that counts.
 
     Raises:
-        LockedError: a later one does.
-        StorageError: it cannot be written.
+        LockedError: A later attempt counts already.
+        StorageError: The claim cannot be written.
     """
     before = read_claim(path)
     if before is not None and before.attempt >= attempt:
@@ -64,24 +67,29 @@ def lay_claim(path: Path, attempt: int, node: str) -> Claim:
     holders = [*(before.holders if before is not None else ()), Holder.this()]
     claim = Claim(attempt, node, holders)
     with writing(path):
-        # Written in place and not renamed: on NFS, whoever opens a file is told of new content, but
-        # may for a minute be given the old file of a name.
+        # Written in place and not renamed: on NFS a reader sees new content of a file at once, but
+        # may for a minute still open the old file under a name.
         path.write_text(json.dumps(asdict(claim)), encoding="utf-8")
     return claim
 
 
 def is_overtaken(path: Path, attempt: int) -> bool:
-    """Whether a later attempt counts by now."""
+    """Whether a later attempt has taken over."""
     claim = read_claim(path)
     return claim is not None and claim.attempt > attempt
 
 
 def await_end_of_others(folder: Path, claim: Claim, grace: float = GRACE_SECONDS) -> None:
-    """Wait until the attempts before this one have ended, and let none of them hold ``folder``.
+    """Wait until the attempts before this one have ended, and free ``folder`` of their locks.
 
-    Those on this machine can be seen. Others have noticed after some looks that they count no more;
-    the lock that one of them still has after ``grace`` seconds is that of a machine that is gone,
-    and is removed. A lock that belongs to none of them is let alone.
+    Attempts on this machine can be watched. Those on others find out by themselves that they no
+    longer count; a lock that one of them still has after ``grace`` seconds belongs to a machine
+    that is gone, and is removed. Nobody else's lock is touched.
+
+    Args:
+        folder: The run folder.
+        claim: The claim of this attempt.
+        grace: Seconds to wait at most.
     """
     others = claim.holders[:-1]
     unseen = [holder for holder in others if not holder.is_here]

@@ -25,7 +25,7 @@ from aang_core.storage import Source
 from aang_plugin_compare.control_results import QUICK_CONTROLS
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=100)]
-"""What folders are called after; so it is no path, and no file system finds it too long."""
+"""Folders have these names, so a name is not a path, and short enough for every file system."""
 
 _Options = dict[str, Any]
 

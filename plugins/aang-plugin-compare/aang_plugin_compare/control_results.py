@@ -15,7 +15,7 @@ FOLDER = "controls"
 TF_IDF = "tf-idf"
 FROZEN = ("frozen-first-token", "frozen-mean")
 QUICK_CONTROLS = (TF_IDF, *FROZEN)
-"""The controls that stand in front of every table."""
+"""The controls that come first in every table."""
 
 _Score = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -31,13 +31,19 @@ class ControlMetric(BaseModel):
 
 
 class ControlResult(BaseModel):
-    """What a control came to with one seed.
+    """The result of a control with one seed.
 
-    control: its name, which is its row of the table. quick: whether it only shows whether a deep
-    model is worth it, so that it is not tested against the baseline.
-    setting, tried: what was chosen on dev, of how many. seconds: of all that were tried.
-    asked: the options that it was made with; with other ones it is made again.
-    rows: digest of the training rows that the seed drew; None if all were trained on.
+    Attributes:
+        control: Its name, which names its row of the table.
+        quick: Whether it only shows whether a deep model is worth it; then it is not tested
+            against the baseline.
+        seed: The seed.
+        metric: Its scores.
+        setting: The setting that was chosen on dev.
+        tried: How many settings there were.
+        seconds: Seconds that all of them took.
+        asked: The options that it was made with; with other options it is made again.
+        rows: Digest of the training rows that the seed drew; None if it was trained on all.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

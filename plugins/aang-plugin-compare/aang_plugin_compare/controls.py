@@ -1,4 +1,4 @@
-"""Methods of a comparison that are told by another one: plain fine-tuning given as much."""
+"""Methods that are defined by another one: fine-tuning with the same compute, for example."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,12 @@ Options = dict[str, Any]
 
 @dataclass(frozen=True)
 class Control:
-    """What a method says of other methods.
+    """How a method refers to other methods.
 
-    like: the method whose options it has, where it says nothing else. what, of: the measure, and
-        the method that it is given as much of as.
+    Attributes:
+        like: The method whose options it starts from.
+        what: What it gets as much of as another method: compute or seconds.
+        of: That other method.
     """
 
     like: str | None = None
@@ -31,10 +33,15 @@ class Control:
 def controls_of(
     methods: Mapping[str, Options], source: Source
 ) -> tuple[dict[str, Control], dict[str, Options]]:
-    """What each method says of others, and the options that each has in the end.
+    """How each method refers to others, and the options that each ends up with.
+
+    Args:
+        methods: Options by method, as the file gives them.
+        source: Where they stand.
 
     Raises:
-        ConfigError: a name is no method's, or that of one which is itself told by another.
+        ConfigError: A method refers to one that does not exist, or to one that itself refers to
+            another.
     """
     controls: dict[str, Control] = {}
     own: dict[str, Options] = {}
@@ -81,7 +88,7 @@ def _control(options: Options) -> tuple[Control, Options]:
 
 
 def _over(base: Options, over: Options) -> Options:
-    """The options of ``base`` with those of ``over``, whichever way they are spelt."""
+    """The options of ``base``, replaced by those of ``over``, with hyphens or underscores."""
     spelt = {name.replace("-", "_") for name in over}
     options = {n: v for n, v in base.items() if n.replace("-", "_") not in spelt} | over
     if "set" in base and "set" in over:
@@ -90,9 +97,9 @@ def _over(base: Options, over: Options) -> Options:
 
 
 def merged_settings(settings: Sequence[Any]) -> Any:
-    """Options of primitives and weighters, later ones over earlier ones.
+    """Options of primitives and weighters, where later ones replace earlier ones.
 
-    One that has another form is returned as it is, for the schema to refuse.
+    A part that is no mapping of mappings is returned unchanged, and the schema then refuses it.
     """
     merged: dict[str, dict[str, Any]] = {}
     for part in settings:

@@ -1,4 +1,4 @@
-"""Dev scores over steps, seconds and rows: what the runs of a comparison reached, and when."""
+"""Dev scores of the runs of a comparison over steps, seconds and rows."""
 
 import csv
 import io
@@ -15,8 +15,17 @@ from aang_plugin_compare.spec import Cell, Comparison
 class Point:
     """An evaluation on dev.
 
-    seconds, rows: what training had taken by then, this evaluation included; None for a run that
-        did not record it. dev: the score by ``metric``.
+    Attributes:
+        task: The task.
+        method: The method.
+        setting: What the grid sets.
+        seed: The seed.
+        step: Steps trained before it.
+        seconds: Seconds of training so far, this evaluation included; None for a run that did not
+            record them.
+        rows: Rows through the body so far; None as for ``seconds``.
+        metric: Name of the metric.
+        dev: The score.
     """
 
     task: str

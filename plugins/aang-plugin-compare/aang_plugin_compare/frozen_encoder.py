@@ -1,4 +1,4 @@
-"""What an encoder says of texts without any training: features for a linear classifier."""
+"""Features of texts from an encoder without any training, for a linear classifier."""
 
 import time
 from collections.abc import Sequence
@@ -15,15 +15,17 @@ from aang_core.modeling import load_text_model, load_tokenizer
 
 
 class FrozenEncoder:
-    """An encoder as it comes; each text goes through it once, however many draws have it.
+    """A pre-trained encoder; each text goes through it once, even if several draws contain it.
 
-    encoder: folder or hub name. config: how it is loaded, and how many tokens texts are cut to.
-    device: what it computes on.
+    Args:
+        encoder: Folder or hub name.
+        config: How it is loaded, and how many tokens texts are cut to.
+        device: The device it computes on.
     """
 
     def __init__(self, encoder: str, config: TrainConfig, device: torch.device) -> None:
         tokenizer = load_tokenizer(encoder, trust_remote_code=config.trust_remote_code)
-        # It is asked for a classifier, of which the body alone is used.
+        # This loads a classifier; only its body is used.
         model = load_text_model(
             encoder,
             tokenizer,
@@ -43,10 +45,13 @@ class FrozenEncoder:
         return self._seconds / max(1, len(self._known))
 
     def __call__(self, examples: Sequence[Example]) -> Any:
-        """Features of texts, an array ``[N, 2, H]``: of the first token, and the mean over tokens.
+        """Features of N texts: the hidden state of the first token, and the mean over tokens.
+
+        Returns:
+            An array ``[N, 2, H]``.
 
         Raises:
-            AangError: the tokenizer cannot be used.
+            AangError: The tokenizer cannot be used.
         """
         new = {
             key: Example(*key)

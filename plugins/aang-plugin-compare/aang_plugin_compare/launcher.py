@@ -1,4 +1,4 @@
-"""Where the runs of a comparison run: what a launcher is given, and what it hands back."""
+"""The interface of launchers, which train the runs of a comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,13 @@ from typing import Protocol
 class Order:
     """A run to be trained.
 
-    name: of the run, for messages. folder: where it goes; one that holds a ``config.yaml`` is gone
-    on with. options: a file of YAML with all its options. log: where what it says is appended.
-    before, after: options of ``aang`` and of ``aang train`` that no such file holds.
+    Attributes:
+        name: Name of the run, for messages.
+        folder: The run folder; a run that has begun there is resumed.
+        options: A YAML file with all its options.
+        log: A file to which its output is appended.
+        before: Options of ``aang``, which stand before the command.
+        after: Options of ``aang train`` that cannot stand in a file.
     """
 
     name: str
@@ -24,7 +28,7 @@ class Order:
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments of ``aang`` that train it, from where it stands now."""
+        """The arguments of ``aang`` that begin the run, or resume it."""
         if (self.folder / "config.yaml").is_file():
             what = ["--resume", str(self.folder)]
         else:
@@ -32,7 +36,12 @@ class Order:
         return [*self.before, "train", "--json", *what, *self.after]
 
     def failure(self, status: int, node: str = "") -> str:
-        """Why it failed, by its last words. node: the machine, where there are several."""
+        """Why the run failed: the last error that it printed.
+
+        Args:
+            status: Its exit status.
+            node: The machine, where there are several.
+        """
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         # What follows an error is how to go on, which the next call of the comparison does.
         errors = [line for line in lines if line.startswith("Error: ")]
@@ -44,23 +53,28 @@ class Order:
 class Launcher(Protocol):
     """Trains runs, each in a process of its own.
 
-    at_once: how many are handed to it at once.
+    Attributes:
+        at_once: How many runs it trains at the same time.
     """
 
     at_once: int
 
     def ready(self) -> None:
-        """See that runs can be started; this process holds the lock of the comparison's folder.
+        """Check that runs can be started; this process holds the lock of the comparison's folder.
 
         Raises:
-            ConfigError: they cannot.
+            ConfigError: They cannot.
         """
 
     def train(self, order: Order) -> str | None:
-        """Train a run to its end; None, or why it failed. Called from several threads."""
+        """Train a run to its end. Called from several threads.
+
+        Returns:
+            None, or why it failed.
+        """
 
     def stop(self) -> None:
-        """Begin no other run, ask those under way to take their checkpoints and end.
+        """Start no more runs, and ask running ones to take a checkpoint and end.
 
-        Those that are asked a second time end at once.
+        A second call ends them at once.
         """

@@ -1,7 +1,7 @@
-"""``python -m aang_plugin_compare.leashed``: a training that does not outlive what started it.
+"""``python -m aang_plugin_compare.leashed``: a training that ends with the process that started it.
 
-It ends at once when its standard input is closed, as happens when the process at the other end
-dies, and when a later attempt at the same run is under way elsewhere.
+It ends at once when its standard input is closed, which happens when that process dies, and when a
+later attempt at the same run has started elsewhere.
 """
 
 import json
@@ -27,7 +27,13 @@ from aang_plugin_compare.launcher import Order
 
 
 def command(order: Order, attempt: int, node: str) -> list[str]:
-    """What starts such a training. node: the name of the machine, for messages."""
+    """The command that starts such a training.
+
+    Args:
+        order: The run.
+        attempt: Number of the attempt, from 1.
+        node: Name of the machine, for messages.
+    """
     what: dict[str, Any] = {
         "name": order.name,
         "folder": str(order.folder),
@@ -41,7 +47,7 @@ def command(order: Order, attempt: int, node: str) -> list[str]:
 
 
 def train(order: Order, attempt: int, node: str) -> None:
-    """Train from where the run stands, and exit as ``aang train`` does."""
+    """Begin or resume the run, and exit as ``aang train`` does."""
     threading.Thread(target=_end_with, args=(claim_file(order.log), attempt), daemon=True).start()
     try:
         claim = lay_claim(claim_file(order.log), attempt, node)
@@ -56,7 +62,7 @@ def train(order: Order, attempt: int, node: str) -> None:
 def _end_with(claim: Path, attempt: int) -> None:
     """End this process when it must not go on.
 
-    By SIGKILL: whatever else it might write on its way out could be a second writer's.
+    SIGKILL ends it without another write: another process may be writing to the folder by now.
     """
     while not is_overtaken(claim, attempt):
         readable, _, _ = select.select([sys.stdin], [], [], LOOK_SECONDS)

@@ -13,7 +13,8 @@ from aang_plugin_compare.launcher import Order
 class LocalLauncher:
     """Starts a process for each run.
 
-    jobs: processes at once, which share the cores.
+    Args:
+        jobs: How many processes run at the same time and share the cores.
     """
 
     def __init__(self, jobs: int = 1) -> None:
@@ -28,8 +29,8 @@ class LocalLauncher:
     def train(self, order: Order) -> str | None:
         command = [sys.executable, "-m", "aang_core", *order.arguments]
         with order.log.open("a", encoding="utf-8") as log:
-            # A process group of its own, because an interrupt from a terminal goes to the whole
-            # group, and a process that gets it besides what is sent from here has been asked twice.
+            # A terminal sends an interrupt to the whole process group. In a group of its own the
+            # process gets only what is sent from here; two requests would end it at once.
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, text=True, env=self._environment(), process_group=0
             )
@@ -49,6 +50,6 @@ class LocalLauncher:
                 process.send_signal(signal.SIGTERM)
 
     def _environment(self) -> Mapping[str, str]:
-        # Processes that each take every core get in each other's way.
+        # Processes that each use every core slow each other down.
         threads = max(1, (os.cpu_count() or 1) // self.at_once)
         return {"OMP_NUM_THREADS": str(threads), **os.environ}

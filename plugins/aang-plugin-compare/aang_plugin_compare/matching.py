@@ -1,7 +1,7 @@
-"""A run that is given as much as another one took: as many rows a step, or seconds.
+"""A run that gets as much as another one took: as many rows per step, or as many seconds.
 
-How much that is is read from the finished run of the other method with the same task and seed. The
-number goes into the configuration of the run, which can be repeated and resumed like any other.
+The amount is read from the finished run of the other method with the same task and seed. It goes
+into the configuration of the run, which can therefore be repeated and resumed like any other.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,12 @@ from aang_plugin_compare.controls import What
 
 @dataclass(frozen=True)
 class Match:
-    """What a run is given as much of, below the folder of the comparison.
+    """What a run gets as much of as another one took.
 
-    of: the run that takes it. pace: for seconds, the run by whose seconds a step they become steps.
+    Attributes:
+        what: Compute or seconds.
+        of: The run that took it, below the folder of the comparison.
+        pace: For seconds, the run whose seconds per step turn them into steps.
     """
 
     what: What
@@ -28,19 +31,25 @@ class Match:
 
     @property
     def runs(self) -> list[Path]:
-        """The runs that must have finished first."""
+        """The runs that must finish first."""
         return [self.of, *([self.pace] if self.pace is not None else [])]
 
 
 def matched(config: TrainConfig, match: Match, root: Path) -> TrainConfig:
-    """The configuration with what the runs of ``match`` below ``root`` took.
+    """The configuration with as much as the runs of ``match`` took.
 
-    For compute: as many end-task rows a step as went through the body in a step there, those of
-    objectives and of dev included. For seconds: as many steps as the seconds there allow.
+    For compute, a step gets as many end-task rows as went through the body in a step of the other
+    run, where the rows of objectives and of dev count too. For seconds, the run gets as many steps
+    as fit into the seconds of the other run.
+
+    Args:
+        config: The configuration without that.
+        match: Which runs to look at.
+        root: The folder of the comparison.
 
     Raises:
-        ConfigError: one of them has not finished, or took no step.
-        DataError: the result of one is damaged.
+        ConfigError: One of the runs has not finished, or took no step.
+        DataError: The result of one is damaged.
     """
     of = _took(root, match.of)
     if match.what == "compute":

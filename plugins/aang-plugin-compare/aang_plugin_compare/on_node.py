@@ -1,4 +1,4 @@
-"""What a node of a cluster does for a comparison: see whether it can, and train a run."""
+"""What a node of a cluster does for a comparison: check that it can train, and train a run."""
 
 import os
 import signal
@@ -21,10 +21,13 @@ _SEEN_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Site:
-    """Where a comparison is, as the process that runs it sees it.
+    """Where a comparison is, as seen by the process that runs it.
 
-    root: its folder. directory: what relative paths start from. holder: that process, which holds
-    the lock of ``root``. version: of aang-core there.
+    Attributes:
+        root: The folder of the comparison.
+        directory: What relative paths start from.
+        holder: That process, which holds the lock of ``root``.
+        version: The version of aang-core there.
     """
 
     root: Path
@@ -34,13 +37,19 @@ class Site:
 
     @classmethod
     def here(cls, root: Path) -> "Site":
-        """That of this process."""
+        """The site of this process."""
         return cls(root, Path.cwd(), Holder.this(), version("aang-core"))
 
 
 @dataclass(frozen=True)
 class Status:
-    """How a training ended on a node: its exit status, or why there was none."""
+    """How a training ended on a node.
+
+    Attributes:
+        node: Name of the node.
+        number: The exit status; None if the training did not start.
+        complaint: Why it did not start.
+    """
 
     node: str
     number: int | None
@@ -50,7 +59,7 @@ class Status:
 def complaint(site: Site) -> str:
     """Why runs of a comparison cannot be trained on this node; empty if they can.
 
-    That the folder is the same one is seen by the lock in it.
+    The lock in the folder shows that this node sees the same folder.
     """
     here = version("aang-core")
     if here != site.version:
@@ -73,7 +82,14 @@ def train(
 ) -> Status:
     """Train a run in a process of its own, which ends with this one.
 
-    A KeyboardInterrupt asks it to take a checkpoint and end; another one, to end at once.
+    The first KeyboardInterrupt makes it take a checkpoint and end, the second makes it end at once.
+
+    Args:
+        order: The run.
+        site: Where the comparison is.
+        attempt: Number of the attempt, from 1.
+        node: Name of this node, for messages.
+        environment: Variables to set besides those of this process.
     """
     if why := complaint(site):
         return Status(node, None, why)
@@ -96,7 +112,7 @@ def train(
 def _wait_for(process: "subprocess.Popen[bytes]") -> int:
     while True:
         try:
-            # Not without a limit: the interrupt comes between two lines of Python.
+            # With a timeout, because Python raises KeyboardInterrupt only between two instructions.
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(timeout=0.5)
         except KeyboardInterrupt:

@@ -1,7 +1,7 @@
-"""Controls that take seconds and no training: is a deep model worth it on this task at all?
+"""Controls that take seconds: is a deep model worth it on this task at all?
 
-Logistic regression on TF-IDF of words and pairs of words, and on the features of the encoder as it
-comes: those of the first token, and the mean over tokens. The penalty is chosen on dev.
+Logistic regression on TF-IDF of words and pairs of words, and on features of the encoder without
+any training: the first token's, and the mean over tokens. The penalty is chosen on dev.
 """
 
 import time
@@ -39,10 +39,10 @@ PENALTIES: Mapping[str, Sequence[float]] = {
     TF_IDF: (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0),
     **dict.fromkeys(FROZEN, (0.01, 0.1, 1.0, 10.0, 100.0)),
 }
-"""The inverse penalties C that are tried on dev, as many by each control."""
+"""The inverse penalties C that each control tries on dev, the same number for all."""
 
 MOST_TEXTS = 20_000
-"""Of more texts, all three parts together, nothing here is quick."""
+"""With more texts in train, dev and test together, these controls are not quick and left out."""
 
 _READ = (
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "dev_fraction"),
@@ -53,11 +53,13 @@ _ENCODED = ("model", "from_scratch", "max_length")
 
 @dataclass
 class QuickControls:
-    """Makes the quick controls of a comparison that are not there yet.
+    """Makes the quick controls of a comparison that have no result yet.
 
-    root: the folder of the comparison. tell: is given a line for each result, and with True one
-        for each that is not to be had.
-    trust_remote_code: whether the Python code that comes with the model may be run.
+    Attributes:
+        root: The folder of the comparison.
+        tell: Called with a line for each result and False, and with a line for each failure and
+            True.
+        trust_remote_code: Whether Python code that comes with the model may be run.
     """
 
     root: Path
@@ -68,12 +70,15 @@ class QuickControls:
     def run(self, comparison: Comparison, *, seconds: float | None = None) -> None:
         """Make them for every task and seed, with the data and encoder of the baseline.
 
-        Without a baseline the first method names them. What fails is told, and stops nothing.
+        Without a baseline, those of the first method are used. A failure is reported and does not
+        stop the others.
 
-        seconds: begin none after that time.
+        Args:
+            comparison: The comparison.
+            seconds: Start no control after this time.
 
         Raises:
-            StorageError: the disk does not take a result.
+            StorageError: A result cannot be written.
         """
         end = float("inf") if seconds is None else time.monotonic() + seconds
         for cell in quick_cells(comparison):
@@ -127,10 +132,10 @@ class QuickControls:
     def _encoded(
         self, name: str, config: TrainConfig, task: LabelledTask
     ) -> tuple[list[Any], float]:
-        """Features of the parts, and the seconds that they take where nothing is remembered."""
+        """Features of the parts, and the seconds that they take without what is cached."""
         key = (*(getattr(config, option) for option in _ENCODED), config.device)
         if key not in self._encoders:
-            # One at a time: its features are all in memory.
+            # Only one encoder at a time, because all its features are in memory.
             device = choose_device(config.device)
             self._encoders = {key: FrozenEncoder(encoder_of(config), config, device)}
         encoder = self._encoders[key]
@@ -140,7 +145,7 @@ class QuickControls:
 
 
 def quick_cells(comparison: Comparison) -> list[Cell]:
-    """A run of each task and seed, whose data and encoder the controls take."""
+    """One run of each task and seed: the controls use its data and encoder."""
     method = comparison.baseline or comparison.methods[0]
     first = {(c.task, c.seed): c for c in reversed(comparison.cells) if c.method == method}
     return [first[key] for key in sorted(first, key=lambda k: (comparison.tasks.index(k[0]), k[1]))]
@@ -154,7 +159,7 @@ def _asked(config: TrainConfig, name: str) -> dict[str, Any]:
 
 
 def _tf_idf(parts: Sequence[Sequence[Example]]) -> list[Any]:
-    # Punctuation counts: tasks mark what they ask about with it, as in "[[ this ]]".
+    # Punctuation counts, because tasks mark what they ask about with it, as in "[[ this ]]".
     pattern = r"(?u)\w+|[^\w\s]+"
     vectors = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=pattern)
     texts = [[" ".join(filter(None, (e.text, e.text_pair))) for e in part] for part in parts]
@@ -167,7 +172,7 @@ def _tf_idf(parts: Sequence[Sequence[Example]]) -> list[Any]:
 def _best(
     parts: Sequence[Any], task: LabelledTask, metric: Metric, penalties: Sequence[float]
 ) -> tuple[ControlMetric, float]:
-    """The scores with the penalty that is best on dev; of equals the strongest."""
+    """The scores with the penalty that is best on dev; among equals, with the strongest."""
     labels = [[task.label_ids[str(e.label)] for e in p] for p in (task.train, task.dev, task.test)]
     found: list[tuple[float, float, Any]] = []
     for penalty in penalties:
@@ -185,7 +190,7 @@ def _fitted(features: Any, labels: Sequence[int], penalty: float) -> Any:
         regression if hasattr(features, "tocsr") else make_pipeline(StandardScaler(), regression)
     )
     with warnings.catch_warnings():
-        # With next to no penalty it may not end in time; what it has come to is judged on dev.
+        # With almost no penalty it may not converge; dev then judges what it has found.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(features, labels)
 

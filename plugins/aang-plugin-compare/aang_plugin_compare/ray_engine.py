@@ -1,6 +1,6 @@
-"""Runs as tasks of a Ray cluster: Ray finds a node for each, and tells when one is lost.
+"""Runs as tasks of a Ray cluster: Ray finds a node for each, and reports when one is lost.
 
-Retries are not left to Ray, which would make them without a word and with no way to tell where.
+Ray does not retry them itself, because it would not say that it does, nor on which node.
 """
 
 import logging
@@ -34,7 +34,7 @@ except ImportError as missing:
 RETRIES = 3
 """How often a run that was lost is tried again."""
 MOST_AT_ONCE = 512
-"""Most runs that wait for a node at once; each has a thread here."""
+"""The largest number of runs that wait for a node at the same time; each has a thread here."""
 
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
@@ -46,24 +46,25 @@ _FROM_OUTSIDE: Mapping[int | None, str] = {
     -signal.SIGKILL: "it was killed, as systems do when memory runs out",
     128 + signal.SIGTERM: "it was stopped by SIGTERM",
 }
-"""Exit statuses of runs that did not end by themselves."""
+"""Exit statuses of runs that something else has ended."""
 
 
 @contextmanager
 def ray_cluster(address: str | None) -> Iterator[None]:
-    """Be connected to a cluster meanwhile, or have one of this machine alone.
+    """Connect to a cluster, or start one on this machine, and disconnect at the end.
 
-    address: ``HOST:PORT`` of the cluster, or ``auto`` for the one that this machine is part of;
-        None starts one.
+    Args:
+        address: ``HOST:PORT`` of the cluster, or ``auto`` for the one that this machine is part of;
+            None starts one.
 
     Raises:
-        AangError: there is no cluster, or none that can be worked with.
+        AangError: There is no such cluster, or it cannot be used.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is not None:
         _see_that_it_answers(address)
-    # Ray prints to standard output, from threads of its own, dozens of lines for each node that is
-    # lost. They are in its logs as well, and what matters of them is told in one.
+    # Ray prints dozens of lines to standard output for each node that is lost, from threads of its
+    # own. They are in its logs too, and this module prints the one that matters.
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
         _connect(address)
         try:
@@ -73,7 +74,7 @@ def ray_cluster(address: str | None) -> Iterator[None]:
 
 
 def _connect(address: str | None) -> None:
-    # Ray takes SIGTERM for itself, and it is the command's.
+    # Ray installs a handler for SIGTERM; the command needs its own.
     before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
@@ -90,7 +91,7 @@ def _connect(address: str | None) -> None:
 
 
 def _see_that_it_answers(address: str) -> None:
-    """Ask in a few seconds what ``ray.init`` would take minutes to find out."""
+    """Find out in seconds what ``ray.init`` would take minutes to find out."""
     if "://" in address:
         raise ConfigError(
             f"{_place(address)}: give HOST:PORT, and run aang compare on a node of the cluster"
@@ -128,11 +129,14 @@ def _place(address: str | None) -> str:
 
 
 class RayLauncher:
-    """Trains runs on whatever node has room for them.
+    """Trains runs on any node that has room for them.
 
-    root: the folder of the comparison, on a file system that all nodes share. cpus, gpus: of each
-    run; a part of a GPU is shared. jobs: most runs at once; None for as many as there is room for.
-    tell: called with what becomes of runs that are lost.
+    Args:
+        root: The folder of the comparison, on a file system that all nodes share.
+        tell: Called with a line for each run that is lost.
+        cpus: CPUs of each run.
+        gpus: GPUs of each run; runs share a GPU if this is a part of one.
+        jobs: The largest number of runs at the same time; None for as many as there is room for.
     """
 
     def __init__(
@@ -233,7 +237,7 @@ class RayLauncher:
         return _FROM_OUTSIDE.get(status.number, status)
 
     def _environment(self) -> Mapping[str, str]:
-        """What is different for the run's process from the node's own variables."""
+        """The variables that the run's process gets besides those of the node."""
         environment = {name: v for name, v in os.environ.items() if name.startswith("AANG_")}
         environment["OMP_NUM_THREADS"] = f"{self._needs['CPU']:g}"
         if not self._needs["GPU"]:
@@ -241,7 +245,7 @@ class RayLauncher:
         return environment
 
     def _without_room(self, task: Any) -> str:
-        """Wait for the task; why it will never begin, if the last node with room for it is lost."""
+        """Wait for the task; if the last node with room for it is lost, say so."""
         since = None
         while not ray.wait([task], timeout=_LOOK_SECONDS)[0]:
             if any(self._fits(node) for node in _nodes()):

@@ -1,4 +1,4 @@
-"""Runs of a comparison, each in a process of its own; what is there is not run again."""
+"""Runs of a comparison, each in a process of its own; finished runs are kept."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,13 @@ State = Literal["finished", "interrupted", "new"]
 
 @dataclass(frozen=True)
 class Ended:
-    """How one run ended: ``error`` is None if it finished, else its last words."""
+    """How one run ended.
+
+    Attributes:
+        cell: The run.
+        state: What was there before.
+        error: None if it finished, else the last error that it printed.
+    """
 
     cell: Cell
     state: State
@@ -30,17 +36,17 @@ class Ended:
 
 
 def state_of(cell: Cell, root: Path) -> State:
-    """Whether the run is there, in part, or not at all.
+    """Whether the run is finished, interrupted or new.
 
     Raises:
-        ConfigError: the run that is there had other options.
+        ConfigError: The folder holds a run with other options.
     """
     folder = root / cell.folder
     if not (folder / "config.yaml").is_file():
         return "new"
     there = resolve_config(read_config_file(folder / "config.yaml"), {})
     if cell.config.precision == "auto":
-        # A run records what that came to on its machine.
+        # A run records the precision that was chosen on its machine.
         there = there.model_copy(update={"precision": "auto"})
     if there.model_dump(exclude={"out"}) != cell.config.model_dump(exclude={"out"}):
         differing = [
@@ -56,11 +62,14 @@ def state_of(cell: Cell, root: Path) -> State:
 
 
 class Runner:
-    """Runs cells, several at once.
+    """Runs cells, several at the same time.
 
-    root: the folder of the comparison. launcher: where they run.
-    before, after: options of ``aang`` and of ``aang train`` that no configuration file holds.
-    ended: called after each run, from whichever thread ran it, one at a time.
+    Args:
+        root: The folder of the comparison.
+        launcher: Where they run.
+        ended: Called after each run, one call at a time, from the thread that ran it.
+        before: Options of ``aang``, which stand before the command.
+        after: Options of ``aang train`` that cannot stand in a file.
     """
 
     def __init__(
@@ -88,19 +97,22 @@ class Runner:
         seconds: float | None = None,
         first: Callable[[], None] | None = None,
     ) -> list[Ended]:
-        """Run those that have not finished; a failure does not stop the others.
+        """Run the cells that have not finished; a failure does not stop the others.
 
-        first: is called before them, while no other process runs this comparison.
+        An interrupt stops all processes, which can be resumed. It is raised again when they have
+        taken their checkpoints. A second interrupt stops them at once.
 
-        seconds: stop all processes after that time; they can be resumed. So does an interrupt,
-            which is raised again when they have taken their checkpoints; a second one stops them
-            at once.
+        Args:
+            cells: The runs.
+            seconds: Stop all processes after this time.
+            first: Called before the runs, when no other process runs this comparison.
 
-        Returns how the runs ended that did end.
+        Returns:
+            How the runs ended, without those that were stopped or not started.
 
         Raises:
-            LockedError: another process runs this comparison.
-            ConfigError: the launcher cannot start runs.
+            LockedError: Another process runs this comparison.
+            ConfigError: The launcher cannot start runs.
         """
         with locked(self._root):
             self._launcher.ready()
@@ -115,7 +127,7 @@ class Runner:
             timer.start()
         pool = ThreadPoolExecutor(self._launcher.at_once)
         self._over = {cell.folder: Event() for cell in cells}
-        # Those that wait for others come after all of them, so that none waits for ever.
+        # Runs that wait for others come after all others, so that none waits for ever.
         ordered = sorted(cells, key=lambda cell: cell.match is not None)
         try:
             futures = [pool.submit(self._cell, cell) for cell in ordered]
@@ -132,13 +144,13 @@ class Runner:
         try:
             pool.shutdown()
         except BaseException:
-            # Processes that are asked twice stop at once.
+            # A second request stops processes at once.
             self._halt()
             pool.shutdown()
             raise
 
     def _halt(self) -> None:
-        """Begin no other run, and stop those that are under way."""
+        """Start no more runs, and stop the running ones."""
         self._stop.set()
         self._launcher.stop()
 
@@ -164,7 +176,7 @@ class Runner:
         return self._told(Ended(cell, state, failure))
 
     def _resolved(self, cell: Cell) -> Cell:
-        """The cell with what it is given as much of as another run took."""
+        """The cell, with as much as the run that it is matched with took."""
         if cell.match is None:
             return cell
         return replace(cell, config=matched(cell.config, cell.match, self._root))
@@ -175,7 +187,7 @@ class Runner:
         return ended
 
     def _order(self, cell: Cell) -> Order:
-        """What a launcher needs to know, its files written."""
+        """What a launcher needs to train the cell; writes the files that it names."""
         name = cell.folder.relative_to("runs")
         log = self._root / "logs" / name.with_suffix(".txt")
         options = log.with_suffix(".yaml")
@@ -188,16 +200,16 @@ class Runner:
 
 
 def _options(cell: Cell) -> dict[str, object]:
-    """What the run is started with: everything, so that no default can change under it."""
+    """All options of the run, so that a new default cannot change it."""
     return cell.config.model_dump(mode="json", exclude={"out"}, exclude_none=True)
 
 
 def make_root(root: Path) -> None:
-    """Make the folder of a comparison, where it is not there.
+    """Make the folder of a comparison if it does not exist.
 
     Raises:
-        ConfigError: it cannot be made, or holds something that is no comparison.
-        DataError: a link in it leads out of it.
+        ConfigError: It cannot be made, or holds something that is not a comparison.
+        DataError: A link in it leads out of it.
     """
     if root.is_dir() and any(root.iterdir()) and not (root / "runs").is_dir():
         RunFolder.check_free(root)

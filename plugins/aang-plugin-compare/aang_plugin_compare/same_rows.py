@@ -1,4 +1,4 @@
-"""Every method of a comparison trains on the same rows: those that the seed draws."""
+"""Every method of a comparison trains on the same rows: the ones that the seed draws."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,10 +16,10 @@ _OPTION = "train_rows"
 def refuse_own_rows(
     grid: Mapping[str, Any], methods: Mapping[str, Options], source: Source
 ) -> None:
-    """Refuse a number of training rows of a method, or in the grid.
+    """Refuse a number of training rows that is given for one method or in the grid.
 
     Raises:
-        ConfigError: there is one; with its line.
+        ConfigError: There is one; the message names the line.
     """
     places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [(("grid",), grid)]
     places += [(("methods", name), options) for name, options in methods.items()]
@@ -34,7 +34,7 @@ def refuse_own_rows(
 def with_train_rows(
     tasks: Mapping[str, Options], options: Options, size: int
 ) -> dict[str, dict[str, Any]]:
-    """``tasks`` and ``options`` of a comparison with ``size`` drawn rows, whatever they say."""
+    """``tasks`` and ``options`` of a comparison, with ``size`` drawn rows for every task."""
     return {
         "tasks": {name: {**_without(of), _OPTION: size} for name, of in tasks.items()},
         "options": _without(options),
@@ -42,13 +42,15 @@ def with_train_rows(
 
 
 def check_same_rows(runs: Sequence[Path], controls: Sequence[Path]) -> None:
-    """See that the runs and controls of one task and seed have drawn the same training rows.
+    """Check that the runs and controls of one task and seed have drawn the same training rows.
 
-    runs: folders of runs. controls: files of results of controls.
+    Args:
+        runs: Folders of runs.
+        controls: Files with results of controls.
 
     Raises:
-        ConfigError: two of them differ, so that their scores cannot be compared.
-        DataError: the record of one is damaged.
+        ConfigError: Two of them differ, so their scores cannot be compared.
+        DataError: The record of one is damaged.
     """
     digests: dict[Path, str | None] = {}
     for folder in runs:

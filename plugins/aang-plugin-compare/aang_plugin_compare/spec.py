@@ -1,4 +1,4 @@
-"""From the content of a comparison file to every run that it asks for."""
+"""From a comparison file to the runs that it asks for."""
 
 import itertools
 import math
@@ -20,8 +20,14 @@ from aang_plugin_compare.same_rows import refuse_own_rows, with_train_rows
 class Cell:
     """One run of a comparison.
 
-    choice: the place in the grid, from 0, or None without a grid; setting: what it sets.
-    match: what it is given as much of as another run takes; ``config`` is without that.
+    Attributes:
+        task: The task.
+        method: The method.
+        seed: The seed.
+        config: Its options, without what ``match`` adds.
+        choice: Its place in the grid, from 0; None without a grid.
+        setting: What the grid sets, for people.
+        match: What it gets as much of as another run takes.
     """
 
     task: str
@@ -41,7 +47,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that is to be run, and what it is measured against."""
+    """All runs, and the method that the others are tested against."""
 
     tasks: Sequence[str]
     methods: Sequence[str]
@@ -58,10 +64,18 @@ def read_comparison(
     grid: str | None = None,
     train_rows: int | None = None,
 ) -> Comparison:
-    """Read and plan a comparison file; what is given besides goes before its own.
+    """Read a comparison file and plan its runs.
+
+    Args:
+        path: The file.
+        registry: Where weighters, spaces and grids are looked up.
+        seeds: How many seeds, from 0 on, instead of those of the file.
+        baseline: Instead of that of the file.
+        grid: Name of a grid, instead of that of the file.
+        train_rows: How many training rows each seed draws, instead of what the file says.
 
     Raises:
-        ConfigError: it cannot be read or holds something that is no comparison; with its line.
+        ConfigError: The file cannot be read or is no comparison; the message names the line.
     """
     try:
         content = path.read_bytes()
@@ -77,12 +91,16 @@ def read_comparison(
 def plan(
     value: object, source: Source, registry: Registry, *, train_rows: int | None = None
 ) -> Comparison:
-    """Every run that a comparison asks for, each with its options and names checked.
+    """Plan every run of a comparison, with its options and names checked.
 
-    train_rows: how many training rows each seed draws, before what the tasks say.
+    Args:
+        value: The content of a comparison file.
+        source: Where it stands, for messages.
+        registry: Where weighters, spaces and grids are looked up.
+        train_rows: How many training rows each seed draws, instead of what ``value`` says.
 
     Raises:
-        ConfigError: as :func:`read_comparison`.
+        ConfigError: As :func:`read_comparison`.
     """
     given = read_content(value, source)
     grid = _grid(given.grid, source, registry)
@@ -106,7 +124,7 @@ def plan(
 def _matched(
     cell: Cell, controls: Mapping[str, Control], cells: Sequence[Cell], source: Source
 ) -> Cell:
-    """The cell with the runs that say how much it is given, if it is given as much as another."""
+    """The cell with the runs that it gets as much as, if its method is such a control."""
     control = controls[cell.method]
     if control.what is None:
         return cell
@@ -130,7 +148,7 @@ def _matched(
 
 
 MOST_RUNS = 10_000
-"""Most runs of a comparison; a slip in the grid can ask for millions."""
+"""The largest number of runs of a comparison; a typo in a grid can ask for millions."""
 
 
 def _refuse_too_many(
@@ -148,10 +166,10 @@ def _refuse_too_many(
 def _check_names(
     cells: Sequence[Cell], given: ComparisonFile, source: Source, registry: Registry
 ) -> None:
-    """Look up what the methods name, so that a slip is told before anything has run."""
+    """Look up what the methods name, so that a typo is reported before anything runs."""
     for cell in {(cell.task, cell.method): cell for cell in cells}.values():
         for option, look_up in (("weighter", registry.weighter), ("space", _space_in(registry))):
-            # Auxiliary tasks make a space of their own, and may be listed in others.
+            # Auxiliary tasks have a space of their own, and other spaces may list them.
             if option == "space" and cell.config.aux_task:
                 continue
             try:
@@ -212,7 +230,7 @@ def _cells(
 
 
 def _with(options: Mapping[str, Any], setting: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with those of the grid; ``factored.lr`` is one of ``set``."""
+    """The options with those of the grid; ``NAME.OPTION`` goes into ``set``."""
     changed = {**options, "set": {name: dict(of) for name, of in options.get("set", {}).items()}}
     for name, value in setting.items():
         primitive, dot, option = name.rpartition(".")
@@ -244,7 +262,7 @@ def _concerns(message: str, option: str) -> bool:
 
 
 def _place(given: ComparisonFile, source: Source, option: str, task: str, method: str) -> str:
-    """The line of an option, wherever it was given; that of the method if it was not."""
+    """The line of an option, wherever it was given, or else the line of the method."""
     places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [
         (("methods", method), given.methods[method]),
         (("tasks", task), given.tasks[task]),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 RESAMPLES = 10_000
-"""Permutations (TARTAN, appendix A.2); where there are fewer in all, each is taken once."""
+"""Permutations (TARTAN, appendix A.2); if fewer exist, each is taken once."""
 
 
 def permutation_p(left: Sequence[float], right: Sequence[float], seed: int = 0) -> float | None:

@@ -1,7 +1,7 @@
-"""The outcome of a comparison: mean ± std by method and task, and whether it means anything.
+"""The outcome of a comparison: mean ± std by method and task, and whether differences are luck.
 
-Pairs are runs with the same seed. Where each seed draws training rows of its own, they are the
-same rows in both, so tests are paired by draw.
+Pairs are runs with the same seed. Where each seed draws its own training rows, both runs of a pair
+have the same rows, so tests are paired by draw.
 """
 
 import json
@@ -28,13 +28,24 @@ from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 class Entry:
     """A method on a task: the setting that is best on dev, and its scores by seed.
 
-    tried: how many settings of hyper-parameters there were to choose from, on dev alone.
-    seconds: of training, by seed. rows: through the body in a step, on average; None where there
-        are no steps.
-    drawn: whether each seed drew its own training rows.
-    quick: whether it is a quick control, which is not tested against the baseline.
-    points: mean difference to the baseline, over the seeds that both have, times 100.
-    permutation, t_test: p against the baseline, Holm-corrected over the table.
+    Attributes:
+        task: The task.
+        method: The method.
+        metric: Name of the metric.
+        seeds: The seeds of its finished runs.
+        dev: Dev scores by seed.
+        test: Test scores by seed; empty without a test set.
+        setting: The hyper-parameters that were chosen on dev.
+        tried: How many settings there were.
+        missing: How many of its seeds have no finished run.
+        seconds: Seconds of training by seed.
+        rows: Rows through the body in a step, on average; None if there are no steps.
+        drawn: Whether each seed drew its own training rows.
+        quick: Whether it is a quick control, which is not tested against the baseline.
+        points: Mean difference to the baseline over the seeds that both have, times 100.
+        permutation: p of the permutation test against the baseline, Holm-corrected over the table.
+        t_test: The same of the paired t-test.
+        best: Whether its mean score is the best of the task.
     """
 
     task: str
@@ -62,13 +73,16 @@ class Entry:
 
 
 def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[Entry]:
-    """An entry for each control and for each method, on each task, of which a run has finished.
+    """An entry for each method and control that has a finished run, on each task.
 
-    quick: whether quick controls that are there have entries too; they come first.
+    Args:
+        comparison: The comparison.
+        root: Its folder.
+        quick: Whether quick controls have entries too; they come first.
 
     Raises:
-        ConfigError: runs of one task and seed were trained on different rows.
-        DataError: the result of a run is damaged.
+        ConfigError: Runs of one task and seed were trained on different rows.
+        DataError: The result of a run is damaged.
     """
     entries = []
     for task in comparison.tasks:
@@ -97,7 +111,7 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
 
 
 def _check_rows(cells: Sequence[Cell], root: Path) -> None:
-    """See that the runs and controls of each seed of a task have the same training rows."""
+    """Check that the runs and controls of each seed of a task have the same training rows."""
     for seed in sorted({cell.seed for cell in cells}):
         of_seed = [cell for cell in cells if cell.seed == seed]
         folders = [root / cell.folder for cell in of_seed]
@@ -133,7 +147,7 @@ def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry |
     if not settings:
         return None
     of_setting = len({cell.seed for cell in cells})
-    # A setting of which seeds are missing is not compared with one that has them all.
+    # Settings with fewer seeds than others are left out, because their means say less.
     most = max(len(runs) for runs in settings.values())
     whole = {choice: runs for choice, runs in settings.items() if len(runs) == most}
     chosen = max(
@@ -161,10 +175,10 @@ def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry |
 
 
 def _judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
-    """The entries measured against the baseline, and the best of each task marked."""
+    """The entries, compared with the baseline, and the best of each task marked."""
     against = {e.task: e for e in entries if e.method == baseline}
     beside = [e for e in entries if e.method != baseline and e.task in against]
-    # Quick controls are no candidates, and would make every other test stricter.
+    # Quick controls are not candidates, and would make every other test stricter.
     compared = [e for e in beside if not e.quick]
     values: dict[tuple[str, str], tuple[float | None, float | None]] = {}
     pairs = [_pairs(e, against[e.task]) for e in compared]
@@ -212,9 +226,13 @@ FORMATS = ("text", "markdown", "latex", "json")
 def table(
     entries: Sequence[Entry], kind: str, baseline: str | None, *, difference: bool = False
 ) -> str:
-    """The table in one of :data:`FORMATS`.
+    """The table as text.
 
-    difference: whether it has a column of differences to the baseline, in points.
+    Args:
+        entries: Its rows.
+        kind: One of :data:`FORMATS`.
+        baseline: The method that the others are tested against.
+        difference: Whether it has a column of differences to the baseline, in points.
     """
     if kind == "json":
         return json.dumps([asdict(entry) for entry in entries], indent=2) + "\n"

@@ -57,6 +57,25 @@ def test_a_grid_concerns_those_who_have_its_options(tmp_path: Path) -> None:
     assert cell.config.set["factored"] == {"lr": 2.0, "n": 2}
 
 
+def test_a_grid_of_a_plugin(tmp_path: Path) -> None:
+    """Grids are registered, and looked up by name as everything else is."""
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from aang_core import hookimpl\n"
+        "@hookimpl\n"
+        "def aang_register_grids(register):\n"
+        "    register('mine', 'rates of my own', {'lr': [1e-4, 1e-3], 'factored.n': (2,)})\n",
+        encoding="utf-8",
+    )
+    registry = load_plugins(local=[str(plugin)], environ={}).registry
+    comparison = read_comparison(write(tmp_path, GOOD), registry, seeds=1, grid="mine")
+    settings = {c.setting for c in comparison.cells if c.method == "aang"}
+    assert settings == {"lr=0.0001, factored.n=2", "lr=0.001, factored.n=2"}
+    without = load_plugins(disable=("aang-plugin-factored",), environ={}).registry
+    with pytest.raises(ConfigError, match="paper-td: aang-plugin-factored is disabled"):
+        read_comparison(write(tmp_path, GOOD), without, grid="paper-td")
+
+
 def test_the_papers_grid(tmp_path: Path) -> None:
     comparison = read_comparison(write(tmp_path, GOOD), REGISTRY, seeds=1, grid="paper-td")
     assert sum(c.method == "aang" for c in comparison.cells) == 2 * 16

@@ -28,15 +28,15 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--years", help="of publication, such as 2015, 2010-2020 or 2015-, likewise")
 @click.option("--language", help="of abstracts, an ISO 639 code such as en, likewise")
 @click.option(
-    "--times", default=10.0, show_default=True, help="so many texts for each of the task's"
+    "--times", default=10.0, show_default=True, help="texts to draw for each text of the task"
 )
 @click.option(
     "--sample",
     type=click.Choice(["nearest", "random", "first"]),
     default="nearest",
     show_default=True,
-    help="those nearest to the task's text by TF-IDF, any, or the first that come: paragraphs in a "
-    "row of whatever papers, as TARTAN's files are",
+    help="which texts to draw: the nearest to the task's text by TF-IDF, random ones, or the first "
+    "ones, consecutive paragraphs of arbitrary papers like TARTAN's files",
 )
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME.OPTION=VALUE", help="option of the source"
@@ -62,10 +62,10 @@ def prepare_domain(
     seed: int,
     out: Path,
 ) -> None:
-    """Draw in-domain text for a task from FILES, and leave out what it is tested on.
+    """Draw in-domain text for a task from FILES, without text that it is evaluated on.
 
-    A text that shares eight words in a row with the dev or test set is left out. Training reads
-    what comes out with --domain.
+    A text that shares eight words in a row with the dev or test set is left out. Pass the file that
+    this writes to training with --domain.
     """
     import torch
 

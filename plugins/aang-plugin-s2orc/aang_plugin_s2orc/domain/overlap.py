@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 WORDS = 8
-"""Words in a row that two texts hardly share by chance."""
+"""This many words in a row are hardly ever the same in two texts by chance."""
 
 _WORD = re.compile(r"\w+")
 
@@ -12,10 +12,14 @@ _WORD = re.compile(r"\w+")
 class Overlap:
     """Finds texts that share ``words`` words in a row with any of the ``held_out`` ones.
 
-    Words are runs of letters, digits and underscores, whatever their case; what stands between
-    them does not count. A held-out text of fewer words counts where a text is made of just those.
+    Words are runs of letters, digits and underscores; case and everything between words are
+    ignored. A held-out text with fewer words overlaps only with a text of exactly these words.
 
-    Memory is that of the held-out texts; a text costs one look-up a word.
+    It takes the memory of the held-out texts, and one look-up for each word of a text.
+
+    Args:
+        held_out: Texts that must not be trained on.
+        words: Length of a shared run.
     """
 
     def __init__(self, held_out: Iterable[str], words: int = WORDS) -> None:

@@ -22,11 +22,14 @@ PROVENANCE = b"aang"
 
 @dataclass
 class Counts:
-    """What became of the texts of a source.
+    """How many texts of a source were read, left out and drawn.
 
-    read: texts that the source gave. duplicates: that came before, word for word. overlapping: that
-        have words in common with the dev or test set. candidates: from which was drawn.
-        written: that were drawn.
+    Attributes:
+        read: Texts that the source gave.
+        duplicates: Texts that had come before, word for word.
+        overlapping: Texts that overlap with the dev or test set.
+        candidates: Texts that were drawn from.
+        written: Texts that were drawn.
     """
 
     read: int = 0
@@ -45,11 +48,17 @@ def prepare(
 ) -> Counts:
     """Draw texts from ``examples`` and write them to the Parquet file ``out``, whole or not at all.
 
-    Texts are read once, and what is held is the sample and a table of fixed size by which repeated
-    texts are known.
+    Texts are read once. Only the sample is held, and filters that know repeated texts.
+
+    Args:
+        examples: The texts of the source.
+        sampler: Draws from them.
+        overlap: Says which texts to leave out.
+        out: The Parquet file.
+        provenance: Where the texts come from; it goes into the file's metadata.
 
     Raises:
-        DataError: no text is left to draw from, or the file cannot be written.
+        DataError: No text is left to draw from, or the file cannot be written.
     """
     counts = Counts()
     texts = sampler(_usable(examples, overlap, counts))
@@ -89,10 +98,15 @@ def _write(texts: Sequence[str], out: Path, provenance: Mapping[str, Any]) -> No
 
 
 def read_texts(path: Path, columns: Sequence[str], report: ReadReport) -> list[str]:
-    """The texts of a task's file, pairs as two.
+    """The texts of a task's file; a pair counts as two texts.
+
+    Args:
+        path: The file.
+        columns: The columns that hold text.
+        report: Where rows without a text are reported.
 
     Raises:
-        DataError: the file cannot be read, or a column is missing.
+        DataError: The file cannot be read, or a column is missing.
     """
     table = read_table(path, tuple(columns))
     texts: list[str] = []

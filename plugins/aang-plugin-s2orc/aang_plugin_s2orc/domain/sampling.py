@@ -1,4 +1,4 @@
-"""Samples of a stream of texts in one pass, with memory for the sample alone."""
+"""Samples of a stream of texts, drawn in one pass and in the memory of the sample."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,11 +10,11 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 Sampler = Callable[[Iterable[str]], list[str]]
 
 _AT_ONCE = 1024
-"""Texts that are compared with the task in one product of sparse matrices."""
+"""How many texts one product of sparse matrices compares with the task."""
 
 
 def uniform(n: int, generator: torch.Generator) -> Sampler:
-    """A sampler that gives every ``n`` of the texts the same chance; in the order of the stream.
+    """A sampler that draws ``n`` texts, all with the same chance, in the order of the stream.
 
     Reservoir sampling (Vitter, 1985, algorithm R): a draw for every text after the first ``n``.
     """
@@ -36,9 +36,9 @@ def uniform(n: int, generator: torch.Generator) -> Sampler:
 def first(n: int) -> Sampler:
     """A sampler that takes the first ``n`` texts and reads no further.
 
-    Of a corpus of papers these are paragraphs in a row of the papers that come first, whatever they
-    are about. So are the files that TARTAN's authors published with their code: the one for SciERC
-    begins with all of the one for ACL-ARC.
+    From a corpus of papers it takes consecutive paragraphs of the first papers, whatever they are
+    about. The files that TARTAN's authors published with their code were made in this way: the one
+    for SciERC begins with all of the one for ACL-ARC.
     """
 
     def sample(texts: Iterable[str]) -> list[str]:
@@ -50,9 +50,9 @@ def first(n: int) -> Sampler:
 def nearest(n: int, task: Sequence[str]) -> Sampler:
     """A sampler that takes the ``n`` texts nearest to a task's; the nearest first.
 
-    Nearness is the cosine between the TF-IDF vector of a text and the mean of those of ``task``;
-    document frequencies are those of ``task``, so that one pass is enough, and a word that the task
-    does not have counts as its rarest ones do. Of texts that are as near the earlier one is taken.
+    Nearness is the cosine between the TF-IDF vector of a text and the mean vector of ``task``.
+    Document frequencies come from ``task``, so one pass is enough; a word that is not in the task
+    counts like its rarest words. Of two texts that are equally near, the earlier one is taken.
     """
     words = HashingVectorizer(alternate_sign=False, norm=None, stop_words="english")
     tfidf = TfidfTransformer(sublinear_tf=True)

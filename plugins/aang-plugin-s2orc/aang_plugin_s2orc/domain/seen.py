@@ -1,4 +1,4 @@
-"""Which texts have come before, in two bytes a text and without a text."""
+"""Which texts have come before, in two bytes per text and without keeping any text."""
 
 import hashlib
 
@@ -7,13 +7,14 @@ _BITS_PER_TEXT = 16
 
 
 class Seen:
-    """Bloom filters (Bloom, 1970) over texts, a new one, twice as large, whenever the last is full.
+    """Bloom filters (Bloom, 1970) over texts; when one is full, one of twice the size is added.
 
-    A text that came before is always known. One that did not is taken for known with a chance of
-    0.1% at most for each of the filters there are (Almeida et al., Scalable Bloom Filters, 2007).
+    A text that came before is always recognised. A new text is mistaken for a known one with a
+    chance of at most 0.1% per filter (Almeida et al., Scalable Bloom Filters, 2007).
 
-    bits: of the first filter; 2²⁸, which are 32 MiB, take 16.8 million texts. Four more filters,
-        960 MiB besides, bring that to 520 million.
+    Args:
+        bits: Size of the first filter. 2²⁸ bits, 32 MiB, hold 16.8 million texts. Four more filters
+            add 960 MiB and bring that to 520 million.
     """
 
     def __init__(self, bits: int = 2**28) -> None:
@@ -26,7 +27,7 @@ class Seen:
         return sum(map(len, self._tables))
 
     def add(self, text: str) -> bool:
-        """Remember ``text``; whether it came before."""
+        """Remember ``text`` and return whether it came before."""
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         first, step = int.from_bytes(digest[:8]), int.from_bytes(digest[8:]) | 1
         hashes = [first + i * step for i in range(_PROBES)]
