@@ -66,7 +66,7 @@ def read_content(value: object, source: Source) -> ComparisonFile:
     if given.baseline is not None and given.baseline not in given.methods:
         hint = did_you_mean(given.baseline, given.methods, "the methods are")
         raise ConfigError(
-            f"{source.at(('baseline',))}: baseline {given.baseline!r} is no method here; {hint}"
+            f"{source.at(('baseline',))}: baseline: there is no method {given.baseline!r}; {hint}"
         )
     if taken := set(given.methods) & set(QUICK_CONTROLS):
         name = min(taken)
@@ -90,6 +90,6 @@ def _explain(error: Mapping[str, Any]) -> str:
         case "string_too_long":
             return f"the name {error['input']:.40}… is too long; the most is 100 characters"
         case "string_pattern_mismatch":
-            return f"{error['input']!r} is no name: letters, digits and . _ + - make one"
+            return f"{error['input']!r} is not a name; use letters, digits and . _ + -"
         case _:
             return f"{key}: {error['msg']}"

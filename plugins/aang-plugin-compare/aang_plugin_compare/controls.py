@@ -57,11 +57,11 @@ def controls_of(
                 continue
             if other not in own:
                 hint = did_you_mean(other, own, "the methods are")
-                raise ConfigError(f"{where}: {other!r} is no method here; {hint}")
-            told = controls[other]
-            if other == name or told.what is not None or (key == _LIKE and told.like is not None):
+                raise ConfigError(f"{where}: there is no method {other!r}; {hint}")
+            its = controls[other]
+            if other == name or its.what is not None or (key == _LIKE and its.like is not None):
                 raise ConfigError(
-                    f"{where}: {other!r} is itself told by another method; name one that is not"
+                    f"{where}: {other!r} itself refers to another method; name one that does not"
                 )
     return controls, {
         name: own[name] if control.like is None else _over(own[control.like], own[name])

@@ -66,7 +66,7 @@ def _took(root: Path, run: Path) -> Mapping[str, Any]:
         result: Mapping[str, Any] = read_part(root / run, "result.json")
     except FileNotFoundError as error:
         name = run.relative_to("runs")
-        raise ConfigError(f"is given as much as {name} takes, which has not finished") from error
+        raise ConfigError(f"gets as much as {name} takes, which has not finished") from error
     if not result["steps"] or not result.get("body_rows"):
         raise ConfigError(
             f"{root / run}: does not say what its steps took; remove the run, so that it is "

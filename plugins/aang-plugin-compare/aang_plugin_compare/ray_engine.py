@@ -99,7 +99,7 @@ def _see_that_it_answers(address: str) -> None:
     if address != "auto":
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal():
-            raise ConfigError(f"{_place(address)}: is no address; give HOST:PORT, or auto")
+            raise ConfigError(f"{_place(address)}: is not an address; give HOST:PORT, or auto")
         try:
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
         except (OSError, OverflowError) as error:
@@ -163,7 +163,7 @@ class RayLauncher:
         if not fitting:
             most = {name: max(_has(node, name) for node in nodes) for name in self._needs}
             raise ConfigError(
-                f"{self._asked()}: no node of this cluster ({len(nodes)}) has so much; the most "
+                f"{self._asked()}: no node of this cluster ({len(nodes)}) has that many; the most "
                 f"that one has is {most['CPU']:g} CPUs and {most['GPU']:g} GPUs"
             )
         look = ray.remote(max_retries=0, num_cpus=0)(on_node.complaint)

@@ -133,7 +133,7 @@ def _matched(
     of = [c for c in beside if c.method == control.of]
     if cell.choice is not None or len(of) != 1:
         raise ConfigError(
-            f"{where}: is given as much as a run of {control.of} takes, of which a grid makes "
+            f"{where}: gets as much as a run of {control.of} takes, but with a grid there are "
             "several; leave the grid out"
         )
     if control.what == "compute":
@@ -141,8 +141,8 @@ def _matched(
     same = [c for c in beside if controls[c.method].what is None and c.config == cell.config]
     if not same:
         raise ConfigError(
-            f"{where}: its steps come from the seconds a step of a method with the same options, "
-            "and there is none; add one, and name it here with 'as:'"
+            f"{where}: its number of steps follows from the seconds per step of a method with the "
+            "same options, but there is none; add one, and name it here with 'as:'"
         )
     return replace(cell, match=Match("seconds", of[0].folder, same[0].folder))
 
@@ -158,7 +158,7 @@ def _refuse_too_many(
     runs = len(given.tasks) * len(given.methods) * len(given.seeds) * settings
     if runs > MOST_RUNS:
         raise ConfigError(
-            f"{source.at(())}: asks for as many as {runs} runs; the most is {MOST_RUNS}, so leave "
+            f"{source.at(())}: asks for up to {runs} runs; the most is {MOST_RUNS}, so leave "
             "tasks, methods, seeds or values of the grid out"
         )
 

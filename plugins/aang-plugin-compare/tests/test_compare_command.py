@@ -196,7 +196,7 @@ def test_a_baseline_that_did_not_run(spec: Path, tmp_path: Path) -> None:
         (["--address", "auto"], "--address: is an option of --engine ray"),
         (["--cpus-per-run", "2"], "--cpus-per-run: is an option of --engine ray"),
         (["--engine", "ray", "--gpus-per-run", "1.5"], "--gpus-per-run 1.5: give a whole number"),
-        (["--engine", "ray", "--address", "here"], "--address here: is no address"),
+        (["--engine", "ray", "--address", "here"], "--address here: is not an address"),
         (["--engine", "ray", "--address", "ray://here:10001"], "give HOST:PORT"),
         (["--engine", "ray", "--address", "127.0.0.1:1"], "127.0.0.1:1: cannot be reached"),
     ],

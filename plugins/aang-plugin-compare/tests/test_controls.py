@@ -102,14 +102,14 @@ def test_rows_for_all_methods(tmp_path: Path) -> None:
             "same-compute-as: 3",
             ["spec.yaml:5", "must name another method"],
         ),
-        ("same-compute-as: aang", "same-compute-as: compute", ["spec.yaml:5", "itself told"]),
-        ("same-compute-as: aang", "same-compute-as: seconds", ["spec.yaml:5", "itself told"]),
+        ("same-compute-as: aang", "same-compute-as: compute", ["spec.yaml:5", "itself refers"]),
+        ("same-compute-as: aang", "same-compute-as: seconds", ["spec.yaml:5", "itself refers"]),
         (
             "same-compute-as: aang",
             "same-compute-as: aang, same-seconds-as: aang",
             ["spec.yaml:5", "give one of them"],
         ),
-        ("as: aang, lr", "as: faster, lr", ["spec.yaml:7", "itself told"]),
+        ("as: aang, lr", "as: faster, lr", ["spec.yaml:7", "itself refers"]),
         (
             "{as: plain, same_s",
             "{batch-size: 3, as: plain, same_s",
