@@ -2,7 +2,8 @@
 
 Public, for commands of plug-ins:
 
-- :func:`echo` and :func:`note` print lines, :func:`print_table` prints a table.
+- :func:`echo` and :func:`note` print lines, :func:`print_table` prints a table. :func:`printable`
+  makes text from files safe to show on a terminal.
 - :func:`plugin_options` and :func:`given_arguments` say how ``aang`` was called, so that another
   process can be started in the same way.
 - :func:`training_options` and :func:`parse_settings` read options as ``aang train`` does.
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from aang_core.cli.output import echo, note
     from aang_core.cli.tables import print_table
     from aang_core.cli.train import parse_settings, training_options
+    from aang_core.printable import printable
 
 __all__ = [
     "echo",
@@ -30,6 +32,7 @@ __all__ = [
     "parse_settings",
     "plugin_options",
     "print_table",
+    "printable",
     "training_options",
 ]
 
@@ -39,6 +42,7 @@ _HOMES = {
     "aang_core.cli.output": "echo note",
     "aang_core.cli.tables": "print_table",
     "aang_core.cli.train": "parse_settings training_options",
+    "aang_core.printable": "printable",
 }
 
 
