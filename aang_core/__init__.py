@@ -15,12 +15,14 @@ if TYPE_CHECKING:
         AmbiguousNameError,
         ConfigError,
         DataError,
+        LockedError,
         ModelError,
         PluginError,
         UnknownNameError,
     )
     from aang_core.hookspecs import (
         RegisterCommand,
+        RegisterGrid,
         RegisterObjective,
         RegisterPrimitive,
         RegisterSpace,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
     from aang_core.plugins.interface import PLUGIN_API
     from aang_core.plugins.options import number_option, sample_size_option
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
-    from aang_core.plugins.registry import Registry
+    from aang_core.plugins.registry import Registry, did_you_mean
     from aang_core.runs.fitting import FitResult, fit
     from aang_core.runs.run import Run, train
     from aang_core.tasks.task import Batch, RowLosses, Task
@@ -70,7 +72,7 @@ if TYPE_CHECKING:
         Weighter,
         Workbench,
     )
-    from aang_core.training.evaluation import scores
+    from aang_core.training.evaluation import Metric, scores
     from aang_core.training.optimization import OptimizerSettings
 
 __all__ = [
@@ -92,6 +94,8 @@ __all__ = [
     "Example",
     "FitResult",
     "HeadBuilder",
+    "LockedError",
+    "Metric",
     "ModelError",
     "Objective",
     "OptimizerSettings",
@@ -102,6 +106,7 @@ __all__ = [
     "Primitive",
     "ReadReport",
     "RegisterCommand",
+    "RegisterGrid",
     "RegisterObjective",
     "RegisterPrimitive",
     "RegisterSpace",
@@ -129,6 +134,7 @@ __all__ = [
     "Workbench",
     "atomic_write",
     "cache_folder",
+    "did_you_mean",
     "find_files",
     "fit",
     "hookimpl",
@@ -149,16 +155,19 @@ _HOMES = {
     "corpora.cache": "atomic_write cache_folder",
     "corpora.places": "find_files read_lines read_text_lines",
     "errors": (
-        "AangError AmbiguousNameError ConfigError DataError ModelError PluginError UnknownNameError"
+        "AangError AmbiguousNameError ConfigError DataError LockedError ModelError PluginError "
+        "UnknownNameError"
     ),
     "runs.fitting": "FitResult fit",
-    "hookspecs": ("RegisterCommand RegisterObjective RegisterPrimitive RegisterSpace hookimpl"),
+    "hookspecs": (
+        "RegisterCommand RegisterGrid RegisterObjective RegisterPrimitive RegisterSpace hookimpl"
+    ),
     "objectives.objective": "Objective",
     "plugins.options": "number_option sample_size_option",
     "plugins.interface": "PLUGIN_API",
     "plugins": "Plugins load_plugins",
     "plugins.primitive": "STAGES Origin Primitive Stage",
-    "plugins.registry": "Registry",
+    "plugins.registry": "Registry did_you_mean",
     "runs.run": "Run train",
     "objectives.space": "Space load_space",
     "objectives.stages": (
@@ -168,7 +177,7 @@ _HOMES = {
     ),
     "tasks.task": "Batch RowLosses Task",
     "tasks.tensor_task": "TensorTask",
-    "training.evaluation": "scores",
+    "training.evaluation": "Metric scores",
     "training.optimization": "OptimizerSettings",
     "tasks.weighting": (
         "DevLossAlong Signal StepSignals StepwiseWeighter TaskCard Update Weighter Workbench"

@@ -1,4 +1,9 @@
-"""The options of ``aang train``: one schema for the command line and for configuration files."""
+"""The options of ``aang train``: one schema for the command line and for configuration files.
+
+Public, for commands of plug-ins: :class:`TrainConfig` is the schema. :func:`resolve_config` checks
+options against it, :func:`read_config_file` reads them from a file, and :func:`refuse_trust`
+refuses those that ask for a model's code to be run. :data:`RECIPES` are the recipes by name.
+"""
 
 import math
 import re
@@ -20,6 +25,14 @@ from aang_core.errors import ConfigError
 from aang_core.objectives.recipes import RECIPES, Recipe, find_recipe
 from aang_core.storage.yaml_source import NumberLoader, parse_yaml
 from aang_core.training.evaluation import Metric
+
+__all__ = [
+    "RECIPES",
+    "TrainConfig",
+    "read_config_file",
+    "refuse_trust",
+    "resolve_config",
+]
 
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
 

@@ -82,10 +82,30 @@ class RegisterObjective(Protocol):
 class RegisterCommand(Protocol):
     """What :func:`aang_register_commands` is handed."""
 
-    def __call__(self, command: "click.Command") -> None:
+    def __call__(self, name: str, summary: str, target: "str | click.Command") -> None:
         """Add one command to ``aang``.
 
-        command: of click, with a name and a line of help; it is found under its own name.
+        Args:
+            name: Lower-case letters, digits and hyphens.
+            summary: One line for people; ``aang --help`` shows it.
+            target: A command made with click, or ``"module:object"``, imported when the command is
+                run.
+        """
+        ...
+
+
+class RegisterGrid(Protocol):
+    """What :func:`aang_register_grids` is handed."""
+
+    def __call__(self, name: str, summary: str, options: Mapping[str, Iterable[Any]]) -> None:
+        """Register one grid of hyper-parameters.
+
+        Args:
+            name: Lower-case letters, digits and hyphens.
+            summary: One line for people.
+            options: The values to try of each option of ``aang train``, named as in a configuration
+                file. An option of a primitive or weighter is written ``NAME.OPTION``; a method with
+                another weighter ignores it.
         """
         ...
 
@@ -158,4 +178,12 @@ def aang_register_objectives(register: RegisterObjective) -> None:
 
 @hookspec
 def aang_register_commands(register: RegisterCommand) -> None:
-    """Register click commands, added to the ``aang`` command under their own names."""
+    """Register commands, written with click and added to ``aang``."""
+
+
+@hookspec
+def aang_register_grids(register: RegisterGrid) -> None:
+    """Register grids of hyper-parameters: the values that a comparison tries.
+
+    The plug-in that owns a weighter registers the grids that its paper searched.
+    """

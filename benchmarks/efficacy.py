@@ -15,9 +15,9 @@ from typing import Any
 
 import click
 import yaml
+from aang_plugin_compare.runner import make_root
 
 from aang_core.cli import main as aang
-from aang_core.compare.runner import make_root
 
 TASKS = ("acl-arc", "scierc")
 METHODS: dict[str, dict[str, Any]] = {

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from aang_plugin_s2orc.domain.overlap import WORDS, Overlap, words_of
 from aang_plugin_s2orc.source import S2orc
 
-from aang_core.domain.overlap import WORDS, Overlap, words_of
 from aang_core.objectives.stages import DataContext
 
 PLANTED = 1000

@@ -21,11 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from datasets import Dataset
-from sklearn.linear_model import LogisticRegression
-
-from aang_core.assembly.sources import encoder_of, read_end_task
-from aang_core.compare.control_results import (
+from aang_plugin_compare.control_results import (
     FOLDER,
     ControlMetric,
     ControlResult,
@@ -33,9 +29,13 @@ from aang_core.compare.control_results import (
     result_file,
     write_result,
 )
-from aang_core.compare.quick_controls import quick_cells
-from aang_core.compare.runner import make_root
-from aang_core.compare.spec import Cell, read_comparison
+from aang_plugin_compare.quick_controls import quick_cells
+from aang_plugin_compare.runner import make_root
+from aang_plugin_compare.spec import Cell, read_comparison
+from datasets import Dataset
+from sklearn.linear_model import LogisticRegression
+
+from aang_core.assembly.sources import encoder_of, read_end_task
 from aang_core.config import TrainConfig
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.errors import ConfigError

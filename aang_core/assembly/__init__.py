@@ -1,1 +1,31 @@
-"""From configurations and plug-ins to model, rows and tasks: where the two layers meet."""
+"""From configurations and plug-ins to model, rows and tasks: where the two layers meet.
+
+Public, for commands of plug-ins that compute something on the end task without training:
+
+- :func:`read_end_task` reads the task that a configuration names, and :func:`encoder_of` says which
+  encoder it names.
+- :func:`predict` applies a model to tokenised rows, in batches.
+"""
+
+from typing import TYPE_CHECKING
+
+from aang_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from aang_core.assembly.prediction import predict
+    from aang_core.assembly.sources import encoder_of, read_end_task
+
+__all__ = [
+    "encoder_of",
+    "predict",
+    "read_end_task",
+]
+
+_HOMES = {
+    "aang_core.assembly.prediction": "predict",
+    "aang_core.assembly.sources": "encoder_of read_end_task",
+}
+
+# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

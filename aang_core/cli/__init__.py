@@ -1,7 +1,49 @@
-"""The command line, ``aang``. Nothing heavier than this module is imported to find a command."""
+"""The command line, ``aang``. Nothing heavier than this module is imported to find a command.
+
+Public, for commands of plug-ins:
+
+- :func:`echo` and :func:`note` print lines, :func:`print_table` prints a table. :func:`printable`
+  makes text from files safe to show on a terminal.
+- :func:`plugin_options` and :func:`given_arguments` say how ``aang`` was called, so that another
+  process can be started in the same way.
+- :func:`training_options` and :func:`parse_settings` read options as ``aang train`` does.
+- :func:`main` is ``aang`` itself.
+"""
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from aang_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from aang_core.cli.app import given_arguments
+    from aang_core.cli.loaded import plugin_options
+    from aang_core.cli.output import echo, note
+    from aang_core.cli.tables import print_table
+    from aang_core.cli.train import parse_settings, training_options
+    from aang_core.printable import printable
+
+__all__ = [
+    "echo",
+    "given_arguments",
+    "main",
+    "note",
+    "parse_settings",
+    "plugin_options",
+    "print_table",
+    "printable",
+    "training_options",
+]
+
+_HOMES = {
+    "aang_core.cli.app": "given_arguments",
+    "aang_core.cli.loaded": "plugin_options",
+    "aang_core.cli.output": "echo note",
+    "aang_core.cli.tables": "print_table",
+    "aang_core.cli.train": "parse_settings training_options",
+    "aang_core.printable": "printable",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -16,3 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="backslashreplace")
     aang.main(args=None if arguments is None else list(arguments), prog_name="aang")
+
+
+# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -14,16 +14,13 @@ from aang_core.cli.loaded import loaded_plugins, tell_failures
 from aang_core.cli.output import echo
 from aang_core.errors import AangError, UnknownNameError
 from aang_core.plugins.registry import CommandEntry, did_you_mean
+from aang_core.plugins.standard import STANDARD_COMMANDS
 from aang_core.printable import printable
 
 COMMANDS = {
     "train": ("aang_core.cli.train:train", "Train a classifier with auxiliary objectives."),
     "evaluate": ("aang_core.cli.evaluate:evaluate", "Evaluate a trained classifier."),
     "predict": ("aang_core.cli.predict:predict", "Predict the labels of texts."),
-    "compare": (
-        "aang_core.cli.compare:compare",
-        "Compare methods over tasks and seeds; resumable.",
-    ),
     "report": ("aang_core.cli.report:report", "Write a page that shows what runs did."),
     "diagnose": (
         "aang_core.cli.diagnose:diagnose",
@@ -32,10 +29,6 @@ COMMANDS = {
     "prepare-encoder": (
         "aang_core.cli.prepare_encoder:prepare_encoder",
         "Train an encoder further on unlabelled text.",
-    ),
-    "prepare-domain": (
-        "aang_core.cli.prepare_domain:prepare_domain",
-        "Draw in-domain text for a task from a corpus.",
     ),
     "list-primitives": (
         "aang_core.cli.list_primitives:list_primitives",
@@ -88,15 +81,17 @@ class AangGroup(click.Group):
             command: click.Command = getattr(import_module(module), name)
             return command
         try:
-            return loaded_plugins(ctx).registry.commands.find(cmd_name).command
-        except UnknownNameError:
-            ctx.fail(self._no_such_command(ctx, cmd_name))
+            entry = loaded_plugins(ctx).registry.commands.find(cmd_name)
+        except UnknownNameError as error:
+            known = cmd_name in STANDARD_COMMANDS
+            ctx.fail(str(error) if known else self._no_such_command(ctx, cmd_name))
+        return entry.load()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, without importing those of the core."""
+        """Write the list of commands without importing any."""
         rows = [(name, help_line) for name, (_, help_line) in COMMANDS.items()]
         for name, entry in self._plugin_commands(ctx).items():
-            rows.append((name, f"{entry.command.get_short_help_str(60)} ({entry.origin})"))
+            rows.append((name, f"{entry.summary} ({entry.origin})"))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

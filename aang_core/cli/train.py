@@ -116,6 +116,21 @@ def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
+def training_options(arguments: Sequence[str]) -> dict[str, Any]:
+    """The options of a training in a command line, as a configuration file would hold them.
+
+    Args:
+        arguments: What would follow ``aang train``. A configuration file among them, and options
+            that say how the command runs and not what is trained, are ignored.
+
+    Raises:
+        ConfigError: An option that is made of several parts has another form.
+    """
+    with train.make_context("train", list(arguments)) as context:
+        named = {name: context.params[name] for name in TrainConfig.model_fields}
+    return given_options(named)
+
+
 def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
     """``NAME.OPTION=VALUE`` each, VALUE in YAML, as options by name.
 

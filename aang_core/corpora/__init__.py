@@ -12,4 +12,32 @@ Each module is imported by its own name, so that reading a file does not load a 
 - :mod:`~aang_core.corpora.tokens`: texts as rows of token ids, with
   :mod:`~aang_core.corpora.token_cache` to tokenise only once;
 - :mod:`~aang_core.corpora.cache`: where caches lie.
+
+Public, for commands of plug-ins: :class:`LabelledTask` is the end task's texts and labels,
+:func:`tokenize` turns texts into rows of token ids, and :func:`read_table` reads a file of records.
 """
+
+from typing import TYPE_CHECKING
+
+from aang_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from aang_core.corpora.labelled_task import LabelledTask
+    from aang_core.corpora.tables import read_table
+    from aang_core.corpora.tokens import tokenize
+
+__all__ = [
+    "LabelledTask",
+    "read_table",
+    "tokenize",
+]
+
+_HOMES = {
+    "aang_core.corpora.labelled_task": "LabelledTask",
+    "aang_core.corpora.tables": "read_table",
+    "aang_core.corpora.tokens": "tokenize",
+}
+
+# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

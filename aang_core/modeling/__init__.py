@@ -1,13 +1,24 @@
-"""The shared encoder and the heads on it, built from transformers' own classes."""
+"""The shared encoder and the heads on it, built from transformers' own classes.
 
-from aang_core.modeling.encoder import (
-    EncoderBody,
-    TextModel,
-    load_classifier,
-    load_text_model,
-    load_tokenizer,
-)
-from aang_core.modeling.heads import EncoderHeads, TransformersHead
+Public, for commands of plug-ins: :func:`load_text_model` loads an encoder, a :class:`TextModel`
+with its :class:`EncoderBody`, from a folder or from the hub, :func:`load_tokenizer` its tokenizer
+and :func:`load_classifier` a trained classifier. :class:`EncoderHeads` makes heads on the body,
+each a :class:`TransformersHead`.
+"""
+
+from typing import TYPE_CHECKING
+
+from aang_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from aang_core.modeling.encoder import (
+        EncoderBody,
+        TextModel,
+        load_classifier,
+        load_text_model,
+        load_tokenizer,
+    )
+    from aang_core.modeling.heads import EncoderHeads, TransformersHead
 
 __all__ = [
     "EncoderBody",
@@ -18,3 +29,14 @@ __all__ = [
     "load_text_model",
     "load_tokenizer",
 ]
+
+_HOMES = {
+    "aang_core.modeling.encoder": (
+        "EncoderBody TextModel load_classifier load_text_model load_tokenizer"
+    ),
+    "aang_core.modeling.heads": "EncoderHeads TransformersHead",
+}
+
+# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

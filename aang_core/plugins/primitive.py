@@ -175,10 +175,14 @@ def _list_options(known: list[str]) -> str:
 
 
 def _import(target: str, primitive: Primitive) -> Any:
-    """The object that ``"module:object"`` names; a dotted object is followed by attribute."""
-    module_name, _, path = target.partition(":")
     with primitive.blamed(f"importing its target {target}"):
-        found: Any = import_module(module_name)
-        for attribute in path.split("."):
-            found = getattr(found, attribute)
+        return object_named(target)
+
+
+def object_named(target: str) -> Any:
+    """The object that ``"module:object"`` names, imported; ``object`` may have dots."""
+    module_name, _, path = target.partition(":")
+    found: Any = import_module(module_name)
+    for attribute in path.split("."):
+        found = getattr(found, attribute)
     return found

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from aang_core.errors import AmbiguousNameError, UnknownNameError
-from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
-from aang_core.plugins.standard import STANDARD
+from aang_core.errors import AangError, AmbiguousNameError, PluginError, UnknownNameError
+from aang_core.plugins.faults import place_of, text_of
+from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage, object_named
+from aang_core.plugins.standard import STANDARD, STANDARD_COMMANDS, STANDARD_GRIDS
 
 if TYPE_CHECKING:
     import click
@@ -36,14 +37,61 @@ class ObjectiveEntry:
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """A click command that a plug-in adds to ``aang``."""
+    """A command that a plug-in adds to ``aang``; it is imported when it is run.
+
+    Attributes:
+        target: A click command, or ``"module:object"`` that names one.
+    """
 
     name: str
-    command: "click.Command"
+    summary: str
+    target: "str | click.Command"
+    origin: Origin
+
+    def load(self) -> "click.Command":
+        """The command, imported now if it was given by name.
+
+        Raises:
+            PluginError: It cannot be imported, or is not a click command.
+        """
+        import click
+
+        if isinstance(self.target, click.Command):
+            return self.target
+        whose = f"command {self.name} of {self.origin}"
+        try:
+            command = object_named(self.target)
+        except (KeyboardInterrupt, AangError, MemoryError):
+            raise
+        # Somebody else's module may raise anything, sys.exit included.
+        except BaseException as error:
+            place = place_of(error)
+            where = f" at {place}" if place else ""
+            raise PluginError(
+                f"{whose}: importing {self.target} raised {type(error).__name__}: "
+                f"{text_of(error)}{where}"
+            ) from error
+        if not isinstance(command, click.Command):
+            raise PluginError(f"{whose}: {self.target} is not a click command")
+        return command
+
+
+@dataclass(frozen=True, slots=True)
+class GridEntry:
+    """A registered grid of hyper-parameters.
+
+    Attributes:
+        options: For each option of ``aang train``, the values to try; ``NAME.OPTION`` for one of a
+            primitive or weighter.
+    """
+
+    name: str
+    summary: str
+    options: Mapping[str, tuple[Any, ...]]
     origin: Origin
 
 
-Entry = Primitive | SpaceEntry | ObjectiveEntry | CommandEntry
+Entry = Primitive | SpaceEntry | ObjectiveEntry | CommandEntry | GridEntry
 """Anything that a plug-in registers."""
 
 
@@ -157,7 +205,16 @@ class Registry:
             unavailable=unavailable,
         )
         self.commands = NameTable(
-            "command", [entry for entry in entries if isinstance(entry, CommandEntry)]
+            "command",
+            [entry for entry in entries if isinstance(entry, CommandEntry)],
+            STANDARD_COMMANDS,
+            unavailable,
+        )
+        self.grids = NameTable(
+            "grid",
+            [entry for entry in entries if isinstance(entry, GridEntry)],
+            STANDARD_GRIDS,
+            unavailable,
         )
 
     def with_primitives(self, primitives: Iterable[Primitive]) -> "Registry":

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from aang_core.errors import PluginError
 from aang_core.plugins.primitive import Origin, Primitive, Stage
-from aang_core.plugins.registry import CommandEntry, Entry, ObjectiveEntry, SpaceEntry
+from aang_core.plugins.registry import (
+    CommandEntry,
+    Entry,
+    GridEntry,
+    ObjectiveEntry,
+    SpaceEntry,
+)
 
 if TYPE_CHECKING:
     import click
@@ -55,6 +61,7 @@ class Staging:
             "aang_register_spaces": self._space,
             "aang_register_objectives": self._objective,
             "aang_register_commands": self._command,
+            "aang_register_grids": self._grid,
         }
         return others[hook]
 
@@ -114,16 +121,36 @@ class Staging:
                 )
         self._add("objective", ObjectiveEntry(name, summary, objectives, self._origin))
 
-    def _command(self, command: "click.Command") -> None:
-        import click
+    def _command(self, name: str, summary: str, target: "str | click.Command") -> None:
+        what = f"command {name!r}"
+        _check_name(name, what, _NAME)
+        _check_summary(summary, what)
+        if isinstance(target, str):
+            _check_target(target, what)
+        else:
+            import click
 
-        if not isinstance(command, click.Command):
-            raise PluginError(
-                f"command {command!r} is not a click command; decorate it with @click.command"
-            )
-        name = command.name or ""
-        _check_name(name, f"command {name!r}", _NAME)
-        self._add("command", CommandEntry(name, command, self._origin))
+            if not isinstance(target, click.Command):
+                raise PluginError(
+                    f"{what}: {target!r} is not a click command; decorate it with @click.command"
+                )
+        self._add("command", CommandEntry(name, summary, target, self._origin))
+
+    def _grid(self, name: str, summary: str, options: Mapping[str, Iterable[Any]]) -> None:
+        what = f"grid {name!r}"
+        _check_name(name, what, _NAME)
+        _check_summary(summary, what)
+        if not isinstance(options, Mapping) or not options:
+            raise PluginError(f"{what}: give the values to try by option, not {options!r}")
+        tried: dict[str, tuple[Any, ...]] = {}
+        for option, values in options.items():
+            # A string is a sequence too, of its letters.
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise PluginError(f"{what}: {option}: give a list of values, not {values!r}")
+            tried[option] = tuple(values)
+            if not tried[option]:
+                raise PluginError(f"{what}: {option} has no value to try")
+        self._add("grid", GridEntry(name, summary, tried, self._origin))
 
     def _add(self, kind: str, entry: Entry) -> None:
         if self._closed:

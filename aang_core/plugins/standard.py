@@ -1,4 +1,4 @@
-"""Which standard plug-in supplies which primitive.
+"""Which standard plug-in supplies which primitive, command or grid.
 
 Needed only to say what to install when a name is unknown: nothing else in the core knows a plug-in
 by name.
@@ -48,3 +48,11 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "factored-bandit": "aang-plugin-bandit",
     },
 }
+
+STANDARD_COMMANDS: Mapping[str, str] = {
+    "compare": "aang-plugin-compare",
+    "prepare-domain": "aang-plugin-s2orc",
+    "report": "aang-plugin-report",
+}
+
+STANDARD_GRIDS: Mapping[str, str] = {"paper-td": "aang-plugin-factored"}

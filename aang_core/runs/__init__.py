@@ -1,1 +1,40 @@
-"""A run from its beginning to its end: train, pre-train, fit, resume, read and predict."""
+"""A run from its beginning to its end: train, pre-train, fit, resume, read and predict.
+
+Public, for commands of plug-ins that read runs or do the work of one:
+
+- :func:`read_part` reads one of the files of a run folder and checks it; :func:`recorded_draw`
+  reads which training rows the run has drawn. :func:`refuse_links` refuses a folder with links that
+  lead out of it, as one that comes from a stranger may have.
+- :func:`choose_device` is the device that a run computes on.
+- :func:`interruptible` turns SIGINT and SIGTERM into :class:`Interrupted`.
+"""
+
+from typing import TYPE_CHECKING
+
+from aang_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from aang_core.runs.drawn_rows import recorded_draw
+    from aang_core.runs.run_files import read_part, refuse_links
+    from aang_core.runs.training import choose_device
+    from aang_core.training.interruption import Interrupted, interruptible
+
+__all__ = [
+    "Interrupted",
+    "choose_device",
+    "interruptible",
+    "read_part",
+    "recorded_draw",
+    "refuse_links",
+]
+
+_HOMES = {
+    "aang_core.runs.drawn_rows": "recorded_draw",
+    "aang_core.runs.run_files": "read_part refuse_links",
+    "aang_core.runs.training": "choose_device",
+    "aang_core.training.interruption": "Interrupted interruptible",
+}
+
+# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

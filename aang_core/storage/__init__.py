@@ -1,1 +1,45 @@
-"""What is on disk: durable writes, locks, run folders, checkpoints and YAML with line numbers."""
+"""What is on disk: durable writes, locks, run folders, checkpoints and YAML with line numbers.
+
+Public, for commands of plug-ins that write folders or read files of their own:
+
+- :func:`locked` lets one process write into a folder; :func:`holder_of` and :func:`take_from` are
+  for those who know more about that process, a :class:`Holder`.
+- :func:`writing` turns what the disk says into an error for the user; :func:`write_file` writes a
+  file whole or not at all. :class:`RunFolder` writes the files of a run.
+- :func:`parse_yaml` reads YAML and returns a :class:`Source`, which knows the line of every value.
+  A :class:`NumberLoader` reads ``1e-4`` as a number.
+"""
+
+from typing import TYPE_CHECKING
+
+from aang_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from aang_core.storage.durable import write_file, writing
+    from aang_core.storage.lock import Holder, holder_of, locked, take_from
+    from aang_core.storage.run_folder import RunFolder
+    from aang_core.storage.yaml_source import NumberLoader, Source, parse_yaml
+
+__all__ = [
+    "Holder",
+    "NumberLoader",
+    "RunFolder",
+    "Source",
+    "holder_of",
+    "locked",
+    "parse_yaml",
+    "take_from",
+    "write_file",
+    "writing",
+]
+
+_HOMES = {
+    "aang_core.storage.durable": "write_file writing",
+    "aang_core.storage.lock": "Holder holder_of locked take_from",
+    "aang_core.storage.run_folder": "RunFolder",
+    "aang_core.storage.yaml_source": "NumberLoader Source parse_yaml",
+}
+
+# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -11,12 +11,12 @@ from pathlib import Path, PurePath
 
 import pyarrow as pa
 import yaml
+from aang_plugin_compare.spec import read_comparison
 from aang_plugin_s2orc.source import S2orc
 from aang_plugin_text.out_of_domain import OutOfDomain
 from pyarrow import parquet
 
 from aang_core.cli.train import parse_files, parse_settings
-from aang_core.compare.spec import read_comparison
 from aang_core.config import AUXILIARY_TASKS, read_config_file, resolve_config
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import load_task

@@ -3,6 +3,7 @@
 Run by mkdocs; links are rewritten from where a file lies to where its page is.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -36,8 +37,23 @@ IN_REFERENCE = {
     "aang_core/hookspecs.py": "reference/hooks.md",
     "aang_core/objectives/stages/__init__.py": "reference/stages.md",
     "aang_core/tasks/weighting.py": "reference/weighters.md",
+    "aang_core/cli/__init__.py": "reference/for-commands.md",
 }
 """Source file → the page of the reference that says what is in it."""
+
+
+def index_of(package: str) -> list[str]:
+    """The package, and each name that its index takes from another module, by its full name."""
+    file = ROOT / package.replace(".", "/") / "__init__.py"
+    imports = [
+        node
+        for part in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(part, ast.If)
+        for node in part.body
+        if isinstance(node, ast.ImportFrom)
+    ]
+    return [package, *(f"{node.module}.{alias.name}" for node in imports for alias in node.names)]
+
 
 REFERENCE = {
     "hooks": ("Hooks", ["aang_core.hookspecs"]),
@@ -61,6 +77,18 @@ REFERENCE = {
             "aang_core.tasks.tensor_task",
             "aang_core.tasks.task",
             "aang_core.errors",
+        ],
+    ),
+    "for-commands": (
+        "For commands of plug-ins",
+        [
+            *index_of("aang_core.cli"),
+            "aang_core.config",
+            *index_of("aang_core.storage"),
+            *index_of("aang_core.runs"),
+            *index_of("aang_core.assembly"),
+            *index_of("aang_core.corpora"),
+            *index_of("aang_core.modeling"),
         ],
     ),
     "checks": (

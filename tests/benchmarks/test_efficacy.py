@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from aang_plugin_compare.control_results import QUICK_CONTROLS
 
-from aang_core.compare.control_results import QUICK_CONTROLS
 from benchmarks.efficacy import METHODS, TASKS
 from benchmarks.small_task import write_task
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from aang_plugin_compare.spec import read_comparison
 from click.testing import CliRunner
 
-from aang_core.compare.spec import read_comparison
 from aang_core.errors import AangError
 from aang_core.objectives.recipes import RECIPES
 from aang_core.objectives.space import load_space

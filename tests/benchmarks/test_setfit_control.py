@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from aang_plugin_compare.spec import read_comparison
+from aang_plugin_compare.tables import outcome, table
 
-from aang_core.compare.spec import read_comparison
-from aang_core.compare.tables import outcome, table
 from aang_core.plugins import load_plugins
 from benchmarks.small_task import write_task
 

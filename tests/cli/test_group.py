@@ -23,7 +23,7 @@ GREET = """
 
     @hookimpl
     def aang_register_commands(register):
-        register(greet)
+        register("greet", "Say hello.", greet)
 """
 
 
@@ -59,6 +59,35 @@ def test_a_command_of_a_plugin(site: Site) -> None:
     assert "greet            Say hello. (aang-plugin-polite 1.0)" in site.aang("--help").stdout
 
 
+BY_NAME = """
+    @hookimpl
+    def aang_register_commands(register):
+        register("tell", "Tell a story.", "story:tell")
+"""
+
+
+def test_a_command_that_is_registered_by_name_is_imported_when_it_runs(site: Site) -> None:
+    site.plugin("aang-plugin-story", BY_NAME)
+    story = site.folder / "story.py"
+    story.write_text("import click\n\n@click.command()\ndef tell():\n    click.echo('once')\n")
+    assert site.aang("tell").stdout == "once\n"
+    story.write_text("1 / 0\n")
+    assert "Tell a story. (aang-plugin-story 1.0)" in site.aang("--help").stdout
+    done = site.aang("tell")
+    assert done.returncode == 2
+    whose = "Error: command tell of aang-plugin-story 1.0: importing story:tell raised"
+    assert done.stderr.startswith(f"{whose} ZeroDivisionError")
+    assert len(done.stderr.splitlines()) == 1
+    story.write_text("tell = 3\n")
+    assert "story:tell is not a click command" in site.aang("tell").stderr
+
+
+def test_a_standard_command_that_is_not_there_says_what_brings_it(site: Site) -> None:
+    done = site.aang("--disable-plugin", "aang-plugin-compare", "compare")
+    assert done.returncode == 2
+    assert "no command compare: aang-plugin-compare is disabled" in done.stderr
+
+
 def test_a_command_of_a_local_file_is_in_the_help_wherever_the_option_stands(site: Site) -> None:
     path = site.folder / "polite.py"
     path.write_text("from aang_core import hookimpl\n" + dedent(GREET))
@@ -67,7 +96,7 @@ def test_a_command_of_a_local_file_is_in_the_help_wherever_the_option_stands(sit
 
 
 def test_a_plugin_cannot_replace_a_command_of_the_core(site: Site) -> None:
-    site.plugin("aang-plugin-polite", GREET.replace("command()", "command('plugins')"))
+    site.plugin("aang-plugin-polite", GREET.replace('"greet"', '"plugins"'))
     assert "aang-plugin-polite" in site.aang("plugins").stdout
     assert "aang-plugin-polite:plugins" in site.aang("--help").stdout
     assert site.aang("aang-plugin-polite:plugins").stdout == "hello you, 5\n"

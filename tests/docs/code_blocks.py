@@ -37,13 +37,13 @@ from textwrap import dedent
 
 import click
 import yaml
+from aang_plugin_compare.spec import read_comparison
 from click.testing import CliRunner
 from ray.scripts.scripts import cli as ray_commands
 
 from aang_core import Objective, Registry, load_plugins
 from aang_core.cli.app import aang
 from aang_core.cli.train import given_options
-from aang_core.compare.spec import read_comparison
 from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.objectives.space import load_space
 from tests.docs.documents import ROOT
@@ -325,7 +325,8 @@ def _pip(arguments: Sequence[str], folder: Path) -> None:
         elif path == "aang-core" or (path.startswith("aang-plugin-") and not extra):
             assert extra in {"", *_extras(ROOT)}, word
         else:
-            project = ROOT if path == "." else folder / path
+            ours = ROOT / "plugins" / path
+            project = ROOT if path == "." else ours if ours.is_dir() else folder / path
             known = ROOT / "docs" / "smallest-plugin" / "pyproject.toml"
             if not (project / "pyproject.toml").is_file():
                 assert f'name = "{project.name}"' in known.read_text(encoding="utf-8"), word

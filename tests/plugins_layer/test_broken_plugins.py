@@ -136,8 +136,20 @@ BROKEN = {
         ("objective 'o': 'task//b/c' is not an objective",),
     ),
     "no-click-command": Broken(
-        hook("register(print)", "def aang_register_commands(register):"),
+        hook('register("c", "s", print)', "def aang_register_commands(register):"),
         ("is not a click command", "@click.command"),
+    ),
+    "empty-grid": Broken(
+        hook('register("g", "s", {})', "def aang_register_grids(register):"),
+        ("grid 'g': give the values to try by option, not {}",),
+    ),
+    "grid-of-a-string": Broken(
+        hook('register("g", "s", {"lr": "1e-4"})', "def aang_register_grids(register):"),
+        ("grid 'g': lr: give a list of values, not '1e-4'",),
+    ),
+    "grid-without-values": Broken(
+        hook('register("g", "s", {"lr": ()})', "def aang_register_grids(register):"),
+        ("grid 'g': lr has no value to try",),
     ),
 }
 
@@ -264,7 +276,7 @@ def test_nothing_can_be_registered_once_the_hook_has_returned(site: Site) -> Non
 
         @hookimpl
         def aang_register_commands(register):
-            register(late)
+            register("late", "registers too late", late)
 
         @click.command()
         def late():

@@ -18,15 +18,21 @@ OLD_HOOK = FutureWarning("aang_register_commands goes; use something else instea
 
 
 @pytest.fixture
-def _old_specs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The specs of a core that has announced an argument's and a hook's end."""
+def _old_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The specs of a core that has announced an argument's end."""
 
     def aang_register_transforms(register: Any, registry: Any) -> None: ...
 
-    def aang_register_commands(register: Any) -> None: ...
-
     marked = hookspecs.hookspec(warn_on_impl_args={"registry": OLD_NAME})
     monkeypatch.setattr(hookspecs, "aang_register_transforms", marked(aang_register_transforms))
+
+
+@pytest.fixture
+def _old_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The specs of a core that has announced a hook's end."""
+
+    def aang_register_commands(register: Any) -> None: ...
+
     marked = hookspecs.hookspec(warn_on_impl=OLD_HOOK)
     monkeypatch.setattr(hookspecs, "aang_register_commands", marked(aang_register_commands))
 
@@ -48,7 +54,7 @@ def loaded(path: Path) -> tuple[Plugins, PluginRecord]:
     return plugins, plugins.records[-1]
 
 
-@pytest.mark.usefixtures("_old_specs")
+@pytest.mark.usefixtures("_old_argument")
 @pytest.mark.parametrize("signature", ["registry", "register, registry"])
 def test_a_deprecated_argument_warns_and_works(tmp_path: Path, signature: str) -> None:
     """It is handed the same, alone or beside its successor."""
@@ -64,14 +70,15 @@ def test_a_deprecated_argument_warns_and_works(tmp_path: Path, signature: str) -
         assert plugins.registry.primitive("transform", f"mine-{i}").origin == record.origin
 
 
-@pytest.mark.usefixtures("_old_specs")
+@pytest.mark.usefixtures("_old_hook")
+@pytest.mark.filterwarnings("ignore:plug-in .* \\(aang-plugin-:FutureWarning")
 def test_a_deprecated_hook_warns_and_works(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         "import click",
         "@hookimpl",
         "def aang_register_commands(register):",
-        "    register(click.Command('greet'))",
+        "    register('greet', 'Say hello.', click.Command('greet'))",
     )
     with pytest.warns(FutureWarning, match=r"plug-in mine \(mine.py sha256-.*use something else"):
         plugins, record = loaded(path)
@@ -79,7 +86,7 @@ def test_a_deprecated_hook_warns_and_works(tmp_path: Path) -> None:
     assert plugins.registry.commands.find("greet").origin == record.origin
 
 
-@pytest.mark.usefixtures("_old_specs")
+@pytest.mark.usefixtures("_old_argument")
 def test_the_present_argument_warns_of_nothing(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -88,7 +95,7 @@ def test_the_present_argument_warns_of_nothing(tmp_path: Path) -> None:
     assert record.warnings == ()
 
 
-@pytest.mark.usefixtures("_old_specs")
+@pytest.mark.usefixtures("_old_argument")
 def test_whoever_makes_errors_of_warnings_gets_a_failed_plugin(tmp_path: Path) -> None:
     """And the others as ever."""
     with warnings.catch_warnings():
@@ -99,7 +106,7 @@ def test_whoever_makes_errors_of_warnings_gets_a_failed_plugin(tmp_path: Path) -
     assert plugins.registry.primitive("transform", "mask")
 
 
-@pytest.mark.usefixtures("_old_specs")
+@pytest.mark.usefixtures("_old_argument")
 @pytest.mark.filterwarnings("ignore:plug-in")
 def test_the_commands_say_so(tmp_path: Path) -> None:
     path = plugin(tmp_path, "registry")

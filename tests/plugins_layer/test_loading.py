@@ -214,7 +214,7 @@ def test_a_local_file_can_hold_what_a_dataclass_and_a_lazy_target_need(
 
             @hookimpl
             def aang_register_commands(register):
-                register(show)
+                register("show", "show a thing", show)
 
             @click.command()
             @click.pass_obj

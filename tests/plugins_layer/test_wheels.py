@@ -71,6 +71,36 @@ def test_one_plugin_alone_and_all_of_them(dist: Path, venv: Path) -> None:
     assert len(shown["objectives"]) == 40
 
 
+@pytest.fixture(scope="module")
+def few(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The least that trains: the core, two stages' plug-ins and a weighter."""
+    folder = tmp_path_factory.mktemp("few")
+    run(sys.executable, "-m", "venv", folder)
+    wanted = ("aang-core", "aang-plugin-task", "aang-plugin-bert", "aang-plugin-factored")
+    run(folder / "bin" / "pip", "install", "--quiet", "--find-links", dist, *wanted)
+    return folder
+
+
+def test_few_plugins_train(few: Path, tmp_path: Path) -> None:
+    """The demo, some steps of it, without anything that draws, sweeps or plots."""
+    run(
+        *(few / "bin" / "aang", "train", "--space", "task/bert-op/bidirectional/denoise"),
+        *("--weighter", "factored", "--steps", 3, "--eval-every", 3, "--batch-size", 4),
+        *("--max-length", 16, "--out", tmp_path / "run"),
+    )
+    assert (tmp_path / "run" / "result.json").is_file()
+    listed = json.loads(run(few / "bin" / "pip", "list", "--format", "json").stdout)
+    heavy = {"plotly", "matplotlib", "ray", "selenium", "hypothesis"}
+    assert not heavy & {entry["name"] for entry in listed}
+
+
+def test_a_command_that_is_not_installed_says_what_brings_it(few: Path) -> None:
+    command = [few / "bin" / "aang", "compare", "spec.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "it comes with aang-plugin-compare" in done.stderr
+
+
 def test_the_tutorial_in_that_environment(dist: Path, venv: Path, tmp_path: Path) -> None:
     """A plug-in written, installed, changed, tested, trained and built as the page has it."""
     run(venv / "bin" / "pip", "install", "--quiet", "--find-links", dist, "aang-core[standard]")

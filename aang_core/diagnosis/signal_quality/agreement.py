@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,13 +57,17 @@ def agreements(quality: SignalQuality, scores: Mapping[str, float]) -> list[Agre
 
 
 def _spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
-    # Imported when it is needed: it takes a second.
-    from scipy.stats import spearmanr
-
+    """Spearman's rank correlation; None for too few pairs, or where all values are equal."""
     columns = list(zip(*pairs, strict=True))
     if len(pairs) < _LEAST or any(len(set(column)) == 1 for column in columns):
         return None
-    return float(spearmanr(*columns).statistic)
+    return statistics.correlation(*map(_ranks, columns))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """The rank of each value; equal values share the mean of their ranks."""
+    ordered = sorted(values)
+    return [(bisect_left(ordered, v) + bisect_right(ordered, v) + 1) / 2 for v in values]
 
 
 def plain(name: str) -> str:

@@ -1,6 +1,6 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterPrimitive, hookimpl
+from aang_core import RegisterGrid, RegisterPrimitive, hookimpl
 
 
 @hookimpl
@@ -10,4 +10,24 @@ def aang_register_weighters(register: RegisterPrimitive) -> None:
         "factored",
         "weights shared between objectives through their primitives, learned (AANG)",
         "aang_plugin_factored.factored:Factored",
+    )
+
+
+@hookimpl
+def aang_register_grids(register: RegisterGrid) -> None:
+    """The values that the paper chooses from on dev.
+
+    The paper tries rates of the encoder. Its code keeps that rate at 1e-4 and tries these values
+    for the heads.
+    """
+    register(
+        "paper-td",
+        "the 16 settings of AANG-TD (AANG, appendix D, table 5)",
+        {
+            "factored.lr": (1.0, 0.1),
+            "factored.end_task_lr": (0.1, 0.01),
+            "factored.n": (3, 6),
+            "head_lr": (1e-3, 1e-4),
+            "lr": (1e-4,),
+        },
     )

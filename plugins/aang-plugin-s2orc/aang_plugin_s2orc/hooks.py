@@ -1,6 +1,6 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterObjective, RegisterPrimitive, hookimpl
+from aang_core import RegisterCommand, RegisterObjective, RegisterPrimitive, hookimpl
 
 
 @hookimpl
@@ -21,4 +21,14 @@ def aang_register_objectives(register: RegisterObjective) -> None:
         "dapt",
         "BERT's objective on in-domain text (Gururangan et al., 2020)",
         "s2orc/bert-op/bidirectional/denoise",
+    )
+
+
+@hookimpl
+def aang_register_commands(register: RegisterCommand) -> None:
+    """The command ``prepare-domain``."""
+    register(
+        "prepare-domain",
+        "Draw in-domain text for a task from a corpus.",
+        "aang_plugin_s2orc.domain.command:prepare_domain",
     )

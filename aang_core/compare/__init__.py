@@ -1,1 +1,0 @@
-"""Methods × tasks × seeds: planned, run in processes of their own, and compared honestly."""

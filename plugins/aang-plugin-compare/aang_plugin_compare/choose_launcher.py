@@ -1,0 +1,52 @@
+"""Options of the command to the launcher that trains its runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aang_core import ConfigError
+from aang_core.cli import echo
+from aang_plugin_compare.launcher import Launcher
+from aang_plugin_compare.local import LocalLauncher
+
+
+@contextmanager
+def chosen_launcher(
+    engine: str,
+    root: Path,
+    jobs: int | None,
+    address: str | None,
+    cpus: int | None,
+    gpus: float | None,
+) -> Iterator[Launcher]:
+    """The launcher of ``--engine``; a Ray cluster stays connected inside the ``with``.
+
+    Args:
+        engine: ``local`` or ``ray``.
+        root: The folder of the comparison.
+        jobs: Runs at once.
+        address: Of the Ray cluster; None for one of this machine.
+        cpus: Of each run on Ray.
+        gpus: Of each run on Ray.
+
+    Raises:
+        ConfigError: An option belongs to another engine, or Ray is not installed.
+        AangError: There is no such cluster.
+    """
+    if engine == "local":
+        of_ray = {"--address": address, "--cpus-per-run": cpus, "--gpus-per-run": gpus}
+        if given := [name for name, value in of_ray.items() if value is not None]:
+            raise ConfigError(
+                f"{given[0]}: is an option of --engine ray; add that, or leave it out"
+            )
+        yield LocalLauncher(jobs or 1)
+        return
+    if gpus and gpus > 1 and not gpus.is_integer():
+        raise ConfigError(f"--gpus-per-run {gpus:g}: give a whole number, or a part of one GPU")
+    # Ray is an extra of this plug-in.
+    from aang_plugin_compare.ray_engine import RayLauncher, ray_cluster
+
+    with ray_cluster(address):
+        yield RayLauncher(
+            root, lambda line: echo(line, err=True), cpus=cpus or 1, gpus=gpus or 0, jobs=jobs
+        )

@@ -1,0 +1,205 @@
+"""``aang compare``: methods × tasks × seeds, and a table that says what came of it."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+import click
+
+from aang_core import ConfigError, Plugins
+from aang_core.cli import echo, given_arguments, note, plugin_options
+from aang_plugin_compare.choose_launcher import chosen_launcher
+from aang_plugin_compare.launcher import Launcher
+
+if TYPE_CHECKING:
+    from aang_plugin_compare.runner import Ended
+    from aang_plugin_compare.spec import Comparison
+
+
+@click.command(short_help="Compare methods over tasks and seeds; resumable.")
+@click.option("--method", "methods", multiple=True, help="a recipe or weighter; may be given again")
+@click.option("--seeds", type=click.IntRange(min=1, max=10_000), help="number of seeds, from 0 on")
+@click.option("--baseline", help="method that the others are tested against")
+@click.option(
+    "--grid", help="grid of hyper-parameters to choose from on dev, by the name a plug-in gives it"
+)
+@click.option("--out", type=click.Path(path_type=Path), help="folder of the comparison")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="runs at once; by default 1, and on a cluster as many as it has room for",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="where runs run: as processes of this machine, or on a Ray cluster",
+)
+@click.option("--address", metavar="HOST:PORT", help="of the Ray cluster; auto for this machine's")
+@click.option("--cpus-per-run", type=click.IntRange(min=1), help="on Ray, by default 1")
+@click.option("--gpus-per-run", type=click.FloatRange(min=0), help="on Ray, by default 0")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["text", "markdown", "latex", "json"]),
+    default="text",
+    show_default=True,
+    help="of the table that is printed; all four are written",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    help="stop after that time; the next call goes on from there",
+)
+@click.option(
+    "--trust-remote-code",
+    is_flag=True,
+    help="run the Python code that comes with the model, for models that have some",
+)
+@click.option(
+    "--train-rows",
+    type=click.IntRange(min=1),
+    help="training rows that each seed draws, the same ones for every method",
+)
+@click.option(
+    "--quick-controls/--no-quick-controls",
+    "quick",
+    default=True,
+    show_default=True,
+    help="TF-IDF and the frozen encoder, each with logistic regression, in front of the table",
+)
+@click.option("--difference", is_flag=True, help="a column of differences to the baseline")
+@click.option("--table-only", is_flag=True, help="run nothing; the table of what is there")
+@click.option("--quiet", is_flag=True, help="no line for each run")
+@click.argument(
+    "arguments", metavar="SPEC.yaml | -- [TRAIN OPTIONS]", nargs=-1, type=click.UNPROCESSED
+)
+@click.pass_obj
+def compare(
+    plugins: Plugins,
+    /,
+    methods: tuple[str, ...],
+    seeds: int | None,
+    baseline: str | None,
+    grid: str | None,
+    out: Path | None,
+    jobs: int | None,
+    engine: str,
+    address: str | None,
+    cpus_per_run: int | None,
+    gpus_per_run: float | None,
+    kind: str,
+    minutes: float | None,
+    trust_remote_code: bool,
+    train_rows: int | None,
+    quick: bool,
+    difference: bool,
+    table_only: bool,
+    quiet: bool,
+    arguments: tuple[str, ...],
+) -> None:
+    """Run every method on every task with every seed, and compare their scores.
+
+    SPEC.yaml names tasks, methods and seeds. Runs that have finished are kept, interrupted ones are
+    resumed, failed ones are told and do not stop the others. Without a file, --method names what to
+    compare and what follows after -- are options of aang train that name the task.
+    """
+    # Imported here, so that --help waits for none of it.
+    from aang_plugin_compare.curves import curves
+    from aang_plugin_compare.runner import make_root
+    from aang_plugin_compare.spec import read_comparison
+    from aang_plugin_compare.tables import outcome, table
+    from aang_plugin_compare.written import write_outcome
+
+    spec = Path(arguments[0]) if arguments and arguments[0].endswith((".yaml", ".yml")) else None
+    over: _Over = {"seeds": seeds, "baseline": baseline, "grid": grid, "train_rows": train_rows}
+    if spec is not None:
+        if methods or len(arguments) > 1:
+            raise ConfigError(f"{spec}: a file names its methods and options; leave others out")
+        comparison = read_comparison(spec, plugins.registry, **over)
+    else:
+        from aang_plugin_compare.short_form import short_form
+
+        comparison = short_form(plugins.registry, methods, arguments, **over)
+    root = out or (spec.with_suffix("") if spec is not None else Path("comparison"))
+    failed = []
+    if table_only:
+        make_root(root)
+    else:
+        with chosen_launcher(engine, root, jobs, address, cpus_per_run, gpus_per_run) as launcher:
+            ended = _run(
+                comparison,
+                root,
+                launcher,
+                seconds=None if minutes is None else 60 * minutes,
+                trust_remote_code=trust_remote_code,
+                quick=quick,
+                quiet=quiet,
+            )
+        failed = [e for e in ended if e.error]
+        if len(ended) < len(comparison.cells):
+            left = len(comparison.cells) - len(ended)
+            note(f"{left} runs are left; the same command goes on")
+    entries = outcome(comparison, root, quick=quick)
+    against = comparison.baseline
+    if against and not any(e.method == against for e in entries):
+        note(f"the baseline {against} has no finished run, so nothing is tested against it")
+    write_outcome(root, entries, curves(comparison, root), against, difference=difference)
+    echo(table(entries, kind, against, difference=difference), nl=False)
+    if failed:
+        raise ConfigError(f"{len(failed)} of {len(comparison.cells)} runs failed; see above")
+
+
+class _Over(TypedDict):
+    """What the command line says over a comparison file."""
+
+    seeds: int | None
+    baseline: str | None
+    grid: str | None
+    train_rows: int | None
+
+
+def _run(
+    comparison: "Comparison",
+    root: Path,
+    launcher: Launcher,
+    *,
+    seconds: float | None,
+    trust_remote_code: bool,
+    quick: bool,
+    quiet: bool,
+) -> "Sequence[Ended]":
+    """Run what has not finished, and say how each run ended; exit if that is interrupted."""
+    from aang_core.runs import Interrupted, interruptible
+    from aang_plugin_compare.runner import Runner, make_root
+
+    context = click.get_current_context()
+
+    def tell(ended: "Ended") -> None:
+        if not quiet or ended.error:
+            done = "kept" if ended.state == "finished" else ended.error or "done"
+            echo(f"{ended.cell.folder.relative_to('runs')}: {done}", err=True)
+
+    def tell_control(line: str, failed: bool) -> None:
+        if not quiet or failed:
+            echo(line, err=True)
+
+    def controls() -> None:
+        from aang_plugin_compare.quick_controls import QuickControls
+
+        made = QuickControls(root, tell_control, trust_remote_code)
+        made.run(comparison, seconds=seconds)
+
+    try:
+        with interruptible():
+            make_root(root)
+            before = plugin_options(context)
+            after = ["--trust-remote-code"] if trust_remote_code else []
+            runner = Runner(root, launcher, tell, before=before, after=after)
+            return runner.run(comparison.cells, seconds=seconds, first=controls if quick else None)
+    except Interrupted as stopped:
+        again = shlex.join(["aang", *given_arguments(context)])
+        echo(f"{stopped}; to go on:\n    {again}", err=True)
+        raise SystemExit(stopped.status) from None

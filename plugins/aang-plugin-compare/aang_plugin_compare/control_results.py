@@ -1,0 +1,122 @@
+"""Results of controls that are no runs: a file for each control, task and seed."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from aang_core import DataError, Metric
+from aang_core.storage import write_file, writing
+
+FOLDER = "controls"
+
+TF_IDF = "tf-idf"
+FROZEN = ("frozen-first-token", "frozen-mean")
+QUICK_CONTROLS = (TF_IDF, *FROZEN)
+"""The controls that come first in every table."""
+
+_Score = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class ControlMetric(BaseModel):
+    """The scores on dev and, where there is a test set, on test."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Metric
+    dev: _Score
+    test: _Score | None
+
+
+class ControlResult(BaseModel):
+    """The result of a control with one seed.
+
+    Attributes:
+        control: Its name, which names its row of the table.
+        quick: Whether it only shows whether a deep model is worth it; then it is not tested
+            against the baseline.
+        seed: The seed.
+        metric: Its scores.
+        setting: The setting that was chosen on dev.
+        tried: How many settings there were.
+        seconds: Seconds that all of them took.
+        asked: The options that it was made with; with other options it is made again.
+        rows: Digest of the training rows that the seed drew; None if it was trained on all.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    control: str
+    quick: bool
+    seed: Annotated[int, Field(ge=0)]
+    metric: ControlMetric
+    setting: str
+    tried: Annotated[int, Field(ge=1)]
+    seconds: Annotated[_Score, Field(ge=0)]
+    asked: dict[str, Any]
+    rows: str | None
+
+
+def result_file(root: Path, task: str, control: str, seed: int) -> Path:
+    """Where the result is, below the folder of a comparison."""
+    return root / FOLDER / task / control / f"seed-{seed}.json"
+
+
+def write_result(root: Path, task: str, result: ControlResult) -> None:
+    """Write a result, whole.
+
+    Raises:
+        StorageError: the disk does not take it.
+    """
+    path = result_file(root, task, result.control, result.seed)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, json.dumps(result.model_dump(mode="json"), indent=2) + "\n")
+
+
+def read_result(path: Path) -> ControlResult | None:
+    """The result in ``path``; None if there is none.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    try:
+        return ControlResult.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: is damaged: {reason}; remove it") from error
+
+
+def results_of(root: Path, task: str, seeds: Sequence[int]) -> Mapping[str, list[ControlResult]]:
+    """The results on a task by control, those of ``seeds`` in their order.
+
+    Raises:
+        DataError: one is damaged.
+    """
+    return {
+        name: found
+        for name in _names(root / FOLDER / task)
+        if (found := _of(root, task, name, seeds))
+    }
+
+
+def result_files(root: Path, task: str, seed: int) -> list[Path]:
+    """The results on a task with one seed, of whichever control."""
+    files = (result_file(root, task, name, seed) for name in _names(root / FOLDER / task))
+    return [path for path in files if path.is_file()]
+
+
+def _of(root: Path, task: str, name: str, seeds: Sequence[int]) -> list[ControlResult]:
+    found = (read_result(result_file(root, task, name, seed)) for seed in seeds)
+    return [result for result in found if result is not None]
+
+
+def _names(folder: Path) -> Iterator[str]:
+    """Of the controls in a folder, the quick ones in their order, then the others."""
+    there = {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
+    yield from (name for name in QUICK_CONTROLS if name in there)
+    yield from sorted(there - set(QUICK_CONTROLS))

@@ -1,0 +1,88 @@
+"""Dev scores of the runs of a comparison over steps, seconds and rows."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from aang_core.runs import read_part
+from aang_plugin_compare.spec import Cell, Comparison
+
+
+@dataclass(frozen=True)
+class Point:
+    """An evaluation on dev.
+
+    Attributes:
+        task: The task.
+        method: The method.
+        setting: What the grid sets.
+        seed: The seed.
+        step: Steps trained before it.
+        seconds: Seconds of training so far, this evaluation included; None for a run that did not
+            record them.
+        rows: Rows through the body so far; None as for ``seconds``.
+        metric: Name of the metric.
+        dev: The score.
+    """
+
+    task: str
+    method: str
+    setting: str
+    seed: int
+    step: int
+    seconds: float | None
+    rows: int | None
+    metric: str
+    dev: float
+
+
+def curves(comparison: Comparison, root: Path) -> list[Point]:
+    """Every evaluation of every run that has finished.
+
+    Raises:
+        DataError: a file of a run is damaged.
+    """
+    finished = [c for c in comparison.cells if (root / c.folder / "result.json").is_file()]
+    return [point for cell in finished for point in _points(cell, root / cell.folder)]
+
+
+def _points(cell: Cell, folder: Path) -> Iterator[Point]:
+    try:
+        evaluations = read_part(folder, "metrics.jsonl")
+    except FileNotFoundError:
+        return
+    try:
+        # An evaluation's line is the last one of its step.
+        taken = {line["step"]: line for line in read_part(folder, "cost.jsonl")}
+    except FileNotFoundError:
+        taken = {}
+    for line in evaluations:
+        cost = taken.get(line["step"], {})
+        yield Point(
+            cell.task,
+            cell.method,
+            cell.setting,
+            cell.seed,
+            line["step"],
+            cost.get("seconds"),
+            cost.get("rows"),
+            cell.config.metric,
+            line["dev"][cell.config.metric],
+        )
+
+
+def as_csv(points: Sequence[Point]) -> str:
+    """The points as CSV, a line each."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(Point)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(point) for point in points)
+    return text.getvalue()
+
+
+def as_json(points: Sequence[Point]) -> str:
+    """The points as a list of JSON objects."""
+    return json.dumps([asdict(point) for point in points]) + "\n"

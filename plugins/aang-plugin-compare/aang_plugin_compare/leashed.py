@@ -1,0 +1,81 @@
+"""``python -m aang_plugin_compare.leashed``: a training that ends with the process that started it.
+
+It ends at once when its standard input is closed, which happens when that process dies, and when a
+later attempt at the same run has started elsewhere.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aang_core import AangError
+from aang_core.cli import echo, main
+from aang_plugin_compare.claim import (
+    LOOK_SECONDS,
+    await_end_of_others,
+    claim_file,
+    is_overtaken,
+    lay_claim,
+)
+from aang_plugin_compare.launcher import Order
+
+
+def command(order: Order, attempt: int, node: str) -> list[str]:
+    """The command that starts such a training.
+
+    Args:
+        order: The run.
+        attempt: Number of the attempt, from 1.
+        node: Name of the machine, for messages.
+    """
+    what: dict[str, Any] = {
+        "name": order.name,
+        "folder": str(order.folder),
+        "options": str(order.options),
+        "log": str(order.log),
+        "before": order.before,
+        "after": order.after,
+    }
+    asked = json.dumps({"order": what, "attempt": attempt, "node": node})
+    return [sys.executable, "-m", "aang_plugin_compare.leashed", asked]
+
+
+def train(order: Order, attempt: int, node: str) -> None:
+    """Begin or resume the run, and exit as ``aang train`` does."""
+    threading.Thread(target=_end_with, args=(claim_file(order.log), attempt), daemon=True).start()
+    try:
+        claim = lay_claim(claim_file(order.log), attempt, node)
+        await_end_of_others(order.folder, claim)
+    except AangError as error:
+        echo(f"Error: {error}", err=True)
+        raise SystemExit(2) from None
+    if not (order.folder / "result.json").is_file():
+        main(order.arguments)
+
+
+def _end_with(claim: Path, attempt: int) -> None:
+    """End this process when it must not go on.
+
+    SIGKILL ends it without another write: another process may be writing to the folder by now.
+    """
+    while not is_overtaken(claim, attempt):
+        readable, _, _ = select.select([sys.stdin], [], [], LOOK_SECONDS)
+        if readable and not os.read(sys.stdin.fileno(), 1):
+            break
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _order(value: Mapping[str, Any]) -> Order:
+    folder, options, log = (Path(value[name]) for name in ("folder", "options", "log"))
+    return Order(value["name"], folder, options, log, value["before"], value["after"])
+
+
+if __name__ == "__main__":
+    asked = json.loads(sys.argv[1])
+    train(_order(asked["order"]), asked["attempt"], asked["node"])

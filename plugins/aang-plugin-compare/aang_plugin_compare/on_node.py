@@ -1,0 +1,119 @@
+"""What a node of a cluster does for a comparison: check that it can train, and train a run."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from aang_core.storage import Holder, holder_of
+from aang_plugin_compare.launcher import Order
+from aang_plugin_compare.leashed import command
+
+_SEEN_SECONDS = 5.0
+"""How long a shared file system may take to show a new file on another machine."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a comparison is, as seen by the process that runs it.
+
+    Attributes:
+        root: The folder of the comparison.
+        directory: What relative paths start from.
+        holder: That process, which holds the lock of ``root``.
+        version: The version of aang-core there.
+    """
+
+    root: Path
+    directory: Path
+    holder: Holder
+    version: str
+
+    @classmethod
+    def here(cls, root: Path) -> "Site":
+        """The site of this process."""
+        return cls(root, Path.cwd(), Holder.this(), version("aang-core"))
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a training ended on a node.
+
+    Attributes:
+        node: Name of the node.
+        number: The exit status; None if the training did not start.
+        complaint: Why it did not start.
+    """
+
+    node: str
+    number: int | None
+    complaint: str = ""
+
+
+def complaint(site: Site) -> str:
+    """Why runs of a comparison cannot be trained on this node; empty if they can.
+
+    The lock in the folder shows that this node sees the same folder.
+    """
+    here = version("aang-core")
+    if here != site.version:
+        return f"has aang-core {here} and not {site.version}; install the same version"
+    end = time.monotonic() + _SEEN_SECONDS
+    while holder_of(site.directory / site.root) != site.holder:
+        if time.monotonic() >= end:
+            return (
+                f"does not see {site.directory / site.root}; put the comparison, with --out, on a "
+                "file system that all nodes share, under the same path"
+            )
+        time.sleep(0.1)
+    if not site.directory.is_dir():
+        return f"does not see {site.directory}, which relative paths start from"
+    return ""
+
+
+def train(
+    order: Order, site: Site, attempt: int, node: str, environment: Mapping[str, str]
+) -> Status:
+    """Train a run in a process of its own, which ends with this one.
+
+    The first KeyboardInterrupt makes it take a checkpoint and end, the second makes it end at once.
+
+    Args:
+        order: The run.
+        site: Where the comparison is.
+        attempt: Number of the attempt, from 1.
+        node: Name of this node, for messages.
+        environment: Variables to set besides those of this process.
+    """
+    if why := complaint(site):
+        return Status(node, None, why)
+    log_file = site.directory / order.log
+    with log_file.open("a", encoding="utf-8") as log:
+        log.write(f"attempt {attempt} on {node}, {socket.gethostname()}\n")
+        log.flush()
+        process = subprocess.Popen(
+            command(order, attempt, node),
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            cwd=site.directory,
+            env={**os.environ, **environment},
+            process_group=0,
+        )
+        return Status(node, _wait_for(process))
+
+
+def _wait_for(process: "subprocess.Popen[bytes]") -> int:
+    while True:
+        try:
+            # With a timeout, because Python raises KeyboardInterrupt only between two instructions.
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(timeout=0.5)
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGTERM)

@@ -1,0 +1,203 @@
+"""Controls that take seconds: is a deep model worth it on this task at all?
+
+Logistic regression on TF-IDF of words and pairs of words, and on features of the encoder without
+any training: the first token's, and the mean over tokens. The penalty is chosen on dev.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from aang_core import AangError, Example, Metric, ReadReport, scores
+from aang_core.assembly import encoder_of, read_end_task
+from aang_core.config import TrainConfig
+from aang_core.corpora import LabelledTask
+from aang_core.runs import choose_device
+from aang_plugin_compare.control_results import (
+    FROZEN,
+    QUICK_CONTROLS,
+    TF_IDF,
+    ControlMetric,
+    ControlResult,
+    read_result,
+    result_file,
+    write_result,
+)
+from aang_plugin_compare.frozen_encoder import FrozenEncoder
+from aang_plugin_compare.spec import Cell, Comparison
+
+PENALTIES: Mapping[str, Sequence[float]] = {
+    TF_IDF: (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0),
+    **dict.fromkeys(FROZEN, (0.01, 0.1, 1.0, 10.0, 100.0)),
+}
+"""The inverse penalties C that each control tries on dev, the same number for all."""
+
+MOST_TEXTS = 20_000
+"""With more texts in train, dev and test together, these controls are not quick and left out."""
+
+_READ = (
+    *("train", "dev", "test", "dataset", "text", "text_pair", "label", "dev_fraction"),
+    *("train_rows", "aux_task", "target", "seed", "metric"),
+)
+_ENCODED = ("model", "from_scratch", "max_length")
+
+
+@dataclass
+class QuickControls:
+    """Makes the quick controls of a comparison that have no result yet.
+
+    Attributes:
+        root: The folder of the comparison.
+        tell: Called with a line for each result and False, and with a line for each failure and
+            True.
+        trust_remote_code: Whether Python code that comes with the model may be run.
+    """
+
+    root: Path
+    tell: Callable[[str, bool], None]
+    trust_remote_code: bool = False
+    _encoders: dict[tuple[Any, ...], FrozenEncoder] = field(default_factory=dict)
+
+    def run(self, comparison: Comparison, *, seconds: float | None = None) -> None:
+        """Make them for every task and seed, with the data and encoder of the baseline.
+
+        Without a baseline, those of the first method are used. A failure is reported and does not
+        stop the others.
+
+        Args:
+            comparison: The comparison.
+            seconds: Start no control after this time.
+
+        Raises:
+            StorageError: A result cannot be written.
+        """
+        end = float("inf") if seconds is None else time.monotonic() + seconds
+        for cell in quick_cells(comparison):
+            if time.monotonic() >= end:
+                return
+            missing = [name for name in QUICK_CONTROLS if not self._is_there(cell, name)]
+            if not missing:
+                continue
+            try:
+                self._make(cell, missing)
+            except AangError as error:
+                self.tell(f"{cell.task}/quick controls/seed-{cell.seed}: Error: {error}", True)
+
+    def _is_there(self, cell: Cell, name: str) -> bool:
+        found = read_result(result_file(self.root, cell.task, name, cell.seed))
+        return found is not None and found.asked == _asked(cell.config, name)
+
+    def _make(self, cell: Cell, names: Sequence[str]) -> None:
+        config = cell.config.model_copy(update={"trust_remote_code": self.trust_remote_code})
+        task, draw = read_end_task(config, ReadReport())
+        texts = len(task.train) + len(task.dev) + len(task.test)
+        if texts > MOST_TEXTS:
+            self.tell(
+                f"{cell.task}/quick controls/seed-{cell.seed}: left out, {texts} texts are more "
+                f"than {MOST_TEXTS}",
+                True,
+            )
+            return
+        for name in names:
+            begin = time.perf_counter()
+            if name == TF_IDF:
+                parts, encoding = _tf_idf((task.train, task.dev, task.test)), 0.0
+            else:
+                parts, encoding = self._encoded(name, config, task)
+                begin = time.perf_counter()
+            chosen, penalty = _best(parts, task, config.metric, PENALTIES[name])
+            result = ControlResult(
+                control=name,
+                quick=True,
+                seed=cell.seed,
+                metric=chosen,
+                setting=f"C={penalty:g}",
+                tried=len(PENALTIES[name]),
+                seconds=round(encoding + time.perf_counter() - begin, 3),
+                asked=_asked(cell.config, name),
+                rows=None if draw is None else draw.digest,
+            )
+            write_result(self.root, cell.task, result)
+            self.tell(f"{cell.task}/{name}/seed-{cell.seed}: done", False)
+
+    def _encoded(
+        self, name: str, config: TrainConfig, task: LabelledTask
+    ) -> tuple[list[Any], float]:
+        """Features of the parts, and the seconds that they take without what is cached."""
+        key = (*(getattr(config, option) for option in _ENCODED), config.device)
+        if key not in self._encoders:
+            # Only one encoder at a time, because all its features are in memory.
+            device = choose_device(config.device)
+            self._encoders = {key: FrozenEncoder(encoder_of(config), config, device)}
+        encoder = self._encoders[key]
+        parts = (task.train, task.dev, task.test)
+        features = [encoder(part)[:, FROZEN.index(name)] if part else None for part in parts]
+        return features, encoder.seconds_per_text * sum(map(len, parts))
+
+
+def quick_cells(comparison: Comparison) -> list[Cell]:
+    """One run of each task and seed: the controls use its data and encoder."""
+    method = comparison.baseline or comparison.methods[0]
+    first = {(c.task, c.seed): c for c in reversed(comparison.cells) if c.method == method}
+    return [first[key] for key in sorted(first, key=lambda k: (comparison.tasks.index(k[0]), k[1]))]
+
+
+def _asked(config: TrainConfig, name: str) -> dict[str, Any]:
+    """The options that the result depends on."""
+    names = _READ if name == TF_IDF else (*_READ, *_ENCODED)
+    values = config.model_dump(mode="json", include=set(names), exclude_none=True)
+    return {**values, "penalties": list(PENALTIES[name])}
+
+
+def _tf_idf(parts: Sequence[Sequence[Example]]) -> list[Any]:
+    # Punctuation counts, because tasks mark what they ask about with it, as in "[[ this ]]".
+    pattern = r"(?u)\w+|[^\w\s]+"
+    vectors = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=pattern)
+    texts = [[" ".join(filter(None, (e.text, e.text_pair))) for e in part] for part in parts]
+    return [
+        vectors.fit_transform(texts[0]),
+        *(vectors.transform(t) if t else None for t in texts[1:]),
+    ]
+
+
+def _best(
+    parts: Sequence[Any], task: LabelledTask, metric: Metric, penalties: Sequence[float]
+) -> tuple[ControlMetric, float]:
+    """The scores with the penalty that is best on dev; among equals, with the strongest."""
+    labels = [
+        [task.labels.index(str(example.label)) for example in part]
+        for part in (task.train, task.dev, task.test)
+    ]
+    found: list[tuple[float, float, Any]] = []
+    for penalty in penalties:
+        model = _fitted(parts[0], labels[0], penalty)
+        found.append((_score(model, parts[1], labels[1], metric), penalty, model))
+    dev, penalty, model = max(found, key=lambda one: one[0])
+    test = _score(model, parts[2], labels[2], metric) if labels[2] else None
+    return ControlMetric(name=metric, dev=dev, test=test), penalty
+
+
+def _fitted(features: Any, labels: Sequence[int], penalty: float) -> Any:
+    regression = LogisticRegression(C=penalty, max_iter=1000)
+    # Features of an encoder differ in scale by far; sparse ones are scaled already.
+    model = (
+        regression if hasattr(features, "tocsr") else make_pipeline(StandardScaler(), regression)
+    )
+    with warnings.catch_warnings():
+        # With almost no penalty it may not converge; dev then judges what it has found.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(features, labels)
+
+
+def _score(model: Any, features: Any, labels: Sequence[int], metric: str) -> float:
+    found: Mapping[str, float] = scores(list(labels), model.predict(features).tolist())
+    return float(found[metric])

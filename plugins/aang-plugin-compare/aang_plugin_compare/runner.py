@@ -1,0 +1,220 @@
+"""Runs of a comparison, each in a process of its own; finished runs are kept."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Event, Lock, Timer
+from typing import Literal
+
+import yaml
+
+from aang_core import AangError, ConfigError
+from aang_core.config import read_config_file, resolve_config
+from aang_core.runs import refuse_links
+from aang_core.storage import RunFolder, locked, writing
+from aang_plugin_compare.launcher import Launcher, Order
+from aang_plugin_compare.matching import matched
+from aang_plugin_compare.spec import Cell
+
+State = Literal["finished", "interrupted", "new"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one run ended.
+
+    Attributes:
+        cell: The run.
+        state: What was there before.
+        error: None if it finished, else the last error that it printed.
+    """
+
+    cell: Cell
+    state: State
+    error: str | None
+
+
+def state_of(cell: Cell, root: Path) -> State:
+    """Whether the run is finished, interrupted or new.
+
+    Raises:
+        ConfigError: The folder holds a run with other options.
+    """
+    folder = root / cell.folder
+    if not (folder / "config.yaml").is_file():
+        return "new"
+    there = resolve_config(read_config_file(folder / "config.yaml"), {})
+    if cell.config.precision == "auto":
+        # A run records the precision that was chosen on its machine.
+        there = there.model_copy(update={"precision": "auto"})
+    if there.model_dump(exclude={"out"}) != cell.config.model_dump(exclude={"out"}):
+        differing = [
+            name
+            for name in type(there).model_fields
+            if name != "out" and getattr(there, name) != getattr(cell.config, name)
+        ]
+        raise ConfigError(
+            f"{folder}: holds a run with another {' and '.join(differing)}. Remove it, or give the "
+            "comparison another folder with --out"
+        )
+    return "finished" if (folder / "result.json").is_file() else "interrupted"
+
+
+class Runner:
+    """Runs cells, several at the same time.
+
+    Args:
+        root: The folder of the comparison.
+        launcher: Where they run.
+        ended: Called after each run, one call at a time, from the thread that ran it.
+        before: Options of ``aang``, which stand before the command.
+        after: Options of ``aang train`` that cannot stand in a file.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        launcher: Launcher,
+        ended: Callable[[Ended], None],
+        *,
+        before: Sequence[str] = (),
+        after: Sequence[str] = (),
+    ) -> None:
+        self._root = root
+        self._launcher = launcher
+        self._before = tuple(before)
+        self._after = tuple(after)
+        self._ended = ended
+        self._stop = Event()
+        self._lock = Lock()
+        self._over: dict[Path, Event] = {}
+
+    def run(
+        self,
+        cells: Sequence[Cell],
+        *,
+        seconds: float | None = None,
+        first: Callable[[], None] | None = None,
+    ) -> list[Ended]:
+        """Run the cells that have not finished; a failure does not stop the others.
+
+        An interrupt stops all processes, which can be resumed. It is raised again when they have
+        taken their checkpoints. A second interrupt stops them at once.
+
+        Args:
+            cells: The runs.
+            seconds: Stop all processes after this time.
+            first: Called before the runs, when no other process runs this comparison.
+
+        Returns:
+            How the runs ended, without those that were stopped or not started.
+
+        Raises:
+            LockedError: Another process runs this comparison.
+            ConfigError: The launcher cannot start runs.
+        """
+        with locked(self._root):
+            self._launcher.ready()
+            if first is not None:
+                first()
+            return self._run(cells, seconds)
+
+    def _run(self, cells: Sequence[Cell], seconds: float | None) -> list[Ended]:
+        timer = None if seconds is None else Timer(seconds, self._halt)
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        pool = ThreadPoolExecutor(self._launcher.at_once)
+        self._over = {cell.folder: Event() for cell in cells}
+        # Runs that wait for others come after all others, so that none waits for ever.
+        ordered = sorted(cells, key=lambda cell: cell.match is not None)
+        try:
+            futures = [pool.submit(self._cell, cell) for cell in ordered]
+            return [ended for future in futures if (ended := future.result()) is not None]
+        except BaseException:
+            self._halt()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._wait_for(pool)
+
+    def _wait_for(self, pool: ThreadPoolExecutor) -> None:
+        try:
+            pool.shutdown()
+        except BaseException:
+            # A second request stops processes at once.
+            self._halt()
+            pool.shutdown()
+            raise
+
+    def _halt(self) -> None:
+        """Start no more runs, and stop the running ones."""
+        self._stop.set()
+        self._launcher.stop()
+
+    def _cell(self, cell: Cell) -> Ended | None:
+        try:
+            return self._ended_cell(cell)
+        finally:
+            self._over[cell.folder].set()
+
+    def _ended_cell(self, cell: Cell) -> Ended | None:
+        for run in () if cell.match is None else cell.match.runs:
+            self._over[run].wait()
+        if self._stop.is_set():
+            return None
+        try:
+            cell = self._resolved(cell)
+        except AangError as error:
+            return self._told(Ended(cell, "new", f"Error: {error}"))
+        state = state_of(cell, self._root)
+        failure = None if state == "finished" else self._launcher.train(self._order(cell))
+        if self._stop.is_set():
+            return None
+        return self._told(Ended(cell, state, failure))
+
+    def _resolved(self, cell: Cell) -> Cell:
+        """The cell, with as much as the run that it is matched with took."""
+        if cell.match is None:
+            return cell
+        return replace(cell, config=matched(cell.config, cell.match, self._root))
+
+    def _told(self, ended: Ended) -> Ended:
+        with self._lock:
+            self._ended(ended)
+        return ended
+
+    def _order(self, cell: Cell) -> Order:
+        """What a launcher needs to train the cell; writes the files that it names."""
+        name = cell.folder.relative_to("runs")
+        log = self._root / "logs" / name.with_suffix(".txt")
+        options = log.with_suffix(".yaml")
+        with writing(log):
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text("", encoding="utf-8")
+            options.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
+        folder = self._root / cell.folder
+        return Order(str(name), folder, options, log, self._before, self._after)
+
+
+def _options(cell: Cell) -> dict[str, object]:
+    """All options of the run, so that a new default cannot change it."""
+    return cell.config.model_dump(mode="json", exclude={"out"}, exclude_none=True)
+
+
+def make_root(root: Path) -> None:
+    """Make the folder of a comparison if it does not exist.
+
+    Raises:
+        ConfigError: It cannot be made, or holds something that is not a comparison.
+        DataError: A link in it leads out of it.
+    """
+    if root.is_dir() and any(root.iterdir()) and not (root / "runs").is_dir():
+        RunFolder.check_free(root)
+    refuse_links(root)
+    try:
+        (root / "runs").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {root}: cannot make the folder: {error}") from error

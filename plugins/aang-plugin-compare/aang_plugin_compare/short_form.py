@@ -1,0 +1,52 @@
+"""A comparison that the command line alone describes, without a file."""
+
+from collections.abc import Sequence
+
+from aang_core import ConfigError, Registry
+from aang_core.cli import training_options
+from aang_core.config import RECIPES
+from aang_core.storage import Source
+from aang_plugin_compare.spec import Comparison, plan
+
+
+def short_form(
+    registry: Registry,
+    methods: Sequence[str],
+    arguments: Sequence[str],
+    *,
+    seeds: int | None = None,
+    baseline: str | None = None,
+    grid: str | None = None,
+    train_rows: int | None = None,
+) -> Comparison:
+    """Plan the comparison of some methods on one task.
+
+    Args:
+        registry: Where weighters, spaces and grids are looked up.
+        methods: Names of recipes and weighters.
+        arguments: Options of ``aang train`` that name the task, and all that the methods share.
+        seeds: How many, from 0 on; 3 if None.
+        baseline: The method that the others are tested against.
+        grid: Name of a grid.
+        train_rows: How many training rows each seed draws.
+
+    Raises:
+        ConfigError: There is no method, or one is given twice; or as :func:`plan` raises it.
+    """
+    if not methods:
+        raise ConfigError("give a comparison file, or methods such as --method single-task")
+    repeated = {name for name in methods if methods.count(name) > 1}
+    if repeated:
+        raise ConfigError(f"--method {repeated.pop()}: is given twice; two methods need two names")
+    given = training_options(arguments)
+    task = {name: value for name, value in given.items() if name not in ("seed", "out")}
+    value = {
+        "tasks": {str(task.get("target") or "task"): task},
+        "methods": {
+            name: {"recipe": name} if name in RECIPES else {"weighter": name} for name in methods
+        },
+        "seeds": list(range(seeds or 3)),
+        "baseline": baseline,
+        "grid": grid or {},
+    }
+    return plan(value, Source("the command line"), registry, train_rows=train_rows)

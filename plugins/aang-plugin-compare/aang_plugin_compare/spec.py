@@ -1,0 +1,275 @@
+"""From a comparison file to the runs that it asks for."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aang_core import AangError, ConfigError, Registry, load_space
+from aang_core.config import TrainConfig, refuse_trust, resolve_config
+from aang_core.storage import NumberLoader, Source, parse_yaml
+from aang_plugin_compare.comparison_file import ComparisonFile, read_content
+from aang_plugin_compare.controls import Control, controls_of, merged_settings
+from aang_plugin_compare.matching import Match
+from aang_plugin_compare.same_rows import refuse_own_rows, with_train_rows
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a comparison.
+
+    Attributes:
+        task: The task.
+        method: The method.
+        seed: The seed.
+        config: Its options, without what ``match`` adds.
+        choice: Its place in the grid, from 0; None without a grid.
+        setting: What the grid sets, for people.
+        match: What it gets as much of as another run takes.
+    """
+
+    task: str
+    method: str
+    seed: int
+    config: TrainConfig
+    choice: int | None = None
+    setting: str = ""
+    match: Match | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the run goes, below the folder of the comparison."""
+        chosen = () if self.choice is None else (f"grid-{self.choice}",)
+        return Path("runs", self.task, self.method, *chosen, f"seed-{self.seed}")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All runs, and the method that the others are tested against."""
+
+    tasks: Sequence[str]
+    methods: Sequence[str]
+    baseline: str | None
+    cells: Sequence[Cell]
+
+
+def read_comparison(
+    path: Path,
+    registry: Registry,
+    *,
+    seeds: int | None = None,
+    baseline: str | None = None,
+    grid: str | None = None,
+    train_rows: int | None = None,
+) -> Comparison:
+    """Read a comparison file and plan its runs.
+
+    Args:
+        path: The file.
+        registry: Where weighters, spaces and grids are looked up.
+        seeds: How many seeds, from 0 on, instead of those of the file.
+        baseline: Instead of that of the file.
+        grid: Name of a grid, instead of that of the file.
+        train_rows: How many training rows each seed draws, instead of what the file says.
+
+    Raises:
+        ConfigError: The file cannot be read or is no comparison; the message names the line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"the comparison {path} cannot be read: {error.strerror}") from error
+    value, source = parse_yaml(content, str(path), NumberLoader)
+    over = {"seeds": list(range(seeds)) if seeds else None, "baseline": baseline, "grid": grid}
+    if isinstance(value, Mapping):
+        value = {**value, **{name: given for name, given in over.items() if given is not None}}
+    return plan(value, source, registry, train_rows=train_rows)
+
+
+def plan(
+    value: object, source: Source, registry: Registry, *, train_rows: int | None = None
+) -> Comparison:
+    """Plan every run of a comparison, with its options and names checked.
+
+    Args:
+        value: The content of a comparison file.
+        source: Where it stands, for messages.
+        registry: Where weighters, spaces and grids are looked up.
+        train_rows: How many training rows each seed draws, instead of what ``value`` says.
+
+    Raises:
+        ConfigError: As :func:`read_comparison`.
+    """
+    given = read_content(value, source)
+    grid = _grid(given.grid, source, registry)
+    refuse_own_rows(grid, given.methods, source)
+    if train_rows is not None:
+        given = given.model_copy(update=with_train_rows(given.tasks, given.options, train_rows))
+    controls, methods = controls_of(given.methods, source)
+    given = given.model_copy(update={"methods": methods})
+    _refuse_too_many(given, grid, source)
+    cells = [
+        cell
+        for task in given.tasks
+        for method in given.methods
+        for cell in _cells(given, task, method, grid, source)
+    ]
+    _check_names(cells, given, source, registry)
+    cells = [_matched(cell, controls, cells, source) for cell in cells]
+    return Comparison(list(given.tasks), list(given.methods), given.baseline, cells)
+
+
+def _matched(
+    cell: Cell, controls: Mapping[str, Control], cells: Sequence[Cell], source: Source
+) -> Cell:
+    """The cell with the runs that it gets as much as, if its method is such a control."""
+    control = controls[cell.method]
+    if control.what is None:
+        return cell
+    where = f"{source.at(('methods', cell.method))}: method {cell.method}"
+    beside = [c for c in cells if (c.task, c.seed) == (cell.task, cell.seed)]
+    of = [c for c in beside if c.method == control.of]
+    if cell.choice is not None or len(of) != 1:
+        raise ConfigError(
+            f"{where}: gets as much as a run of {control.of} takes, but with a grid there are "
+            "several; leave the grid out"
+        )
+    if control.what == "compute":
+        return replace(cell, match=Match("compute", of[0].folder))
+    same = [c for c in beside if controls[c.method].what is None and c.config == cell.config]
+    if not same:
+        raise ConfigError(
+            f"{where}: its number of steps follows from the seconds per step of a method with the "
+            "same options, but there is none; add one, and name it here with 'as:'"
+        )
+    return replace(cell, match=Match("seconds", of[0].folder, same[0].folder))
+
+
+MOST_RUNS = 10_000
+"""The largest number of runs of a comparison; a typo in a grid can ask for millions."""
+
+
+def _refuse_too_many(
+    given: ComparisonFile, grid: Mapping[str, Sequence[Any]], source: Source
+) -> None:
+    settings = math.prod(len(values) for values in grid.values())
+    runs = len(given.tasks) * len(given.methods) * len(given.seeds) * settings
+    if runs > MOST_RUNS:
+        raise ConfigError(
+            f"{source.at(())}: asks for up to {runs} runs; the most is {MOST_RUNS}, so leave "
+            "tasks, methods, seeds or values of the grid out"
+        )
+
+
+def _check_names(
+    cells: Sequence[Cell], given: ComparisonFile, source: Source, registry: Registry
+) -> None:
+    """Look up what the methods name, so that a typo is reported before anything runs."""
+    for cell in {(cell.task, cell.method): cell for cell in cells}.values():
+        for option, look_up in (("weighter", registry.weighter), ("space", _space_in(registry))):
+            # Auxiliary tasks have a space of their own, and other spaces may list them.
+            if option == "space" and cell.config.aux_task:
+                continue
+            try:
+                look_up(getattr(cell.config, option))
+            except AangError as error:
+                where = _place(given, source, option, cell.task, cell.method)
+                raise ConfigError(f"{where}: method {cell.method}: {error}") from error
+
+
+def _space_in(registry: Registry) -> Callable[[str], object]:
+    return lambda name: load_space(name, registry)
+
+
+def _grid(
+    grid: str | Mapping[str, Sequence[Any]], source: Source, registry: Registry
+) -> Mapping[str, Sequence[Any]]:
+    if isinstance(grid, str):
+        try:
+            return registry.grids.find(grid).options
+        except AangError as error:
+            raise ConfigError(f"{source.at(('grid',))}: {error}") from error
+    for option, values in grid.items():
+        if not values:
+            raise ConfigError(f"{source.at(('grid', option))}: {option} has no value to try")
+    return grid
+
+
+def _cells(
+    given: ComparisonFile,
+    task: str,
+    method: str,
+    grid: Mapping[str, Sequence[Any]],
+    source: Source,
+) -> Iterator[Cell]:
+    options = {**given.options, **given.tasks[task], **given.methods[method]}
+    parts = (given.options, given.tasks[task], given.methods[method])
+    options["set"] = merged_settings([part.get("set") or {} for part in parts])
+    weighter = _resolved(options, given, source, task, method).weighter
+    used = {
+        option: values
+        for option, values in grid.items()
+        if "." not in option or option.partition(".")[0] == weighter
+    }
+    for choice, values in enumerate(itertools.product(*used.values())):
+        setting = dict(zip(used, values, strict=True))
+        for seed in given.seeds:
+            config = _resolved(
+                {**_with(options, setting), "seed": seed}, given, source, task, method
+            )
+            yield Cell(
+                task,
+                method,
+                seed,
+                config,
+                choice if used else None,
+                ", ".join(f"{name}={value}" for name, value in setting.items()),
+            )
+
+
+def _with(options: Mapping[str, Any], setting: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with those of the grid; ``NAME.OPTION`` goes into ``set``."""
+    changed = {**options, "set": {name: dict(of) for name, of in options.get("set", {}).items()}}
+    for name, value in setting.items():
+        primitive, dot, option = name.rpartition(".")
+        if dot:
+            changed["set"].setdefault(primitive, {})[option] = value
+        else:
+            changed[name] = value
+    return changed
+
+
+def _resolved(
+    options: Mapping[str, Any], given: ComparisonFile, source: Source, task: str, method: str
+) -> TrainConfig:
+    plain = {name.replace("-", "_"): value for name, value in options.items()}
+    if "out" in plain:
+        where = _place(given, source, "out", task, method)
+        raise ConfigError(f"{where}: out: every run has a folder of its own")
+    refuse_trust(plain, _place(given, source, "trust_remote_code", task, method))
+    try:
+        return resolve_config(plain, {})
+    except AangError as error:
+        wrong = next((n for n in options if _concerns(str(error), n)), "")
+        where = _place(given, source, wrong, task, method)
+        raise ConfigError(f"{where}: method {method} on task {task}: {error}") from error
+
+
+def _concerns(message: str, option: str) -> bool:
+    return message.startswith((f"--{option.replace('_', '-')} ", f"{option.replace('-', '_')}:"))
+
+
+def _place(given: ComparisonFile, source: Source, option: str, task: str, method: str) -> str:
+    """The line of an option, wherever it was given, or else the line of the method."""
+    places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [
+        (("methods", method), given.methods[method]),
+        (("tasks", task), given.tasks[task]),
+        (("options",), given.options),
+    ]
+    for place, part in places:
+        for name in part:
+            if name.replace("-", "_") == option.replace("-", "_"):
+                return source.at((*place, name))
+    return source.at(("methods", method))

@@ -1,0 +1,314 @@
+"""The outcome of a comparison: mean ± std by method and task, and whether differences are luck.
+
+Pairs are runs with the same seed. Where each seed draws its own training rows, both runs of a pair
+have the same rows, so tests are paired by draw.
+"""
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aang_core import ConfigError
+from aang_core.runs import read_part
+from aang_plugin_compare.control_results import (
+    FOLDER,
+    ControlResult,
+    result_files,
+    results_of,
+)
+from aang_plugin_compare.same_rows import check_same_rows
+from aang_plugin_compare.spec import Cell, Comparison
+from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method on a task: the setting that is best on dev, and its scores by seed.
+
+    Attributes:
+        task: The task.
+        method: The method.
+        metric: Name of the metric.
+        seeds: The seeds of its finished runs.
+        dev: Dev scores by seed.
+        test: Test scores by seed; empty without a test set.
+        setting: The hyper-parameters that were chosen on dev.
+        tried: How many settings there were.
+        missing: How many of its seeds have no finished run.
+        seconds: Seconds of training by seed.
+        rows: Rows through the body in a step, on average; None if there are no steps.
+        drawn: Whether each seed drew its own training rows.
+        quick: Whether it is a quick control, which is not tested against the baseline.
+        points: Mean difference to the baseline over the seeds that both have, times 100.
+        permutation: p of the permutation test against the baseline, Holm-corrected over the table.
+        t_test: The same of the paired t-test.
+        best: Whether its mean score is the best of the task.
+    """
+
+    task: str
+    method: str
+    metric: str
+    seeds: Sequence[int]
+    dev: Sequence[float]
+    test: Sequence[float]
+    setting: str
+    tried: int
+    missing: int
+    seconds: Sequence[float] = ()
+    rows: float | None = None
+    drawn: bool = False
+    quick: bool = False
+    points: float | None = None
+    permutation: float | None = None
+    t_test: float | None = None
+    best: bool = False
+
+    @property
+    def scores(self) -> Sequence[float]:
+        """Test scores, or dev scores where there is no test set."""
+        return self.test or self.dev
+
+
+def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[Entry]:
+    """An entry for each method and control that has a finished run, on each task.
+
+    Args:
+        comparison: The comparison.
+        root: Its folder.
+        quick: Whether quick controls have entries too; they come first.
+
+    Raises:
+        ConfigError: Runs of one task and seed were trained on different rows.
+        DataError: The result of a run is damaged.
+    """
+    entries = []
+    for task in comparison.tasks:
+        of_task = [c for c in comparison.cells if c.task == task]
+        seeds = sorted({c.seed for c in of_task})
+        _check_rows(of_task, root)
+        found = results_of(root, task, seeds)
+        if taken := set(found) & set(comparison.methods):
+            name = min(taken)
+            raise ConfigError(
+                f"{root / FOLDER / task / name}: a method is called {name} too; rename it"
+            )
+        controls = [
+            _control_entry(task, results, len(seeds))
+            for results in found.values()
+            if quick or not results[0].quick
+        ]
+        methods = [
+            _entry(task, method, [c for c in of_task if c.method == method], root)
+            for method in comparison.methods
+        ]
+        entries += [e for e in controls if e.quick]
+        entries += [e for e in methods if e is not None]
+        entries += [e for e in controls if not e.quick]
+    return _judged(entries, comparison.baseline)
+
+
+def _check_rows(cells: Sequence[Cell], root: Path) -> None:
+    """Check that the runs and controls of each seed of a task have the same training rows."""
+    for seed in sorted({cell.seed for cell in cells}):
+        of_seed = [cell for cell in cells if cell.seed == seed]
+        folders = [root / cell.folder for cell in of_seed]
+        finished = [folder for folder in folders if (folder / "result.json").is_file()]
+        check_same_rows(finished, result_files(root, of_seed[0].task, seed))
+
+
+def _control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> Entry:
+    tests = [result.metric.test for result in results]
+    return Entry(
+        task=task,
+        method=results[0].control,
+        metric=results[0].metric.name,
+        seeds=[result.seed for result in results],
+        dev=[result.metric.dev for result in results],
+        test=[test for test in tests if test is not None] if None not in tests else [],
+        setting="",
+        tried=results[0].tried,
+        missing=seeds - len(results),
+        seconds=[result.seconds for result in results],
+        drawn=results[0].rows is not None,
+        quick=results[0].quick,
+    )
+
+
+def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry | None:
+    settings: dict[int | None, list[tuple[Cell, Mapping[str, Any]]]] = {}
+    for cell in cells:
+        folder = root / cell.folder
+        if (folder / "result.json").is_file():
+            result = read_part(folder, "result.json")
+            settings.setdefault(cell.choice, []).append((cell, result))
+    if not settings:
+        return None
+    of_setting = len({cell.seed for cell in cells})
+    # Settings with fewer seeds than others are left out, because their means say less.
+    most = max(len(runs) for runs in settings.values())
+    whole = {choice: runs for choice, runs in settings.items() if len(runs) == most}
+    chosen = max(
+        whole.values(), key=lambda runs: statistics.mean(r["metric"]["dev"] for _, r in runs)
+    )
+    chosen = sorted(chosen, key=lambda run: run[0].seed)
+    metrics = [result["metric"] for _, result in chosen]
+    tests = [metric["test"] for metric in metrics]
+    steps = sum(result["steps"] for _, result in chosen)
+    rows = sum(result.get("body_rows", 0) for _, result in chosen)
+    return Entry(
+        task=task,
+        method=method,
+        metric=metrics[0]["name"],
+        seeds=[cell.seed for cell, _ in chosen],
+        dev=[metric["dev"] for metric in metrics],
+        test=[] if None in tests else tests,
+        setting=chosen[0][0].setting,
+        tried=len({cell.choice for cell in cells}),
+        missing=of_setting - len(chosen),
+        seconds=[result["train_seconds"] for _, result in chosen],
+        rows=rows / steps if rows and steps else None,
+        drawn=chosen[0][0].config.train_rows is not None,
+    )
+
+
+def _judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
+    """The entries, compared with the baseline, and the best of each task marked."""
+    against = {e.task: e for e in entries if e.method == baseline}
+    beside = [e for e in entries if e.method != baseline and e.task in against]
+    # Quick controls are not candidates, and would make every other test stricter.
+    compared = [e for e in beside if not e.quick]
+    values: dict[tuple[str, str], tuple[float | None, float | None]] = {}
+    pairs = [_pairs(e, against[e.task]) for e in compared]
+    permutations = holm([permutation_p(*pair) for pair in pairs])
+    t_tests = holm([paired_t_p(*pair) for pair in pairs])
+    for entry, permutation, t_test in zip(compared, permutations, t_tests, strict=True):
+        values[entry.task, entry.method] = permutation, t_test
+    points = {(e.task, e.method): _points(*_pairs(e, against[e.task])) for e in beside}
+    best = {
+        task: max((e for e in entries if e.task == task), key=lambda e: statistics.mean(e.scores))
+        for task in {e.task for e in entries}
+    }
+    judged = []
+    for e in entries:
+        permutation, t_test = values.get((e.task, e.method), (None, None))
+        judged.append(
+            replace(
+                e,
+                points=points.get((e.task, e.method)),
+                permutation=permutation,
+                t_test=t_test,
+                best=best[e.task] is e,
+            )
+        )
+    return judged
+
+
+def _points(own: Sequence[float], theirs: Sequence[float]) -> float | None:
+    if not own:
+        return None
+    return 100 * (statistics.mean(own) - statistics.mean(theirs))
+
+
+def _pairs(entry: Entry, baseline: Entry) -> tuple[list[float], list[float]]:
+    """The scores of the seeds that both have."""
+    theirs = dict(zip(baseline.seeds, baseline.scores, strict=True))
+    own = dict(zip(entry.seeds, entry.scores, strict=True))
+    shared = [seed for seed in own if seed in theirs]
+    return [own[seed] for seed in shared], [theirs[seed] for seed in shared]
+
+
+FORMATS = ("text", "markdown", "latex", "json")
+
+
+def table(
+    entries: Sequence[Entry], kind: str, baseline: str | None, *, difference: bool = False
+) -> str:
+    """The table as text.
+
+    Args:
+        entries: Its rows.
+        kind: One of :data:`FORMATS`.
+        baseline: The method that the others are tested against.
+        difference: Whether it has a column of differences to the baseline, in points.
+    """
+    if kind == "json":
+        return json.dumps([asdict(entry) for entry in entries], indent=2) + "\n"
+    drawn = any(entry.drawn for entry in entries)
+    header = ["task", "method", "dev", "test", "draws" if drawn else "seeds", "tried"]
+    header += ["seconds", "rows a step"]
+    if difference:
+        header.insert(4, "points")
+    if baseline is not None:
+        header += ["p permutation", "p t-test"]
+    rows = [_row(entry, kind, baseline, difference, drawn) for entry in entries]
+    if kind == "latex":
+        return _latex(header, rows)
+    if kind == "markdown":
+        lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+        return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (header, *rows)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(entry: Entry, kind: str, baseline: str | None, difference: bool, drawn: bool) -> list[str]:
+    seeds = str(len(entry.seeds))
+    if entry.missing:
+        seeds += f" of {len(entry.seeds) + entry.missing}"
+    if drawn and not entry.drawn:
+        seeds += " seeds"
+    dev, test = _spread(entry.dev, kind), _spread(entry.test, kind)
+    if entry.best:
+        bold = {"markdown": "**{}**", "latex": r"\textbf{{{}}}", "text": "{} *"}[kind]
+        if entry.test:
+            test = bold.format(test)
+        else:
+            dev = bold.format(dev)
+    row = [entry.task, entry.method, dev, test, seeds, str(entry.tried)]
+    row.append(f"{statistics.mean(entry.seconds):.1f}" if entry.seconds else "–")
+    row.append("–" if entry.rows is None else f"{entry.rows:.0f}")
+    if difference:
+        row.insert(4, "–" if entry.points is None else f"{entry.points:+.2f}")
+    if baseline is not None:
+        row += ["–" if p is None else f"{p:.3f}" for p in (entry.permutation, entry.t_test)]
+    return row
+
+
+def _spread(scores: Sequence[float], kind: str) -> str:
+    if not scores:
+        return "–"
+    plus = r"$\pm$" if kind == "latex" else "±"
+    spread = f" {plus} {100 * statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
+    return f"{100 * statistics.mean(scores):.2f}{spread}"
+
+
+_SPECIAL = str.maketrans(
+    {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "–": "--", "{": r"\{", "}": r"\}"}
+)
+
+
+def _latex(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for the package booktabs."""
+    body = [
+        " & ".join(
+            cell.translate(_SPECIAL) if i < 2 else cell.replace("–", "--")
+            for i, cell in enumerate(row)
+        )
+        for row in rows
+    ]
+    lines = [
+        rf"\begin{{tabular}}{{ll{'r' * (len(header) - 2)}}}",
+        r"\toprule",
+        " & ".join(header) + r" \\",
+        r"\midrule",
+        *(line + r" \\" for line in body),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"

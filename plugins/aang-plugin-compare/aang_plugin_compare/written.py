@@ -1,0 +1,43 @@
+"""The files that a comparison writes into its folder besides its runs: tables and curves."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from aang_core.storage import writing
+from aang_plugin_compare.curves import Point, as_csv, as_json
+from aang_plugin_compare.tables import FORMATS, Entry, table
+
+_ENDINGS = ("txt", "md", "tex", "json")
+
+
+def write_outcome(
+    root: Path,
+    entries: Sequence[Entry],
+    points: Sequence[Point],
+    baseline: str | None,
+    *,
+    difference: bool,
+) -> None:
+    """Write the table in all of its formats, and the curves as CSV and JSON.
+
+    Args:
+        root: The folder of the comparison.
+        entries: Rows of the table.
+        points: Points of the curves.
+        baseline: The method that the others are tested against.
+        difference: Whether the table has a column of differences to the baseline.
+
+    Raises:
+        StorageError: A file cannot be written.
+    """
+    texts = {
+        f"table.{ending}": table(entries, form, baseline, difference=difference)
+        for form, ending in zip(FORMATS, _ENDINGS, strict=True)
+    }
+    for name, text in {
+        **texts,
+        "curves.csv": as_csv(points),
+        "curves.json": as_json(points),
+    }.items():
+        with writing(root / name):
+            (root / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,126 @@
+"""Attempts at a run: one counts, and what the others leave behind is taken over."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from aang_plugin_compare.claim import await_end_of_others, is_overtaken, lay_claim, read_claim
+from aang_plugin_compare.launcher import Order
+from aang_plugin_compare.leashed import command
+from aang_plugin_compare.on_node import Site, complaint
+
+from aang_core.errors import LockedError
+from aang_core.storage.lock import LOCK, Holder, locked, process_start
+
+
+def write(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def claimed_by(path: Path, *holders: Holder) -> None:
+    """Attempts of processes that were there before."""
+    write(path, {"attempt": len(holders), "node": "b", "holders": [vars(h) for h in holders]})
+
+
+ELSEWHERE = Holder(os.getpid(), "elsewhere", "1")
+
+
+def test_a_later_attempt_counts_and_an_earlier_one_cannot_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "claim.json"
+    assert read_claim(path) is None
+    lay_claim(path, 1, "a")
+    assert not is_overtaken(path, 1)
+    lay_claim(path, 2, "b")
+    assert is_overtaken(path, 1)
+    assert not is_overtaken(path, 2)
+    with pytest.raises(LockedError, match="attempt 1 comes too late, 2 is under way on b"):
+        lay_claim(path, 1, "a")
+    path.write_text("", encoding="utf-8")
+    assert not is_overtaken(path, 1), "one that is just being written says nothing"
+
+
+def test_the_lock_of_a_machine_that_is_gone_is_taken_over(tmp_path: Path) -> None:
+    claimed_by(tmp_path / "claim.json", ELSEWHERE)
+    write(tmp_path / LOCK, vars(ELSEWHERE))
+    await_end_of_others(tmp_path, lay_claim(tmp_path / "claim.json", 2, "a"), grace=0.2)
+    with locked(tmp_path):
+        assert json.loads((tmp_path / LOCK).read_text()) == vars(Holder.this())
+
+
+def test_the_lock_of_somebody_else_stands(tmp_path: Path) -> None:
+    """Such as that of ``aang train --resume``, typed on another machine."""
+    write(tmp_path / LOCK, vars(ELSEWHERE))
+    claimed_by(tmp_path / "claim.json", Holder(1, "third", "1"))
+    await_end_of_others(tmp_path, lay_claim(tmp_path / "claim.json", 2, "a"), grace=0.2)
+    with pytest.raises(LockedError, match="on elsewhere"), locked(tmp_path):
+        pass
+
+
+def test_a_process_of_this_machine_is_waited_for(tmp_path: Path) -> None:
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, text=True)
+    holder = Holder(other.pid, socket.gethostname(), process_start(other.pid) or "")
+    claimed_by(tmp_path / "claim.json", holder)
+    write(tmp_path / LOCK, vars(holder))
+    claim = lay_claim(tmp_path / "claim.json", 2, "a")
+    await_end_of_others(tmp_path, claim, grace=0.2)
+    with pytest.raises(LockedError, match=f"process {other.pid}"), locked(tmp_path):
+        pass
+    other.communicate("")
+    await_end_of_others(tmp_path, claim)
+    with locked(tmp_path):
+        pass
+
+
+@contextmanager
+def leashed(tmp_path: Path, attempt: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """A training that would take hours, begun."""
+    order = Order("run", tmp_path / "run", tmp_path / "options.yaml", tmp_path / "log.txt")
+    order.options.write_text("from-scratch: true\nsteps: 100000\nmax-length: 16\n")
+    with (
+        order.log.open("ab") as log,
+        subprocess.Popen(
+            command(order, attempt, "a"), stdin=subprocess.PIPE, stdout=log, stderr=log
+        ) as process,
+    ):
+        while read_claim(tmp_path / "log.claim.json") is None:
+            assert process.poll() is None, order.log.read_text()
+        yield process
+
+
+def test_it_ends_with_what_started_it(tmp_path: Path) -> None:
+    with leashed(tmp_path, 1) as process:
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(timeout=60) == -signal.SIGKILL
+
+
+def test_it_ends_when_it_is_overtaken(tmp_path: Path) -> None:
+    with leashed(tmp_path, 1) as process:
+        lay_claim(tmp_path / "log.claim.json", 2, "b")
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    with leashed(tmp_path, 1) as process:
+        assert process.wait(timeout=60) in (2, -signal.SIGKILL)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_node_that_sees_another_folder(tmp_path: Path) -> None:
+    site = Site.here(tmp_path)
+    with locked(tmp_path):
+        assert complaint(site) == ""
+    # A folder of the same name, and no lock of that process in it.
+    why = complaint(site)
+    assert "does not see" in why
+    assert "that all nodes share" in why
+
+
+def test_a_node_with_another_version(tmp_path: Path) -> None:
+    here = Site.here(tmp_path)
+    other = Site(here.root, here.directory, here.holder, "0.0.1")
+    assert "and not 0.0.1; install the same version" in complaint(other)

@@ -1,0 +1,226 @@
+"""``aang compare``: real trainings in processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from aang_plugin_compare.control_results import QUICK_CONTROLS
+
+from aang_core.cli import main
+
+SIZE = {"model": None, "max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
+
+
+def aang(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "aang_core", *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> dict[str, object]:
+    lines = [
+        json.dumps({"text": f"{word} text number {i}", "label": word})
+        for i in range(16)
+        for word in ("alpha", "beta")
+    ]
+    path = tmp_path / "train.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return {"train": str(path), "test": str(path)}
+
+
+@pytest.fixture
+def spec(tmp_path: Path, task: dict[str, object]) -> Path:
+    path = tmp_path / "spec.yaml"
+    content = {
+        "tasks": {"words": task},
+        "methods": {
+            "plain": {"weighter": "single-task"},
+            "aang": {"weighter": "factored"},
+            "broken": {"weighter": "static", "set": {"static": {"n": 0}}},
+        },
+        "seeds": [0],
+        "baseline": "plain",
+        "options": {k: v for k, v in SIZE.items() if v is not None},
+    }
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return path
+
+
+def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None:
+    root = tmp_path / "out"
+    first = aang("compare", spec, "--out", root, "--jobs", 2)
+    assert first.returncode == 2
+    assert "words/broken/seed-0: Error: weighter option n is 0" in first.stderr
+    assert "1 of 3 runs failed" in first.stderr
+    assert "plain" in first.stdout
+    assert "aang" in first.stdout
+    for ending in ("txt", "md", "tex", "json"):
+        assert (root / f"table.{ending}").stat().st_size > 50
+    result = root / "runs" / "words" / "aang" / "seed-0" / "result.json"
+    written = result.stat().st_mtime_ns
+    again = aang("compare", spec, "--out", root)
+    assert "words/aang/seed-0: kept" in again.stderr
+    assert result.stat().st_mtime_ns == written
+    shown = aang("compare", spec, "--out", root, "--table-only", "--format", "json")
+    assert shown.returncode == 0
+    methods = [entry["method"] for entry in json.loads(shown.stdout)]
+    assert methods == [*QUICK_CONTROLS, "aang", "plain"]
+    assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")
+    without = aang("compare", spec, "--out", root, "--table-only", "--no-quick-controls")
+    assert not any(name in without.stdout for name in QUICK_CONTROLS)
+
+
+def test_an_interrupted_comparison_goes_on(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its run takes a checkpoint and is resumed; meanwhile no other process gets in."""
+    content = yaml.safe_load(spec.read_text())
+    del content["methods"]["broken"]
+    content["options"] |= {"steps": 60, "checkpoint-every": 1000, "patience": 100}
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    root = tmp_path / "out"
+    command = [sys.executable, "-m", "aang_core", "compare", spec, "--out", root]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    run = root / "runs" / "words" / "plain" / "seed-0"
+    deadline = time.monotonic() + 600
+    while not (run / "weights.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (run / "weights.jsonl").exists(), "the run did not begin"
+    with pytest.raises(SystemExit) as refused:
+        main(["compare", str(spec), "--out", str(root)])
+    assert refused.value.code == 2
+    assert f"process {process.pid} on " in capsys.readouterr().err
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert f"aang compare {spec} --out {root}" in said
+    assert not (run / "result.json").exists()
+    told = (root / "logs" / "words" / "plain" / "seed-0.txt").read_text()
+    assert "stopped by SIGTERM at step" in told, told
+    (checkpoint,) = (run / "checkpoints").iterdir()
+    steps = json.loads((checkpoint / "state.json").read_text())["steps"]
+    assert steps == len((run / "weights.jsonl").read_text().splitlines()) > 0
+    assert not list(root.rglob("lock.json"))
+    done = aang("compare", spec, "--out", root)
+    assert done.returncode == 0, done.stderr
+    assert len((run / "weights.jsonl").read_text().splitlines()) == 60
+
+
+def test_a_run_with_other_options_is_not_taken_for_this_one(spec: Path, tmp_path: Path) -> None:
+    root = tmp_path / "out"
+    aang("compare", spec, "--out", root)
+    spec.write_text(spec.read_text().replace("steps: 4", "steps: 5"), encoding="utf-8")
+    done = aang("compare", spec, "--out", root)
+    assert done.returncode == 2
+    assert "holds a run with another steps" in done.stderr
+
+
+def test_runs_have_the_plugins_that_the_comparison_has(
+    task: dict[str, object], tmp_path: Path
+) -> None:
+    """Also one from a file; and not one that is left out."""
+    plugin, space = tmp_path / "mine.py", tmp_path / "mine.yaml"
+    plugin.write_text(
+        "from aang_core import Corruption, hookimpl, select_tokens\n"
+        "class Blank:\n"
+        "    def __call__(self, ids, ordinary, vocabulary, generator):\n"
+        "        selected = select_tokens(ordinary, generator)\n"
+        "        return Corruption(ids.masked_fill(selected, vocabulary.mask_id), selected)\n"
+        "@hookimpl\n"
+        "def aang_register_transforms(register):\n"
+        "    register('blank', 'a transform of my own', Blank)\n",
+        encoding="utf-8",
+    )
+    space.write_text(
+        "name: mine\ndata: [task]\ntransform: [blank]\nrepresentation: [bidirectional]\n"
+        "output: [denoise]\n",
+        encoding="utf-8",
+    )
+    spec = tmp_path / "spec.yaml"
+    content = {
+        "tasks": {"words": task},
+        "methods": {"mine": {"space": str(space), "weighter": "static"}},
+        "seeds": [0],
+        "options": {k: v for k, v in SIZE.items() if v is not None},
+    }
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    leave_out = ("--disable-plugin", "aang-plugin-xlnet")
+    done = aang("--plugin", plugin, *leave_out, "compare", spec, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "out" / "runs" / "words" / "mine" / "seed-0"
+    (line, *_) = (run / "weights.jsonl").read_text(encoding="utf-8").splitlines()
+    assert "task/blank/bidirectional/denoise" in json.loads(line)["weights"]
+    plugins = json.loads((run / "plugins.json").read_text(encoding="utf-8"))["plugins"]
+    states = {entry["distribution"]: entry["status"] for entry in plugins}
+    assert states["aang-plugin-xlnet"] == "disabled"
+
+
+def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
+    """Methods by the names of recipes and weighters; after -- the task, as aang train takes it."""
+    options = [f"--{name}={value}" for name, value in {**task, **SIZE}.items() if value is not None]
+    done = aang(
+        *("compare", "--method", "single-task", "--method", "bert-style", "--seeds", 1),
+        *("--baseline", "single-task", "--out", tmp_path / "out", "--format", "markdown"),
+        *("--", *options),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "| task | bert-style |" in done.stdout
+    done = aang("compare", "--method", "static", "--method", "static")
+    assert done.returncode == 2
+    assert "given twice" in done.stderr
+    done = aang("compare")
+    assert done.returncode == 2
+    assert "--method" in done.stderr
+
+
+def test_a_baseline_that_did_not_run(spec: Path, tmp_path: Path) -> None:
+    root = tmp_path / "out"
+    done = aang("compare", spec, "--baseline", "broken", "--out", root)
+    assert "the baseline broken has no finished run" in done.stderr
+    assert "aang" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--address", "auto"], "--address: is an option of --engine ray"),
+        (["--cpus-per-run", "2"], "--cpus-per-run: is an option of --engine ray"),
+        (["--engine", "ray", "--gpus-per-run", "1.5"], "--gpus-per-run 1.5: give a whole number"),
+        (["--engine", "ray", "--address", "here"], "--address here: is not an address"),
+        (["--engine", "ray", "--address", "ray://here:10001"], "give HOST:PORT"),
+        (["--engine", "ray", "--address", "127.0.0.1:1"], "127.0.0.1:1: cannot be reached"),
+    ],
+)
+def test_options_of_a_cluster(
+    options: list[str], told: str, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also of one that is not there, which is told in seconds; no folder is made."""
+    root = tmp_path / "out"
+    with pytest.raises(SystemExit) as refused:
+        main(["compare", str(spec), "--out", str(root), *options])
+    assert refused.value.code == 2
+    assert told in capsys.readouterr().err
+    assert not root.exists()
+
+
+def test_without_ray(
+    spec: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ray"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "aang_plugin_compare.ray_engine", raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SystemExit) as refused:
+        main(["compare", str(spec), "--engine", "ray"])
+    assert refused.value.code == 2
+    assert "pip install 'aang-plugin-compare[ray]'" in capsys.readouterr().err

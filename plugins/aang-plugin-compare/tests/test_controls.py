@@ -1,0 +1,133 @@
+"""Controls that are given as much as another method: what a file may say, and what they get."""
+
+import json
+from pathlib import Path
+
+import pytest
+from aang_plugin_compare.matching import matched
+from aang_plugin_compare.spec import Cell, Comparison, read_comparison
+
+from aang_core.errors import ConfigError, DataError
+from aang_core.plugins import load_plugins
+
+REGISTRY = load_plugins(environ={}).registry
+SPEC = """\
+tasks: {a: {train: a.jsonl}, b: {train: b.jsonl, train-rows: 20}}
+methods:
+  plain: {weighter: single-task, batch-size: 16, set: {single-task: {}}}
+  aang: {weighter: factored, set: {factored: {n: 2}}}
+  compute: {as: plain, same-compute-as: aang}
+  seconds: {as: plain, same_seconds_as: aang}
+  faster: {as: aang, lr: 1e-3, batch_size: 4, set: {factored: {lr: 0.5}}}
+seeds: [0, 3]
+options: {steps: 7, train_rows: 40}
+"""
+
+
+def read(folder: Path, text: str = SPEC, train_rows: int | None = None) -> Comparison:
+    path = folder / "spec.yaml"
+    path.write_text(text, encoding="utf-8")
+    return read_comparison(path, REGISTRY, train_rows=train_rows)
+
+
+def cell(comparison: Comparison, method: str, seed: int = 3) -> Cell:
+    (found,) = (c for c in comparison.cells if (c.task, c.method, c.seed) == ("a", method, seed))
+    return found
+
+
+def took(root: Path, run: Path, *, steps: int, seconds: float, rows: int) -> None:
+    (root / run).mkdir(parents=True)
+    result = {
+        "metric": {"name": "accuracy", "dev": 0.5, "test": None},
+        "majority": {"dev": 0.1, "test": None},
+        **dict.fromkeys(("weighter", "space", "model"), "x"),
+        **dict.fromkeys(("seed", "objectives", "best_step", "peak_memory_bytes"), 1),
+        **{"steps": steps, "train_seconds": seconds, "body_rows": rows},
+    }
+    (root / run / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def test_a_method_like_another(tmp_path: Path) -> None:
+    faster = cell(read(tmp_path), "faster").config
+    assert (faster.weighter, faster.lr, faster.batch_size) == ("factored", 1e-3, 4)
+    assert faster.set == {"factored": {"n": 2, "lr": 0.5}}
+
+
+def test_as_many_rows_a_step(tmp_path: Path) -> None:
+    control = cell(read(tmp_path), "compute")
+    assert control.match is not None
+    assert control.match.runs == [Path("runs/a/aang/seed-3")]
+    took(tmp_path, control.match.of, steps=100, seconds=50.0, rows=9590)
+    config = matched(control.config, control.match, tmp_path)
+    assert config == control.config.model_copy(update={"batch_size": 96})
+
+
+def test_as_many_seconds(tmp_path: Path) -> None:
+    """90 seconds at a third of a second each."""
+    control = cell(read(tmp_path), "seconds")
+    assert control.match is not None
+    assert control.match.runs == [Path("runs/a/aang/seed-3"), Path("runs/a/plain/seed-3")]
+    took(tmp_path, Path("runs/a/aang/seed-3"), steps=100, seconds=90.0, rows=9600)
+    took(tmp_path, Path("runs/a/plain/seed-3"), steps=60, seconds=20.0, rows=960)
+    config = matched(control.config, control.match, tmp_path)
+    assert config == control.config.model_copy(update={"steps": 270})
+
+
+def test_what_has_not_run(tmp_path: Path) -> None:
+    control = cell(read(tmp_path), "compute")
+    assert control.match is not None
+    with pytest.raises(ConfigError, match="a/aang/seed-3 takes, which has not finished"):
+        matched(control.config, control.match, tmp_path)
+    took(tmp_path, control.match.of, steps=0, seconds=1.0, rows=0)
+    with pytest.raises(ConfigError, match="does not say what its steps took"):
+        matched(control.config, control.match, tmp_path)
+    (tmp_path / control.match.of / "result.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(DataError, match="is damaged"):
+        matched(control.config, control.match, tmp_path)
+
+
+def test_rows_for_all_methods(tmp_path: Path) -> None:
+    """A task's number goes before the common one, and that of the command line before both."""
+    rows = {c.task: c.config.train_rows for c in read(tmp_path).cells}
+    assert rows == {"a": 40, "b": 20}
+    assert {c.config.train_rows for c in read(tmp_path, train_rows=9).cells} == {9}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("same-compute-as: aang", "same-compute-as: ang", ["spec.yaml:5", "did you mean aang"]),
+        (
+            "same-compute-as: aang",
+            "same-compute-as: 3",
+            ["spec.yaml:5", "must name another method"],
+        ),
+        ("same-compute-as: aang", "same-compute-as: compute", ["spec.yaml:5", "itself refers"]),
+        ("same-compute-as: aang", "same-compute-as: seconds", ["spec.yaml:5", "itself refers"]),
+        (
+            "same-compute-as: aang",
+            "same-compute-as: aang, same-seconds-as: aang",
+            ["spec.yaml:5", "give one of them"],
+        ),
+        ("as: aang, lr", "as: faster, lr", ["spec.yaml:7", "itself refers"]),
+        (
+            "{as: plain, same_s",
+            "{batch-size: 3, as: plain, same_s",
+            ["spec.yaml:6", "same options"],
+        ),
+        ("steps: 7", "steps: 7, lr: -1", ["--lr"]),
+        ("seeds:", "grid: {lr: [0.1, 0.2]}\nseeds:", ["spec.yaml:5", "leave the grid out"]),
+        ("batch-size: 16", "train-rows: 16", ["spec.yaml:3", "all methods train on the same rows"]),
+        ("seeds:", "grid: {train_rows: [4, 8]}\nseeds:", ["same rows", "spec.yaml:8"]),
+        ("train_rows: 40", "train_rows: 0", ["spec.yaml:9", "--train-rows 0"]),
+        ("  faster:", "  tf-idf:", ["spec.yaml:7", "is the name of a quick control"]),
+    ],
+)
+def test_mistakes_are_told_with_their_line(
+    tmp_path: Path, old: str, new: str, said: list[str]
+) -> None:
+    assert old in SPEC
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, SPEC.replace(old, new, 1))
+    for words in said:
+        assert words in str(caught.value)

@@ -1,0 +1,160 @@
+"""Quick controls: on real data, made once, and with the rows that runs draw."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from aang_plugin_compare.control_results import QUICK_CONTROLS, read_result, result_file
+from aang_plugin_compare.frozen_encoder import FrozenEncoder
+from aang_plugin_compare.quick_controls import QuickControls
+from aang_plugin_compare.spec import Comparison, read_comparison
+from aang_plugin_compare.tables import outcome
+
+from aang_core.assembly.sources import read_end_task
+from aang_core.config import resolve_config
+from aang_core.errors import ConfigError, DataError
+from aang_core.modeling import load_tokenizer
+from aang_core.objectives.stages import Example, ReadReport
+from aang_core.plugins import load_plugins
+from benchmarks.small_task import write_task
+
+REGISTRY = load_plugins(environ={}).registry
+
+
+@pytest.fixture(scope="session")
+def real_task() -> Path:
+    folder = Path(__file__).resolve().parents[4] / "shared" / "data" / "acl-arc"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} does not exist")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    write_task(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AANG_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def comparison(folder: Path, data: Path, **options: object) -> Comparison:
+    spec = {
+        "tasks": {"t": {part: str(data / f"{part}.jsonl") for part in ("train", "dev", "test")}},
+        "methods": {"plain": {"weighter": "single-task"}, "aang": {"weighter": "factored"}},
+        "seeds": [0, 1],
+        "options": options,
+    }
+    path = folder / "spec.yaml"
+    path.write_text(json.dumps(spec), encoding="utf-8")
+    return read_comparison(path, REGISTRY)
+
+
+def make(root: Path, plan: Comparison) -> list[tuple[str, bool]]:
+    told: list[tuple[str, bool]] = []
+    QuickControls(root, lambda line, failed: told.append((line, failed))).run(plan)
+    return told
+
+
+def test_on_acl_arc(tmp_path: Path, real_task: Path) -> None:
+    """TF-IDF is strong there: 52 of the 139 test texts are in the training data."""
+    (tmp_path / "encoder").mkdir()
+    plan = comparison(tmp_path, real_task, max_length=8)
+    make(tmp_path, plan)
+    result = read_result(result_file(tmp_path, "t", "tf-idf", 0))
+    assert result is not None
+    assert result.metric.test is not None
+    assert 0.72 < result.metric.dev < 0.80
+    assert 0.60 < result.metric.test < 0.70
+    assert (result.tried, result.quick, result.rows) == (5, True, None)
+    frozen = [read_result(result_file(tmp_path, "t", name, 0)) for name in QUICK_CONTROLS[1:]]
+    for one in frozen:
+        assert one is not None
+        # The majority class alone has 0.11.
+        assert 0.15 < one.metric.dev < result.metric.dev
+
+
+def test_they_are_made_once_and_stand_in_front(tmp_path: Path, small: Path) -> None:
+    plan = comparison(tmp_path, small, model=str(small / "encoder"), train_rows=24)
+    first = make(tmp_path, plan)
+    assert first == [
+        (f"t/{name}/seed-{seed}: done", False) for seed in (0, 1) for name in QUICK_CONTROLS
+    ]
+    assert make(tmp_path, plan) == []
+    entries = outcome(plan, tmp_path)
+    assert [entry.method for entry in entries] == list(QUICK_CONTROLS)
+    for entry in entries:
+        assert (entry.drawn, entry.quick, entry.tried, entry.missing) == (True, True, 5, 0)
+        assert len(entry.test) == len(entry.dev) == len(entry.seconds) == 2
+    assert outcome(plan, tmp_path, quick=False) == []
+    # Another number of rows is another result; what an encoder reads does not concern TF-IDF.
+    shorter = comparison(tmp_path, small, model=str(small / "encoder"), train_rows=24, max_length=8)
+    assert [line for line, _ in make(tmp_path, shorter)] == [
+        f"t/{name}/seed-{seed}: done" for seed in (0, 1) for name in QUICK_CONTROLS[1:]
+    ]
+
+
+def test_they_have_the_rows_that_runs_draw(tmp_path: Path, small: Path) -> None:
+    plan = comparison(tmp_path, small, model=str(small / "encoder"), train_rows=24)
+    make(tmp_path, plan)
+    for cell in plan.cells:
+        _, draw = read_end_task(cell.config, ReadReport())
+        result = read_result(result_file(tmp_path, "t", "frozen-mean", cell.seed))
+        assert result is not None
+        assert draw is not None
+        assert result.rows == draw.digest
+
+
+def test_rows_that_differ_are_refused(tmp_path: Path, small: Path) -> None:
+    plan = comparison(tmp_path, small, model=str(small / "encoder"), train_rows=24)
+    make(tmp_path, plan)
+    path = result_file(tmp_path, "t", "tf-idf", 1)
+    path.write_text(path.read_text().replace('"rows": "', '"rows": "0'), encoding="utf-8")
+    with pytest.raises(ConfigError, match="has other training rows than"):
+        outcome(plan, tmp_path)
+    path.write_text("{}", encoding="utf-8")
+    with pytest.raises(DataError, match=r"seed-1\.json: is damaged"):
+        outcome(plan, tmp_path)
+
+
+def test_what_cannot_be_made_is_told(tmp_path: Path, small: Path) -> None:
+    plan = comparison(tmp_path, small, model=str(tmp_path / "none"), train_rows=24)
+    told = make(tmp_path, plan)
+    assert told[0] == ("t/tf-idf/seed-0: done", False)
+    assert told[1][1]
+    assert told[1][0].startswith("t/quick controls/seed-0: Error: ")
+    few = comparison(tmp_path, small, train_rows=1)
+    ((line, failed), _) = make(tmp_path, few)
+    assert failed
+    assert "--train-rows 1" in line
+
+
+def test_without_a_test_set(tmp_path: Path, small: Path) -> None:
+    plan = comparison(tmp_path, small, model=str(small / "encoder"))
+    content = json.loads((tmp_path / "spec.yaml").read_text())
+    del content["tasks"]["t"]["test"]
+    (tmp_path / "spec.yaml").write_text(json.dumps(content), encoding="utf-8")
+    plan = read_comparison(tmp_path / "spec.yaml", REGISTRY)
+    make(tmp_path, plan)
+    assert [entry.test for entry in outcome(plan, tmp_path)] == [[], [], []]
+
+
+def test_features_are_those_of_the_encoder(small: Path) -> None:
+    """Each text alone, by transformers; the order and the padding of batches change nothing."""
+    from transformers import AutoModel
+
+    config = resolve_config({"model": str(small / "encoder"), "max_length": 12}, {})
+    encoder = FrozenEncoder(str(small / "encoder"), config, torch.device("cpu"))
+    texts = [("open the file again", None), ("close", "the socket"), ("close it", None)]
+    found = torch.tensor(encoder([Example(*text) for text in reversed(texts)][::-1]))
+    model = AutoModel.from_pretrained(small / "encoder").eval()
+    tokenizer = load_tokenizer(str(small / "encoder"))
+    for (text, pair), features in zip(texts, found, strict=True):
+        inputs = tokenizer(text, pair, truncation=True, max_length=12, return_tensors="pt")
+        with torch.no_grad():
+            (hidden,) = model(**inputs).last_hidden_state
+        torch.testing.assert_close(features, torch.stack([hidden[0], hidden.mean(dim=0)]))

@@ -1,0 +1,116 @@
+"""What a comparison file may say, and where its mistakes are."""
+
+from pathlib import Path
+
+import pytest
+from aang_plugin_compare.spec import read_comparison
+
+from aang_core.errors import ConfigError
+from aang_core.plugins import load_plugins
+
+REGISTRY = load_plugins(environ={}).registry
+GOOD = """\
+tasks:
+  a: {train: a.jsonl, lr: 1e-5}
+  b: {train: b.jsonl}
+methods:
+  plain: {weighter: single-task}
+  aang: {weighter: factored, set: {factored: {n: 2}}}
+  tapt: {recipe: tapt}
+seeds: [0, 3]
+baseline: plain
+options: {steps: 7, eval-every: 2, set: {factored: {lr: 0.5}}}
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "spec.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_run_with_its_options(tmp_path: Path) -> None:
+    """Common options, those of the task, those of the method: the later wins."""
+    comparison = read_comparison(write(tmp_path, GOOD), REGISTRY)
+    assert len(comparison.cells) == 2 * 3 * 2
+    cells = {(c.task, c.method, c.seed): c for c in comparison.cells}
+    config = cells["a", "aang", 3].config
+    assert (config.seed, config.steps, config.eval_every, config.lr) == (3, 7, 2, 1e-5)
+    assert config.set == {"factored": {"lr": 0.5, "n": 2}}
+    assert cells["b", "tapt", 0].config.weighter == "single-task"
+    assert cells["b", "tapt", 0].folder == Path("runs/b/tapt/seed-0")
+
+
+def test_a_grid_concerns_those_who_have_its_options(tmp_path: Path) -> None:
+    text = GOOD + "grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0, 2.0]}\n"
+    comparison = read_comparison(write(tmp_path, text), REGISTRY, seeds=1)
+    counts: dict[str, int] = {}
+    for cell in comparison.cells:
+        counts[cell.method] = counts.get(cell.method, 0) + 1
+    assert counts == {"plain": 2 * 2, "aang": 2 * 6, "tapt": 2 * 2}
+    (cell,) = (
+        c
+        for c in comparison.cells
+        if (c.task, c.method, c.setting) == ("a", "aang", "lr=0.001, factored.lr=2.0")
+    )
+    assert cell.config.lr == 1e-3
+    assert cell.config.set["factored"] == {"lr": 2.0, "n": 2}
+
+
+def test_a_grid_of_a_plugin(tmp_path: Path) -> None:
+    """Grids are registered, and looked up by name as everything else is."""
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from aang_core import hookimpl\n"
+        "@hookimpl\n"
+        "def aang_register_grids(register):\n"
+        "    register('mine', 'rates of my own', {'lr': [1e-4, 1e-3], 'factored.n': (2,)})\n",
+        encoding="utf-8",
+    )
+    registry = load_plugins(local=[str(plugin)], environ={}).registry
+    comparison = read_comparison(write(tmp_path, GOOD), registry, seeds=1, grid="mine")
+    settings = {c.setting for c in comparison.cells if c.method == "aang"}
+    assert settings == {"lr=0.0001, factored.n=2", "lr=0.001, factored.n=2"}
+    without = load_plugins(disable=("aang-plugin-factored",), environ={}).registry
+    with pytest.raises(ConfigError, match="paper-td: aang-plugin-factored is disabled"):
+        read_comparison(write(tmp_path, GOOD), without, grid="paper-td")
+
+
+def test_the_papers_grid(tmp_path: Path) -> None:
+    comparison = read_comparison(write(tmp_path, GOOD), REGISTRY, seeds=1, grid="paper-td")
+    assert sum(c.method == "aang" for c in comparison.cells) == 2 * 16
+    assert sum(c.method == "plain" for c in comparison.cells) == 2 * 2
+    assert {c.config.lr for c in comparison.cells} == {1e-4}
+    assert {c.config.head_lr for c in comparison.cells} == {1e-3, 1e-4}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{weighter: factored,", "{weighter: factord,", ["spec.yaml:6", "did you mean factored"]),
+        ("{recipe: tapt}", "{recipe: tap}", ["spec.yaml:7", "no such recipe"]),
+        ("seeds:", "seed:", ["spec.yaml:8", "unknown key seed", "did you mean seeds"]),
+        ("lr: 1e-5", "leer: 1", ["spec.yaml:2", "leer"]),
+        ("  tapt:", "  plain:", ["spec.yaml:7", "plain is twice"]),
+        ("baseline: plain", "baseline: plan", ["spec.yaml:9", "did you mean plain"]),
+        ("  aang:", "  a/b:", ["spec.yaml:6", "a/b"]),
+        ("seeds: [0, 3]", "seeds: []", ["spec.yaml:8", "seeds is empty"]),
+        ("steps: 7", "steps: -7", ["spec.yaml:10", "--steps"]),
+        ("steps: 7", "out: here", ["spec.yaml:10", "folder of its own"]),
+        ("seeds: [0, 3]", "grid: paper", ["spec.yaml:8", "paper-td"]),
+        ("methods:", "methods: [", ["spec.yaml", "not valid YAML"]),
+    ],
+)
+def test_mistakes_are_told_with_their_line(
+    tmp_path: Path, old: str, new: str, said: list[str]
+) -> None:
+    assert old in GOOD
+    with pytest.raises(ConfigError) as caught:
+        read_comparison(write(tmp_path, GOOD.replace(old, new, 1)), REGISTRY)
+    for words in said:
+        assert words in str(caught.value)
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.yaml"):
+        read_comparison(tmp_path / "none.yaml", REGISTRY)

@@ -1,0 +1,127 @@
+"""Means, the choice on dev, significance, and the forms of the table."""
+
+import itertools
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+from aang_plugin_compare.spec import Comparison, read_comparison
+from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
+from aang_plugin_compare.tables import Entry, outcome, table
+
+from aang_core.plugins import load_plugins
+
+SPEC = """\
+tasks: {a: {train: a.jsonl}}
+methods:
+  plain: {weighter: single-task}
+  other_one: {weighter: static}
+seeds: [0, 1, 2, 3]
+baseline: plain
+"""
+
+
+def comparison(folder: Path, text: str = SPEC) -> Comparison:
+    path = folder / "spec.yaml"
+    path.write_text(text, encoding="utf-8")
+    return read_comparison(path, load_plugins(environ={}).registry)
+
+
+def finish(root: Path, folder: Path, dev: float, test: float | None) -> None:
+    (root / folder).mkdir(parents=True)
+    result = {
+        "metric": {"name": "accuracy", "dev": dev, "test": test},
+        "majority": {"dev": 0.1, "test": test},
+        **dict.fromkeys(("weighter", "space", "model"), "x"),
+        **dict.fromkeys(("seed", "objectives", "best_step", "steps", "train_seconds"), 1),
+        "peak_memory_bytes": 1,
+    }
+    (root / folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+PLAIN = (0.50, 0.52, 0.51, 0.53)
+OTHER = (0.56, 0.57, 0.55, 0.60)
+
+
+@pytest.fixture
+def entries(tmp_path: Path) -> list[Entry]:
+    plan = comparison(tmp_path)
+    for cell in plan.cells:
+        test = (PLAIN if cell.method == "plain" else OTHER)[cell.seed]
+        finish(tmp_path, cell.folder, test + 0.1, test)
+    return outcome(plan, tmp_path)
+
+
+def test_the_permutation_test_is_exact_for_few_pairs() -> None:
+    """All 2⁴ ways to swap within pairs: two of them, none and all, are as far apart."""
+    differences = [a - b for a, b in zip(OTHER, PLAIN, strict=True)]
+    seen = abs(sum(differences))
+    ways = [
+        abs(sum(sign * d for sign, d in zip(signs, differences, strict=True)))
+        for signs in itertools.product((1, -1), repeat=4)
+    ]
+    expected = sum(way >= seen - 1e-12 for way in ways) / len(ways)
+    assert permutation_p(OTHER, PLAIN) == pytest.approx(expected)
+    assert expected == 0.125
+    assert permutation_p([1.0], [2.0]) is None
+    many = [i / 100 for i in range(40)]
+    assert permutation_p(many, [x + 0.001 for x in many]) == pytest.approx(2 / 10_001)
+
+
+def test_the_t_test_by_hand() -> None:
+    """t = mean / (s / √n) with differences 0.06, 0.05, 0.04, 0.07: 8.5206, 3 degrees of freedom."""
+    p = paired_t_p(OTHER, PLAIN)
+    assert p == pytest.approx(0.00339, abs=1e-5)
+    assert paired_t_p([1.0], [2.0]) is None
+    assert paired_t_p([1.0, 2.0], [1.0, 2.0]) is None
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, None, 0.03]) == [0.03, 0.06, None, 0.06]
+    assert holm([0.9, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_the_table_has_means_and_p_values(entries: list[Entry]) -> None:
+    plain, other = entries
+    assert (plain.best, other.best) == (False, True)
+    assert plain.permutation is None
+    assert other.permutation == pytest.approx(0.125)
+    assert other.t_test == pytest.approx(0.00339, abs=1e-5)
+    mean, std = 100 * statistics.mean(OTHER), 100 * statistics.stdev(OTHER)
+    shown = f"{mean:.2f} ± {std:.2f}"
+    assert f"**{shown}**" in table(entries, "markdown", "plain")
+    assert f"{shown} *" in table(entries, "text", "plain")
+    latex = table(entries, "latex", "plain")
+    assert r"other\_one" in latex
+    plus_minus = shown.replace("±", r"$\pm$")
+    assert rf"\textbf{{{plus_minus}}}" in latex
+    assert latex.count(r"\toprule") == latex.count(r"\bottomrule") == 1
+    assert json.loads(table(entries, "json", "plain"))[1]["test"] == list(OTHER)
+
+
+def test_hyper_parameters_are_chosen_on_dev_alone(tmp_path: Path) -> None:
+    """The setting with the best dev scores has the worst test scores, and it is taken."""
+    plan = comparison(tmp_path, SPEC + "grid: {lr: [0.1, 0.2]}\n")
+    for cell in plan.cells:
+        better_on_dev = cell.setting == "lr=0.2"
+        finish(tmp_path, cell.folder, 0.7 + 0.1 * better_on_dev, 0.9 - 0.3 * better_on_dev)
+    for entry in outcome(plan, tmp_path):
+        assert entry.setting == "lr=0.2"
+        assert entry.tried == 2
+        assert entry.test == pytest.approx([0.6] * 4)
+
+
+def test_missing_runs_are_told(tmp_path: Path) -> None:
+    """Of the others three seeds are there, of the baseline none: nothing is tested."""
+    plan = comparison(tmp_path)
+    for cell in plan.cells:
+        if cell.method != "plain" and cell.seed:
+            finish(tmp_path, cell.folder, 0.5, None)
+    (entry,) = outcome(plan, tmp_path)
+    assert entry.missing == 1
+    assert entry.t_test is None
+    text = table([entry], "text", "plain")
+    assert "3 of 4" in text
+    assert "50.00 ± 0.00 *" in text

@@ -1,0 +1,51 @@
+"""Whether a text has words in common with texts that must not be trained on."""
+
+import re
+from collections.abc import Iterable
+
+WORDS = 8
+"""This many words in a row are hardly ever the same in two texts by chance."""
+
+_WORD = re.compile(r"\w+")
+
+
+class Overlap:
+    """Finds texts that share ``words`` words in a row with any of the ``held_out`` ones.
+
+    Words are runs of letters, digits and underscores; case and everything between words are
+    ignored. A held-out text with fewer words overlaps only with a text of exactly these words.
+
+    It takes the memory of the held-out texts, and one look-up for each word of a text.
+
+    Args:
+        held_out: Texts that must not be trained on.
+        words: Length of a shared run.
+    """
+
+    def __init__(self, held_out: Iterable[str], words: int = WORDS) -> None:
+        self._words = words
+        self._grams: set[str] = set()
+        self._short: set[str] = set()
+        for text in held_out:
+            found = words_of(text)
+            if len(found) < words:
+                self._short.add(" ".join(found))
+            else:
+                self._grams.update(self._grams_of(found))
+
+    def __call__(self, text: str) -> bool:
+        """Whether ``text`` overlaps."""
+        found = words_of(text)
+        if len(found) < self._words:
+            return bool(found) and " ".join(found) in self._short
+        return not self._grams.isdisjoint(self._grams_of(found))
+
+    def _grams_of(self, words: list[str]) -> Iterable[str]:
+        n = self._words
+        # All runs of n words: n lists, each begun one word later, read side by side.
+        return map(" ".join, zip(*(words[i:] for i in range(n)), strict=False))
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, for comparison."""
+    return _WORD.findall(text.casefold())

@@ -1,0 +1,127 @@
+"""In-domain text for a task, from a data primitive to a file that training reads."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from pyarrow import parquet
+
+from aang_core import DataError, Example, ReadReport
+from aang_core.corpora import read_table
+from aang_plugin_s2orc.domain.overlap import Overlap
+from aang_plugin_s2orc.domain.sampling import Sampler
+from aang_plugin_s2orc.domain.seen import Seen
+
+COLUMN = "text"
+PROVENANCE = b"aang"
+"""The key of the Parquet file's metadata under which it says where its texts are from, in JSON."""
+
+
+@dataclass
+class Counts:
+    """How many texts of a source were read, left out and drawn.
+
+    Attributes:
+        read: Texts that the source gave.
+        duplicates: Texts that had come before, word for word.
+        overlapping: Texts that overlap with the dev or test set.
+        candidates: Texts that were drawn from.
+        written: Texts that were drawn.
+    """
+
+    read: int = 0
+    duplicates: int = 0
+    overlapping: int = 0
+    candidates: int = 0
+    written: int = 0
+
+
+def prepare(
+    examples: Iterable[Example],
+    sampler: Sampler,
+    overlap: Overlap,
+    out: Path,
+    provenance: Mapping[str, Any],
+) -> Counts:
+    """Draw texts from ``examples`` and write them to the Parquet file ``out``, whole or not at all.
+
+    Texts are read once. Only the sample is held, and filters that know repeated texts.
+
+    Args:
+        examples: The texts of the source.
+        sampler: Draws from them.
+        overlap: Says which texts to leave out.
+        out: The Parquet file.
+        provenance: Where the texts come from; it goes into the file's metadata.
+
+    Raises:
+        DataError: No text is left to draw from, or the file cannot be written.
+    """
+    counts = Counts()
+    texts = sampler(_usable(examples, overlap, counts))
+    counts.written = len(texts)
+    if not texts:
+        raise DataError(
+            f"no text is left to draw from: of {counts.read} texts {counts.duplicates} came twice "
+            f"and {counts.overlapping} overlap with the dev or test set"
+        )
+    _write(texts, out, {**provenance, "counts": asdict(counts)})
+    return counts
+
+
+def _usable(examples: Iterable[Example], overlap: Overlap, counts: Counts) -> Iterator[str]:
+    seen = Seen()
+    for example in examples:
+        counts.read += 1
+        if seen.add(example.text):
+            counts.duplicates += 1
+        elif overlap(example.text):
+            counts.overlapping += 1
+        else:
+            counts.candidates += 1
+            yield example.text
+
+
+def _write(texts: Sequence[str], out: Path, provenance: Mapping[str, Any]) -> None:
+    said = json.dumps(provenance, default=str).encode()
+    schema = pyarrow.schema([(COLUMN, pyarrow.string())], metadata={PROVENANCE: said})
+    temporary = out.with_name(f".{out.name}.tmp")
+    try:
+        parquet.write_table(pyarrow.table({COLUMN: list(texts)}, schema=schema), temporary)
+        temporary.replace(out)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise DataError(f"--out {out}: cannot be written: {error}") from error
+
+
+def read_texts(path: Path, columns: Sequence[str], report: ReadReport) -> list[str]:
+    """The texts of a task's file; a pair counts as two texts.
+
+    Args:
+        path: The file.
+        columns: The columns that hold text.
+        report: Where rows without a text are reported.
+
+    Raises:
+        DataError: The file cannot be read, or a column is missing.
+    """
+    table = read_table(path, tuple(columns))
+    texts: list[str] = []
+    for number, values in table.rows:
+        for column in columns:
+            if column not in values:
+                raise DataError(
+                    f"{table.where(number)}: there is no column {column!r}. Name the right one "
+                    "with --text."
+                )
+            text = values[column]
+            if isinstance(text, str) and text.strip():
+                texts.append(text)
+            else:
+                report.add("row without a text, skipped", table.where(number))
+    if not texts:
+        raise DataError(f"{path}: there is no text in it.")
+    return texts

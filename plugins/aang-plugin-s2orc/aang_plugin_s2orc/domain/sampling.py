@@ -1,0 +1,76 @@
+"""Samples of a stream of texts, drawn in one pass and in the memory of the sample."""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import torch
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+
+Sampler = Callable[[Iterable[str]], list[str]]
+
+_AT_ONCE = 1024
+"""How many texts one product of sparse matrices compares with the task."""
+
+
+def uniform(n: int, generator: torch.Generator) -> Sampler:
+    """A sampler that draws ``n`` texts, all with the same chance, in the order of the stream.
+
+    Reservoir sampling (Vitter, 1985, algorithm R): a draw for every text after the first ``n``.
+    """
+
+    def sample(texts: Iterable[str]) -> list[str]:
+        kept: list[tuple[int, str]] = []
+        for i, text in enumerate(texts):
+            if i < n:
+                kept.append((i, text))
+                continue
+            place = int(torch.randint(i + 1, (), generator=generator))
+            if place < n:
+                kept[place] = (i, text)
+        return [text for _, text in sorted(kept)]
+
+    return sample
+
+
+def first(n: int) -> Sampler:
+    """A sampler that takes the first ``n`` texts and reads no further.
+
+    From a corpus of papers it takes consecutive paragraphs of the first papers, whatever they are
+    about. The files that TARTAN's authors published with their code were made in this way: the one
+    for SciERC begins with all of the one for ACL-ARC.
+    """
+
+    def sample(texts: Iterable[str]) -> list[str]:
+        return list(islice(texts, n))
+
+    return sample
+
+
+def nearest(n: int, task: Sequence[str]) -> Sampler:
+    """A sampler that takes the ``n`` texts nearest to a task's; the nearest first.
+
+    Nearness is the cosine between the TF-IDF vector of a text and the mean vector of ``task``.
+    Document frequencies come from ``task``, so one pass is enough; a word that is not in the task
+    counts like its rarest words. Of two texts that are equally near, the earlier one is taken.
+    """
+    words = HashingVectorizer(alternate_sign=False, norm=None, stop_words="english")
+    tfidf = TfidfTransformer(sublinear_tf=True)
+    direction = tfidf.fit_transform(words.transform(task)).mean(axis=0).A1
+    length = float((direction**2).sum()) ** 0.5
+
+    def scored(texts: Iterable[str]) -> Iterator[tuple[float, int, str]]:
+        i = 0
+        stream = iter(texts)
+        while some := list(islice(stream, _AT_ONCE)):
+            for score, text in zip(
+                tfidf.transform(words.transform(some)) @ direction, some, strict=True
+            ):
+                yield float(score) / length, -i, text
+                i += 1
+
+    def sample(texts: Iterable[str]) -> list[str]:
+        # The running index keeps texts themselves from being compared.
+        return [text for _, _, text in heapq.nlargest(n, scored(texts))]
+
+    return sample

@@ -1,1 +1,0 @@
-"""Comparisons: plans, runs, statistics and tables."""
