@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         RegisterCommand,
         RegisterObjective,
         RegisterPrimitive,
+        RegisterRecipe,
         RegisterSpace,
         hookimpl,
     )
@@ -104,6 +105,7 @@ __all__ = [
     "RegisterCommand",
     "RegisterObjective",
     "RegisterPrimitive",
+    "RegisterRecipe",
     "RegisterSpace",
     "Registry",
     "Representation",
@@ -152,7 +154,9 @@ _HOMES = {
         "AangError AmbiguousNameError ConfigError DataError ModelError PluginError UnknownNameError"
     ),
     "runs.fitting": "FitResult fit",
-    "hookspecs": ("RegisterCommand RegisterObjective RegisterPrimitive RegisterSpace hookimpl"),
+    "hookspecs": (
+        "RegisterCommand RegisterObjective RegisterPrimitive RegisterRecipe RegisterSpace hookimpl"
+    ),
     "objectives.objective": "Objective",
     "plugins.options": "number_option sample_size_option",
     "plugins.interface": "PLUGIN_API",

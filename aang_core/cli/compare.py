@@ -224,7 +224,6 @@ def _short_form(
     """The comparison that the command line alone describes."""
     from aang_core.cli.train import given_options, train
     from aang_core.compare.spec import plan
-    from aang_core.objectives.recipes import RECIPES
     from aang_core.storage.yaml_source import Source
 
     if not methods:
@@ -239,7 +238,7 @@ def _short_form(
     value = {
         "tasks": {str(task.get("target") or "task"): task},
         "methods": {
-            name: {"recipe": name} if name in RECIPES else {"weighter": name} for name in methods
+            name: {"recipe" if name in registry.recipes else "weighter": name} for name in methods
         },
         "seeds": list(range(seeds or 3)),
         "baseline": baseline,

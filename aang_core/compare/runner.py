@@ -12,7 +12,7 @@ import yaml
 from aang_core.compare.launcher import Launcher, Order
 from aang_core.compare.matching import matched
 from aang_core.compare.spec import Cell
-from aang_core.config import read_config_file, resolve_config
+from aang_core.config import recorded_config
 from aang_core.errors import AangError, ConfigError
 from aang_core.runs.run_files import refuse_links
 from aang_core.storage.durable import writing
@@ -40,7 +40,7 @@ def state_of(cell: Cell, root: Path) -> State:
     folder = root / cell.folder
     if not (folder / "config.yaml").is_file():
         return "new"
-    there = resolve_config(read_config_file(folder / "config.yaml"), {})
+    there = recorded_config(folder / "config.yaml")
     if cell.config.precision == "auto":
         # A run records what that came to on its machine.
         there = there.model_copy(update={"precision": "auto"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from aang_core.errors import AmbiguousNameError, UnknownNameError
 from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
-from aang_core.plugins.standard import STANDARD
+from aang_core.plugins.standard import STANDARD, STANDARD_RECIPES
 
 if TYPE_CHECKING:
     import click
@@ -35,6 +35,21 @@ class ObjectiveEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class RecipeEntry:
+    """A name for a whole way of training.
+
+    pretraining: named objectives that the encoder is trained on first, each alone and in turn.
+    options: what the recipe sets of the options of a training; the user can override each.
+    """
+
+    name: str
+    summary: str
+    pretraining: tuple[str, ...]
+    options: Mapping[str, Any]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class CommandEntry:
     """A click command that a plug-in adds to ``aang``."""
 
@@ -43,7 +58,7 @@ class CommandEntry:
     origin: Origin
 
 
-Entry = Primitive | SpaceEntry | ObjectiveEntry | CommandEntry
+Entry = Primitive | SpaceEntry | ObjectiveEntry | RecipeEntry | CommandEntry
 """Anything that a plug-in registers."""
 
 
@@ -85,6 +100,12 @@ class NameTable(Generic[NamedT]):
     def __iter__(self) -> Iterator[NamedT]:
         """All entries, in the order in which they were registered."""
         return (entry for owners in self._owners.values() for entry in owners)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether :meth:`find` would find something, or several things, under ``name``."""
+        distribution, _, short = name.rpartition(":")
+        owners = self._owners.get(short, [])
+        return any(distribution in ("", entry.origin.distribution) for entry in owners)
 
     def find(self, name: str) -> NamedT:
         """The entry called ``name``, or ``distribution:name``.
@@ -155,6 +176,12 @@ class Registry:
             "objective",
             [entry for entry in entries if isinstance(entry, ObjectiveEntry)],
             unavailable=unavailable,
+        )
+        self.recipes = NameTable(
+            "recipe",
+            [entry for entry in entries if isinstance(entry, RecipeEntry)],
+            STANDARD_RECIPES,
+            unavailable,
         )
         self.commands = NameTable(
             "command", [entry for entry in entries if isinstance(entry, CommandEntry)]

@@ -20,6 +20,7 @@ from aang_core.config import read_config_file
 from aang_core.corpora.places import find_files
 from aang_core.errors import AangError, ConfigError, DataError, LockedError
 from aang_core.modeling import TextModel, load_text_model, load_tokenizer
+from aang_core.objectives.defaults import PREPARATION
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins.registry import Registry, did_you_mean
@@ -46,8 +47,6 @@ from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.precision import in_effect, settle_precision
 from aang_core.training.trainer import Observer
 
-OBJECTIVE = "dapt"
-"""The named objective that encoders are prepared with: BERT's, on in-domain text."""
 ABOUT = "preparation"
 """The folder in the encoder's own that holds what is known of how it was made."""
 
@@ -91,7 +90,7 @@ def prepare_encoder(
     """
     device = choose_device(config.device)
     processes = processes_of_environment(device)
-    objective = Objective.parse(OBJECTIVE, registry)
+    objective = Objective.parse(PREPARATION, registry)
     alone = registry.weighter("single-task")
     _check_settings(config, objective)
     places = tuple(Path(place) for place in config.text)

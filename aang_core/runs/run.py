@@ -135,8 +135,8 @@ def train(
     from aang_core.cli.progress import training_progress
 
     from_file = {} if config is None else read_config_file(Path(config))
-    resolved = resolve_training(from_file, options)
     plugins = load_plugins()
+    resolved = resolve_training(from_file, options, plugins.registry)
     out = free_run_folder(resolved)
     with training_progress(quiet=quiet) as observe:
         sources = prepare_sources(resolved, plugins.registry)
