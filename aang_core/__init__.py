@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Data,
         DataContext,
         DocumentStatistics,
+        EndTaskData,
         Example,
         HeadBuilder,
         Output,
@@ -90,6 +91,7 @@ __all__ = [
     "DataError",
     "DevLossAlong",
     "DocumentStatistics",
+    "EndTaskData",
     "Example",
     "FitResult",
     "HeadBuilder",
@@ -167,8 +169,8 @@ _HOMES = {
     "objectives.space": "Space load_space",
     "objectives.stages": (
         "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "
-        "Example HeadBuilder Output ReadReport Representation StepData StreamingData TextStream "
-        "Transform View Vocabulary random_tokens select_tokens word_starts"
+        "EndTaskData Example HeadBuilder Output ReadReport Representation StepData StreamingData "
+        "TextStream Transform View Vocabulary random_tokens select_tokens word_starts"
     ),
     "tasks.task": "Batch RowLosses Task",
     "tasks.tensor_task": "TensorTask",

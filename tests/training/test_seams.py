@@ -30,12 +30,10 @@ from aang_core import (
 from aang_core.assembly.assembly import assemble
 from aang_core.assembly.rehearsal import rehearse
 from aang_core.assembly.sources import prepare_sources
-from aang_core.checked.stages import (
-    CheckedData,
-    CheckedOutput,
-    CheckedRepresentation,
-    CheckedTransform,
-)
+from aang_core.checked.data import CheckedData
+from aang_core.checked.output import CheckedOutput
+from aang_core.checked.representation import CheckedRepresentation
+from aang_core.checked.transform import CheckedTransform
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import resolve_config
 from aang_core.errors import PluginError, WeighterError
