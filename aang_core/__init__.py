@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from aang_core.plugins.registry import Registry
     from aang_core.runs.fitting import FitResult, fit
     from aang_core.runs.run import Run, train
+    from aang_core.tasks.softmax import softmax
     from aang_core.tasks.task import Batch, RowLosses, Task
     from aang_core.tasks.tensor_task import TensorTask
     from aang_core.tasks.weighting import (
@@ -145,6 +146,7 @@ __all__ = [
     "sample_size_option",
     "scores",
     "select_tokens",
+    "softmax",
     "train",
     "word_starts",
 ]
@@ -172,6 +174,7 @@ _HOMES = {
         "EndTaskData Example HeadBuilder Output ReadReport Representation StepData StreamingData "
         "TextStream Transform View Vocabulary random_tokens select_tokens word_starts"
     ),
+    "tasks.softmax": "softmax",
     "tasks.task": "Batch RowLosses Task",
     "tasks.tensor_task": "TensorTask",
     "training.evaluation": "scores",

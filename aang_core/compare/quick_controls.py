@@ -170,7 +170,10 @@ def _best(
     parts: Sequence[Any], task: LabelledTask, metric: Metric, penalties: Sequence[float]
 ) -> tuple[ControlMetric, float]:
     """The scores with the penalty that is best on dev; of equals the strongest."""
-    labels = [[task.label_ids[str(e.label)] for e in p] for p in (task.train, task.dev, task.test)]
+    labels = [
+        [task.labels.index(str(e.label)) for e in part]
+        for part in (task.train, task.dev, task.test)
+    ]
     found: list[tuple[float, float, Any]] = []
     for penalty in penalties:
         model = _fitted(parts[0], labels[0], penalty)
