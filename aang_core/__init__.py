@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         RegisterGrid,
         RegisterObjective,
         RegisterPrimitive,
+        RegisterRecipe,
         RegisterSpace,
         hookimpl,
     )
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         Data,
         DataContext,
         DocumentStatistics,
+        EndTaskData,
         Example,
         HeadBuilder,
         Output,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from aang_core.plugins.registry import Registry, did_you_mean
     from aang_core.runs.fitting import FitResult, fit
     from aang_core.runs.run import Run, train
+    from aang_core.tasks.softmax import softmax
     from aang_core.tasks.task import Batch, RowLosses, Task
     from aang_core.tasks.tensor_task import TensorTask
     from aang_core.tasks.weighting import (
@@ -91,6 +94,7 @@ __all__ = [
     "DataError",
     "DevLossAlong",
     "DocumentStatistics",
+    "EndTaskData",
     "Example",
     "FitResult",
     "HeadBuilder",
@@ -109,6 +113,7 @@ __all__ = [
     "RegisterGrid",
     "RegisterObjective",
     "RegisterPrimitive",
+    "RegisterRecipe",
     "RegisterSpace",
     "Registry",
     "Representation",
@@ -147,6 +152,7 @@ __all__ = [
     "sample_size_option",
     "scores",
     "select_tokens",
+    "softmax",
     "train",
     "word_starts",
 ]
@@ -160,7 +166,8 @@ _HOMES = {
     ),
     "runs.fitting": "FitResult fit",
     "hookspecs": (
-        "RegisterCommand RegisterGrid RegisterObjective RegisterPrimitive RegisterSpace hookimpl"
+        "RegisterCommand RegisterGrid RegisterObjective RegisterPrimitive RegisterRecipe "
+        "RegisterSpace hookimpl"
     ),
     "objectives.objective": "Objective",
     "plugins.options": "number_option sample_size_option",
@@ -172,9 +179,10 @@ _HOMES = {
     "objectives.space": "Space load_space",
     "objectives.stages": (
         "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "
-        "Example HeadBuilder Output ReadReport Representation StepData StreamingData TextStream "
-        "Transform View Vocabulary random_tokens select_tokens word_starts"
+        "EndTaskData Example HeadBuilder Output ReadReport Representation StepData StreamingData "
+        "TextStream Transform View Vocabulary random_tokens select_tokens word_starts"
     ),
+    "tasks.softmax": "softmax",
     "tasks.task": "Batch RowLosses Task",
     "tasks.tensor_task": "TensorTask",
     "training.evaluation": "Metric scores",

@@ -79,6 +79,28 @@ class RegisterObjective(Protocol):
         ...
 
 
+class RegisterRecipe(Protocol):
+    """What :func:`aang_register_recipes` is handed."""
+
+    def __call__(
+        self,
+        name: str,
+        summary: str,
+        *,
+        pretraining: Iterable[str] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Register one recipe, a whole way of training.
+
+        name: lower-case letters, digits, hyphens and plus signs. summary: one line for people.
+        pretraining: named objectives that the encoder is trained on first, each alone and in turn.
+        options: options of ``aang train`` that the recipe sets, with underscores for dashes; the
+            user can override each of them. What it sets of a weighter, such as ``{"set": {"static":
+            {"n": 3}}}``, holds as long as the user chooses no other weighter.
+        """
+        ...
+
+
 class RegisterCommand(Protocol):
     """What :func:`aang_register_commands` is handed."""
 
@@ -174,6 +196,11 @@ def aang_register_spaces(register: RegisterSpace) -> None:
 @hookspec
 def aang_register_objectives(register: RegisterObjective) -> None:
     """Register named objectives, such as ``tapt`` for ``task/bert-op/bidirectional/denoise``."""
+
+
+@hookspec
+def aang_register_recipes(register: RegisterRecipe) -> None:
+    """Register recipes: systems and baselines under one name, for ``aang train --recipe NAME``."""
 
 
 @hookspec

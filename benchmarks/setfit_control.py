@@ -105,7 +105,7 @@ def texts(examples: Sequence[Example]) -> list[str]:
 
 def label_ids(task: LabelledTask, examples: Sequence[Example]) -> list[int]:
     """The classes as numbers."""
-    return [task.label_ids[str(e.label)] for e in examples]
+    return [task.labels.index(str(e.label)) for e in examples]
 
 
 def score(model: Any, task: LabelledTask, part: Sequence[Example], metric: str) -> float:

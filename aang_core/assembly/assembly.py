@@ -5,28 +5,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from sklearn.model_selection import train_test_split
+from transformers import PreTrainedTokenizerBase
 
 from aang_core.assembly.chain_stage import PretrainingStage
 from aang_core.assembly.end_task import END_TASK, EndTask
 from aang_core.assembly.objective_task import ObjectiveTask
 from aang_core.assembly.rehearsal import rehearse
+from aang_core.assembly.source_rows import SourceReader, SourceRows
 from aang_core.assembly.sources import Sources
 from aang_core.assembly.stream_rows import StreamRows
-from aang_core.checked.stages import (
-    CheckedData,
-    CheckedOutput,
-    CheckedRepresentation,
-    CheckedTransform,
-)
+from aang_core.checked.output import CheckedOutput
+from aang_core.checked.representation import CheckedRepresentation
+from aang_core.checked.transform import CheckedTransform
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import TrainConfig
-from aang_core.corpora.cache import cache_folder
-from aang_core.corpora.tokens import TokenRows, tokenize
+from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
 from aang_core.modeling import TextModel, load_text_model, load_tokenizer
 from aang_core.objectives.objective import Objective
-from aang_core.objectives.stages import DataContext, Example, TextStream
-from aang_core.plugins.primitive import Primitive
+from aang_core.objectives.stages import Example
 from aang_core.tasks.weighting import TaskCard, Weighter, require_whole_round
 from aang_core.training.step_rows import RowBudget, rows_together
 
@@ -57,17 +54,33 @@ class Assembly:
         }
 
 
-def assemble(config: TrainConfig, sources: Sources) -> Assembly:
+def assemble(
+    config: TrainConfig,
+    sources: Sources,
+    model: TextModel | None = None,
+    reader: SourceReader | None = None,
+) -> Assembly:
     """Load the encoder, read and tokenise every source once, and make the tasks.
 
+    Args:
+        config: The run's options.
+        sources: What it starts from.
+        model: The encoder of ``sources``, if it has been loaded already.
+        reader: The reader of its sources, if something has been read already.
+
     Raises:
-        AangError: a model, a text source or an option cannot be used.
+        AangError: A model, a text source or an option cannot be used.
     """
     task = sources.task
-    model = _load_model(config, sources)
-    reader = _Reader(config, sources, model, config.aux_batch_size)
+    if model is None:
+        model = load_model(config, sources, None if reader is None else reader.tokenizer)
+    reader = reader or SourceReader(config, sources, model)
     dev, meta = _hold_out(task.dev, config.meta_fraction, config.seed)
-    auxiliaries = reader.objectives()
+    streams: dict[str, SourceRows] = {}
+    auxiliaries = [
+        _task(reader.source(o.data, config.aux_batch_size, streams), o, model, sources)
+        for o in sources.objectives
+    ]
     weighter = CheckedWeighter.make(
         sources.weighter,
         TaskCard(END_TASK),
@@ -81,9 +94,9 @@ def assemble(config: TrainConfig, sources: Sources) -> Assembly:
     return Assembly(
         model=model,
         end_task=end_task,
-        meta=EndTask(reader.tokenize(meta, "dev"), model.classifier),
-        dev=reader.tokenize(dev, "dev"),
-        test=reader.tokenize(task.test, "test") if task.test else None,
+        meta=EndTask(reader.part("dev", meta), model.classifier),
+        dev=reader.part("dev", dev),
+        test=reader.part("test", task.test) if task.test else None,
         auxiliaries=auxiliaries,
         weighter=weighter,
     )
@@ -99,146 +112,55 @@ def row_budget(config: TrainConfig) -> RowBudget:
     )
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A data source's rows, and how many classes a classification of them has.
-
-    of_step: whether they are those that the end task trains on in the step.
-    """
-
-    rows: TokenRows | StreamRows
-    classes: int
-    of_step: bool = False
-
-
-def assemble_stage(
-    config: TrainConfig, sources: Sources, stage: PretrainingStage
-) -> tuple[TextModel, ObjectiveTask]:
-    """Load the encoder of ``sources`` and make the objective of a stage of pre-training.
+def stage_task(
+    reader: SourceReader, sources: Sources, model: TextModel, stage: PretrainingStage
+) -> ObjectiveTask:
+    """The objective of a stage of pre-training over ``model``, its primitives tried on two rows.
 
     Raises:
-        AangError: as for :func:`assemble`.
+        AangError: As for :func:`assemble`.
     """
-    model = _load_model(config, sources)
-    reader = _Reader(config, sources, model, stage.settings.batch_size)
-    return model, reader.objective(stage.objective)
+    rows = reader.source(stage.objective.data, stage.settings.batch_size, {})
+    return _task(rows, stage.objective, model, sources)
 
 
-def _load_model(config: TrainConfig, sources: Sources) -> TextModel:
+def load_model(
+    config: TrainConfig, sources: Sources, tokenizer: PreTrainedTokenizerBase | None = None
+) -> TextModel:
+    """The encoder of ``sources``.
+
+    Args:
+        config: The run's options.
+        sources: Where it lies, and the end task's labels.
+        tokenizer: The encoder's, if it has been loaded already.
+
+    Raises:
+        ModelError: It cannot be used.
+    """
+    trusted = config.trust_remote_code
     return load_text_model(
         sources.encoder,
-        load_tokenizer(sources.encoder, trust_remote_code=config.trust_remote_code),
+        tokenizer or load_tokenizer(sources.encoder, trust_remote_code=trusted),
         sources.task.labels,
         from_scratch=config.from_scratch and not sources.pretrained,
         share_decoder=config.share_decoder,
         dropout=config.dropout,
         head_dropout=config.head_dropout,
-        trust_remote_code=config.trust_remote_code,
+        trust_remote_code=trusted,
     )
 
 
-class _Reader:
-    """Reads and tokenises each data source once, however many objectives use it.
-
-    rows_per_step: the most that a step takes of the sources of objectives.
-    """
-
-    def __init__(
-        self, config: TrainConfig, sources: Sources, model: TextModel, rows_per_step: int
-    ) -> None:
-        self._sources = sources
-        self._model = model
-        self._seed = config.seed
-        self._rows_per_step = rows_per_step
-        self._max_length = min(config.max_length, model.max_length)
-        self._rows: dict[str, _Source] = {}
-        self._train: TokenRows | None = None
-
-    def objectives(self) -> list[ObjectiveTask]:
-        return [self.objective(objective) for objective in self._sources.objectives]
-
-    def objective(self, objective: Objective) -> ObjectiveTask:
-        """The objective as a task, its primitives tried on two rows."""
-        source = self._source(objective)
-        return objective_over(
-            source.rows,
-            objective,
-            self._model,
-            self._sources.options,
-            classes=source.classes,
-            of_step=source.of_step,
-        )
-
-    def train(self) -> TokenRows:
-        """The end task's training rows."""
-        if self._train is None:
-            self._train = self.tokenize(self._sources.task.train, "train")
-        return self._train
-
-    def tokenize(
-        self,
-        examples: Sequence[Example],
-        source: str,
-        labels: Sequence[str] | None = None,
-        *,
-        cached: bool = True,
-    ) -> TokenRows:
-        """labels: the classes, those of the end task for None; empty to leave labels out."""
-        labels = self._sources.task.labels if labels is None else labels
-        return tokenize(
-            examples,
-            self._model.tokenizer,
-            max_length=self._max_length,
-            cache=cache_folder() if cached else None,
-            label_ids={label: i for i, label in enumerate(labels)} if labels else None,
-            report=self._sources.report,
-            source=source,
-        )
-
-    def _make(self, primitive: Primitive) -> Any:
-        return primitive.make(**self._sources.options.get(primitive.key, {}))
-
-    def _source(self, objective: Objective) -> "_Source":
-        name = objective.data.key
-        if name not in self._rows:
-            data = CheckedData(self._make(objective.data), objective.data)
-            context = DataContext(
-                train=self._sources.task.train,
-                domain=self._sources.domain,
-                out_of_domain=self._sources.out_of_domain,
-                seed=self._seed,
-                report=self._sources.report,
-            )
-            if data.buffer is not None:
-                self._rows[name] = self._streamed(data.stream(context), data.buffer, name)
-                return self._rows[name]
-            if data.of_step:
-                self._rows[name] = _Source(self.train(), len(self._sources.task.labels), True)
-                return self._rows[name]
-            examples = list(data.examples(context))
-            labels = self._labels(objective.data, examples)
-            same = examples == list(self._sources.task.train)
-            rows = self.train() if same else self.tokenize(examples, name, labels)
-            self._rows[name] = _Source(rows, len(labels or self._sources.task.labels))
-        return self._rows[name]
-
-    def _streamed(self, stream: TextStream, buffer: int, name: str) -> "_Source":
-        def tokenized(examples: Sequence[Example]) -> TokenRows:
-            # What is read once leaves nothing in the cache.
-            return self.tokenize(examples, name, (), cached=False)
-
-        steps = max(1, buffer // self._rows_per_step)
-        rows = StreamRows(stream, buffer, steps, tokenized)
-        return _Source(rows, len(self._sources.task.labels))
-
-    def _labels(self, data: Primitive, examples: Sequence[Example]) -> Sequence[str]:
-        """The classes of a source; none if it declares no labels, or gives none."""
-        given = {example.label for example in examples}
-        if None in given:
-            return ()
-        if "labels:own" in data.provides:
-            return sorted(label for label in given if label is not None)
-        return self._sources.task.labels if "labels:end-task" in data.provides else ()
+def _task(
+    rows: SourceRows, objective: Objective, model: TextModel, sources: Sources
+) -> ObjectiveTask:
+    return objective_over(
+        rows.rows,
+        objective,
+        model,
+        sources.options,
+        classes=rows.classes,
+        of_step=rows.of_step,
+    )
 
 
 def objective_over(

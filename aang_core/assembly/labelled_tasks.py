@@ -13,12 +13,10 @@ from aang_core.corpora.labelled import Columns
 from aang_core.corpora.names import task_name
 from aang_core.corpora.task_files import LabelledFile, TaskFiles, column_options
 from aang_core.errors import ConfigError, UnknownNameError
+from aang_core.objectives.defaults import AUXILIARY_OBJECTIVE
 from aang_core.objectives.objective import Objective
 from aang_core.plugins.primitive import Origin, Primitive
 from aang_core.plugins.registry import Registry
-
-OWN_LABEL = "own-label"
-"""The output that predicts the labels which a data source brings along."""
 
 
 class _AuxiliaryOptions(BaseModel):
@@ -84,7 +82,7 @@ def supervised_objectives(
     """For each auxiliary task that no objective of ``besides`` reads: its labels, from its text."""
     read = {objective.data.name for objective in besides}
     return [
-        Objective.parse(f"{task.name}/no-op/bidirectional/{OWN_LABEL}", registry)
+        Objective.parse(f"{task.name}/{AUXILIARY_OBJECTIVE}", registry)
         for task in tasks
         if task.name not in read
     ]

@@ -98,7 +98,7 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
         objectives = []
     stages = _stages(config, registry)
     composed = [*objectives, *(stage.objective for stage in stages)]
-    _check_settings(config, weighter, composed)
+    _check_settings(config, weighter, composed, stages)
     # A target that cannot be imported is told now, before anything is read or a model is loaded.
     for primitive in dict.fromkeys(p for objective in composed for p in objective.primitives):
         primitive.load()
@@ -172,7 +172,7 @@ def _objectives(
 
 def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
     """What the recipe pre-trains on, before the training itself."""
-    names = find_recipe(config.recipe).pretraining if config.recipe else ()
+    names = find_recipe(config.recipe, registry).pretraining if config.recipe else ()
     return [
         PretrainingStage(name, Objective.parse(name, registry), stage_settings(name, config))
         for name in names
@@ -180,12 +180,15 @@ def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
 
 
 def _check_settings(
-    config: TrainConfig, weighter: Primitive, objectives: Sequence[Objective]
+    config: TrainConfig,
+    weighter: Primitive,
+    objectives: Sequence[Objective],
+    stages: Sequence[PretrainingStage],
 ) -> None:
     used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
     # Their columns are options too, which a run of the end task alone may leave unused.
     used |= set(config.aux_task)
-    used |= set(find_recipe(config.recipe).pretraining if config.recipe else ())
+    used |= {stage.name for stage in stages}
     for name in config.set:
         if name not in used:
             hint = did_you_mean(name, used, "it uses")

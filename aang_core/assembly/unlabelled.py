@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from aang_core.assembly.held_out import hold_out_of
 from aang_core.assembly.stream_rows import StreamRows
-from aang_core.checked.stages import CheckedData
+from aang_core.checked.data import CheckedData
 from aang_core.corpora.pieces import Cutter, PieceStream, digest, pieces_of
 from aang_core.corpora.repeated import RepeatedTexts
 from aang_core.corpora.tokens import TokenRows, tokenize

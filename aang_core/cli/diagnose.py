@@ -104,7 +104,7 @@ def diagnose(
         from aang_core.cli.signal_quality import run
 
         _refuse({"--plot": plot, "--batches": batches}, "is of a diagnosis without a training")
-        config = resolve_config(from_file, given)
+        config = resolve_config(from_file, given, plugins.registry)
         run(plugins, config, (quality_steps, quality_every, quality_sample), scores, quiet, as_json)
         return
     training = {f"--{name.replace('_', '-')}": given.get(name) for name in _OF_TRAINING}
@@ -118,7 +118,7 @@ def diagnose(
 
     if plot is not None:
         check_figure(plot)
-    config = resolve_config(from_file, given)
+    config = resolve_config(from_file, given, plugins.registry)
     sources = prepare_sources(config, plugins.registry)
     if not sources.objectives:
         raise ConfigError(

@@ -20,7 +20,18 @@ RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
 folder cannot itself say that it is to be trusted."""
 
 
-@click.command(short_help="Train a classifier with auxiliary objectives.")
+class _ListsRecipes(click.Command):
+    """A command whose help ends with the recipes that the plug-ins have registered."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        plugins = ctx.find_object(Plugins)
+        rows = [] if plugins is None else [(r.name, r.summary) for r in plugins.registry.recipes]
+        if rows:
+            with formatter.section("Recipes"):
+                formatter.write_dl(rows)
+
+
+@click.command(cls=_ListsRecipes, short_help="Train a classifier with auxiliary objectives.")
 @click.argument(
     "config_file", metavar="[CONFIG.yaml]", required=False, type=click.Path(path_type=Path)
 )
@@ -69,7 +80,9 @@ def train(
         for difference in recorded_differences(resume, plugins):
             note(difference)
     else:
-        config = resolve_training(read_config_file(config_file) if config_file else {}, given)
+        config = resolve_training(
+            read_config_file(config_file) if config_file else {}, given, plugins.registry
+        )
         out = free_run_folder(config)
     processes = processes_of_environment(choose_device(config.device))
     processes.wait()  # until all of them have found the same free folder

@@ -1,25 +1,26 @@
 """Where AANG keeps what is dear to compute again, and how files get there whole."""
 
 import os
-import secrets
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+import platformdirs
+
 from aang_core.errors import ConfigError
+from aang_core.storage.durable import whole_file
 
 
 def cache_folder() -> Path:
     """The folder of all of AANG's caches; it need not exist yet.
 
-    ``AANG_CACHE`` if that is set, else ``aang`` in the platform's folder for caches:
-    ``$XDG_CACHE_HOME`` or ``~/.cache``, ``~/Library/Caches``, ``%LOCALAPPDATA%``.
+    ``AANG_CACHE`` if that is set, else ``aang`` in the platform's folder for caches, such as
+    ``$XDG_CACHE_HOME`` or ``~/.cache``.
     """
     chosen = os.environ.get("AANG_CACHE")
     if chosen:
         return Path(chosen).expanduser()
-    return _platform_caches() / "aang"
+    return platformdirs.user_cache_path("aang", appauthor=False, opinion=False)
 
 
 def make_folder(folder: Path) -> Path:
@@ -47,13 +48,9 @@ def atomic_write(path: Path) -> Iterator[Path]:
     Raises:
         ConfigError: the folder of ``path`` cannot be created or written to.
     """
-    draft = make_folder(path.parent) / f".{secrets.token_hex(4)}-{path.name}"
-    try:
+    make_folder(path.parent)
+    with whole_file(path, shared=True) as draft:
         yield draft
-        draft.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            draft.unlink()
 
 
 def unusable(folder: Path, error: OSError) -> ConfigError:
@@ -63,11 +60,3 @@ def unusable(folder: Path, error: OSError) -> ConfigError:
         f"{folder}: AANG cannot write its cache there ({reason}). "
         "Set AANG_CACHE to a folder that can be written to and has space."
     )
-
-
-def _platform_caches() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -19,6 +19,7 @@ import sysconfig
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,8 +75,6 @@ class DemoTask:
     """The packages to choose from, sorted."""
     missing: tuple[str, ...]
     """Those of the eight packages that this interpreter lacks (Debian splits tkinter off)."""
-    skipped: int
-    """Number of source files that could not be read, decoded or parsed."""
 
 
 class DemoTaskUnavailable(DataError):  # noqa: N818 - a state of the machine, not a fault of the user's
@@ -93,7 +92,7 @@ def load_demo_task(stdlib: Path | None = None) -> DemoTask:
             as in an embedded Python whose standard library is byte code or a zip archive.
     """
     root = Path(sysconfig.get_path("stdlib")) if stdlib is None else stdlib
-    paragraphs, skipped = _read_library(root)
+    paragraphs = _read_library(root)
     domain = paragraphs.pop("", set())
     labelled = _label(paragraphs)
     if len(labelled) < 2:
@@ -116,7 +115,6 @@ def load_demo_task(stdlib: Path | None = None) -> DemoTask:
         ),
         labels=tuple(sorted(labelled)),
         missing=tuple(package for package in PACKAGES if package not in labelled),
-        skipped=skipped,
     )
 
 
@@ -181,22 +179,18 @@ def strip_package_names(text: str) -> str:
     return " ".join(_PACKAGE_NAME.sub("", text).split())
 
 
-def _read_library(root: Path) -> tuple[dict[str, set[str]], int]:
-    """Return the paragraphs below ``root`` by package and the number of unusable files.
+def _read_library(root: Path) -> dict[str, set[str]]:
+    """Return the paragraphs below ``root`` by package, without files that cannot be parsed.
 
     The key ``""`` holds what lies outside the eight packages.
     """
     paragraphs: dict[str, set[str]] = defaultdict(set)
-    skipped = 0
     for path in _sources(root):
         package = path.relative_to(root).parts[0]
-        try:
+        with suppress(OSError, SyntaxError, ValueError):
             found = set(docstring_paragraphs(path.read_bytes()))
-        except (OSError, SyntaxError, ValueError):
-            skipped += 1
-        else:
             paragraphs[package if package in PACKAGES else ""] |= found
-    return paragraphs, skipped
+    return paragraphs
 
 
 def _sources(root: Path) -> Iterator[Path]:

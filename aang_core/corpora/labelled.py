@@ -57,32 +57,21 @@ class LabelledRows:
     places: tuple[str, ...]
 
 
-def read_labelled(
-    path: Path,
-    *,
-    text: str = "text",
-    text_pair: str | None = None,
-    label: str = "label",
-    report: ReadReport | None = None,
-) -> list[Example]:
+def read_rows(path: Path, columns: Columns, report: ReadReport) -> LabelledRows:
     """The examples of a JSON Lines, JSON, CSV, TSV or Parquet file, in file order.
-
-    text, text_pair, label: names of the columns; ``text_pair`` for tasks over pairs of texts.
-    report: where to count what was read differently from how it is written.
 
     Labels become strings: ``1``, ``1.0`` and ``"1.0"`` are all ``"1"``, and true is ``"True"``,
     as pandas writes it to CSV, so that the formats agree. Space around a label is dropped.
 
+    Args:
+        path: The file.
+        columns: Names of its columns.
+        report: Where to count what was read differently from how it is written.
+
     Raises:
-        DataError: the file cannot be read, a column is missing, a text or label is empty or not
+        DataError: The file cannot be read, a column is missing, a text or label is empty or not
             a text or label at all; the message names the line.
     """
-    report = ReadReport() if report is None else report
-    return list(read_rows(path, Columns(text, text_pair, label), report).examples)
-
-
-def read_rows(path: Path, columns: Columns, report: ReadReport) -> LabelledRows:
-    """As :func:`read_labelled`, with the place of every example."""
     return examples_of(read_table(path, columns.names()), columns, report)
 
 
@@ -90,7 +79,7 @@ def examples_of(table: Table, columns: Columns, report: ReadReport) -> LabelledR
     """Check every row of a table and make it an example.
 
     Raises:
-        DataError: as for :func:`read_labelled`.
+        DataError: As for :func:`read_rows`.
     """
     if table.columns is not None:
         _require_columns(table.columns, columns, table.source)

@@ -35,11 +35,6 @@ class LabelledTask:
     labels: tuple[str, ...]
     rest: tuple[Example, ...] = ()
 
-    @property
-    def label_ids(self) -> dict[str, int]:
-        """Class name → class id."""
-        return {label: index for index, label in enumerate(self.labels)}
-
     @cached_property
     def digest(self) -> str:
         """Fingerprint of all three parts: the same 32 hexadecimal digits for the same content."""
@@ -66,7 +61,7 @@ def load_task(
     dev_fraction: float = 0.1,
     report: ReadReport | None = None,
 ) -> LabelledTask:
-    """Read the end task from the user's files; formats as :func:`.labelled.read_labelled`.
+    """Read the end task from the user's files; formats as :func:`.labelled.read_rows`.
 
     task: its name, for one of several tasks; None to call it after its training file.
 

@@ -85,7 +85,7 @@ def encode(
     from datasets import Dataset, Features, List, Value
 
     if cache is None:
-        encoder = _Encoder(tokenizer, max_length)
+        encoder = RowEncoder(tokenizer, max_length)
         batches = pa.table(dict(texts.columns)).to_batches()
         return pa.Table.from_batches(
             [pa.RecordBatch.from_pydict(encoder(b.to_pydict()), _SCHEMA) for b in batches], _SCHEMA
@@ -101,7 +101,7 @@ def encode(
         with _progress_for_terminals():
             # `map` writes to a temporary file beside the final one and moves it there when done.
             rows = source.map(
-                _Encoder(tokenizer, max_length),
+                RowEncoder(tokenizer, max_length),
                 batched=True,
                 batch_size=_BATCH,
                 remove_columns=source.column_names,
@@ -158,7 +158,7 @@ def _progress_for_terminals() -> Iterator[None]:
         enable_progress_bars()
 
 
-class _Encoder:
+class RowEncoder:
     """Encodes one batch of texts; what ``Dataset.map`` calls."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:

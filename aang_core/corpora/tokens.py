@@ -101,8 +101,8 @@ class TokenRows:
         frequency = torch.zeros(self._vocabulary_size, dtype=torch.int64)
         row_of = torch.repeat_interleave(torch.arange(len(self)), self.lengths)
         # In pieces that end with a row, so that sorting takes little memory whatever N is.
-        for first in range(0, len(self), _STATISTICS_ROWS):
-            last = min(first + _STATISTICS_ROWS, len(self)) - 1
+        for first in range(0, len(self), STATISTICS_ROWS):
+            last = min(first + STATISTICS_ROWS, len(self)) - 1
             piece = slice(int(self._starts[first]), int(self._starts[last] + self.lengths[last]))
             ordinary = self._ordinary[piece]
             ids = self._ids[piece][ordinary].long()
@@ -113,7 +113,8 @@ class TokenRows:
         return DocumentStatistics(len(self), frequency)
 
 
-_STATISTICS_ROWS = 8192
+STATISTICS_ROWS = 8192
+"""Rows whose tokens are counted at a time."""
 
 
 def tokenize(

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from aang_core.tasks.task import RowLosses
 
-_FIRST = 2.0**16
+FIRST = 2.0**16
+"""The factor that training begins with."""
 _GROWS_AFTER = 2000
 
 
@@ -25,7 +26,7 @@ class LossScale:
     """
 
     def __init__(self, *, moves: bool) -> None:
-        self.value = _FIRST if moves else 1.0
+        self.value = FIRST if moves else 1.0
         self.moves = moves
         self._good = 0
 

@@ -1,4 +1,4 @@
-"""The core's own plug-in: one transform, and the spaces of the AANG paper."""
+"""The core's own plug-in: one transform, one weighter, and the spaces of the AANG paper."""
 
 from pathlib import Path
 
@@ -15,6 +15,16 @@ def aang_register_transforms(register: RegisterPrimitive) -> None:
         "input unchanged; 15% of the ordinary tokens are still prediction targets",
         "aang_core.objectives.stages.no_op:NoOp",
         provides=("unchanged-input",),
+    )
+
+
+@hookimpl
+def aang_register_weighters(register: RegisterPrimitive) -> None:
+    """Register ``single-task``."""
+    register(
+        "single-task",
+        "the end task alone: plain fine-tuning",
+        "aang_core.tasks.single_task:SingleTask",
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from aang_core.errors import AangError, AmbiguousNameError, PluginError, UnknownNameError
 from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage, object_named
-from aang_core.plugins.standard import STANDARD, STANDARD_COMMANDS, STANDARD_GRIDS
+from aang_core.plugins.standard import STANDARD, STANDARD_COMMANDS, STANDARD_GRIDS, STANDARD_RECIPES
 
 if TYPE_CHECKING:
     import click
@@ -32,6 +32,21 @@ class ObjectiveEntry:
     name: str
     summary: str
     objectives: tuple[str, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeEntry:
+    """A name for a whole way of training.
+
+    pretraining: named objectives that the encoder is trained on first, each alone and in turn.
+    options: what the recipe sets of the options of a training; the user can override each.
+    """
+
+    name: str
+    summary: str
+    pretraining: tuple[str, ...]
+    options: Mapping[str, Any]
     origin: Origin
 
 
@@ -91,7 +106,7 @@ class GridEntry:
     origin: Origin
 
 
-Entry = Primitive | SpaceEntry | ObjectiveEntry | CommandEntry | GridEntry
+Entry = Primitive | SpaceEntry | ObjectiveEntry | RecipeEntry | CommandEntry | GridEntry
 """Anything that a plug-in registers."""
 
 
@@ -133,6 +148,12 @@ class NameTable(Generic[NamedT]):
     def __iter__(self) -> Iterator[NamedT]:
         """All entries, in the order in which they were registered."""
         return (entry for owners in self._owners.values() for entry in owners)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether :meth:`find` would find something, or several things, under ``name``."""
+        distribution, _, short = name.rpartition(":")
+        owners = self._owners.get(short, [])
+        return any(distribution in ("", entry.origin.distribution) for entry in owners)
 
     def find(self, name: str) -> NamedT:
         """The entry called ``name``, or ``distribution:name``.
@@ -203,6 +224,12 @@ class Registry:
             "objective",
             [entry for entry in entries if isinstance(entry, ObjectiveEntry)],
             unavailable=unavailable,
+        )
+        self.recipes = NameTable(
+            "recipe",
+            [entry for entry in entries if isinstance(entry, RecipeEntry)],
+            STANDARD_RECIPES,
+            unavailable,
         )
         self.commands = NameTable(
             "command",

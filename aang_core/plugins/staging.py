@@ -13,6 +13,7 @@ from aang_core.plugins.registry import (
     Entry,
     GridEntry,
     ObjectiveEntry,
+    RecipeEntry,
     SpaceEntry,
 )
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from aang_core.hookspecs import RegisterPrimitive
 
 _NAME = re.compile(r"[a-z0-9-]+")
-# Spaces are named after data settings that add up, such as td+ed.
-_SPACE_NAME = re.compile(r"[a-z0-9+-]+")
+# Spaces are named after data settings that add up, such as td+ed; recipes after stages that do.
+_SUM_NAME = re.compile(r"[a-z0-9+-]+")
 _TRAIT = re.compile(r"[a-z0-9-]+(:[a-z0-9-]+)*")
 _TARGET = re.compile(r"\w+(\.\w+)*:\w+(\.\w+)*")
 
@@ -60,6 +61,7 @@ class Staging:
         others: dict[str, Callable[..., None]] = {
             "aang_register_spaces": self._space,
             "aang_register_objectives": self._objective,
+            "aang_register_recipes": self._recipe,
             "aang_register_commands": self._command,
             "aang_register_grids": self._grid,
         }
@@ -95,7 +97,7 @@ class Staging:
         self, name: str, summary: str, source: str | PathLike[str] | Mapping[str, Any]
     ) -> None:
         what = f"space {name!r}"
-        _check_name(name, what, _SPACE_NAME)
+        _check_name(name, what, _SUM_NAME)
         _check_summary(summary, what)
         if not isinstance(source, Mapping):
             try:
@@ -120,6 +122,39 @@ class Staging:
                     "task/bert-op/bidirectional/denoise"
                 )
         self._add("objective", ObjectiveEntry(name, summary, objectives, self._origin))
+
+    def _recipe(
+        self,
+        name: str,
+        summary: str,
+        *,
+        pretraining: Iterable[str] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        what = f"recipe {name!r}"
+        _check_name(name, what, _SUM_NAME)
+        _check_summary(summary, what)
+        if isinstance(pretraining, str) or not isinstance(pretraining, Iterable):
+            raise PluginError(
+                f"{what}: pretraining must be a tuple of strings, not {pretraining!r}; mind the "
+                "comma"
+            )
+        stages = tuple(pretraining)
+        for stage in stages:
+            if not isinstance(stage, str) or not _NAME.fullmatch(stage):
+                raise PluginError(f"{what}: pretraining holds {stage!r}; name objectives like tapt")
+        options = {} if options is None else options
+        if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
+            raise PluginError(f"{what}: the options must be a mapping by name, not {options!r}")
+        of_primitives = options.get("set", {})
+        if not isinstance(of_primitives, Mapping) or not all(
+            isinstance(value, Mapping) for value in of_primitives.values()
+        ):
+            raise PluginError(
+                f"{what}: its option set must hold options by the name of a primitive or weighter, "
+                f"such as {{'static': {{'n': 3}}}}, not {of_primitives!r}"
+            )
+        self._add("recipe", RecipeEntry(name, summary, stages, options, self._origin))
 
     def _command(self, name: str, summary: str, target: "str | click.Command") -> None:
         what = f"command {name!r}"

@@ -1,4 +1,4 @@
-"""Which standard plug-in supplies which primitive, command or grid.
+"""Which standard plug-in supplies which primitive, command, grid or recipe.
 
 Needed only to say what to install when a name is unknown: nothing else in the core knows a plug-in
 by name.
@@ -38,7 +38,6 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "real-synthetic": "aang-plugin-electra",
     },
     "weighter": {
-        "single-task": "aang-plugin-tartan",
         "static": "aang-plugin-tartan",
         "meta-tartan": "aang-plugin-tartan",
         "factored": "aang-plugin-factored",
@@ -56,3 +55,18 @@ STANDARD_COMMANDS: Mapping[str, str] = {
 }
 
 STANDARD_GRIDS: Mapping[str, str] = {"paper-td": "aang-plugin-factored"}
+
+STANDARD_RECIPES: Mapping[str, str] = {
+    "tapt": "aang-plugin-bert",
+    "dapt": "aang-plugin-bert",
+    "dapt+tapt": "aang-plugin-bert",
+    "contrast": "aang-plugin-contrast",
+    "multitask": "aang-plugin-tartan",
+    "static-td": "aang-plugin-tartan",
+    "gpt-style": "aang-plugin-tartan",
+    "xlnet-style": "aang-plugin-tartan",
+    "bert-style": "aang-plugin-tartan",
+    "aang-td": "aang-plugin-factored",
+    "aang-td+ed": "aang-plugin-factored",
+    "x+y+z": "aang-plugin-factored",
+}

@@ -12,6 +12,7 @@ from typing import Any
 from aang_core.report.drawing import draw_picture, plotly_json
 from aang_core.report.figures import charts_of, charts_of_several
 from aang_core.report.records import RunRecord
+from aang_core.storage.durable import write_file
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,7 @@ def write_page(runs: Sequence[RunRecord], path: Path) -> None:
         # In a script element nothing is escaped but the end of the element must not occur.
         figures=json.dumps(drawn).replace("<", "\\u003c"),
     )
-    draft = path.with_name(f".{path.name}.tmp")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    write_file(path, text)
 
 
 def write_figures(runs: Sequence[RunRecord], folder: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from aang_core.assembly.objective_task import ObjectiveTask
 from aang_core.assembly.stream_rows import StreamRows
-from aang_core.checked.stages import CheckedOutput
+from aang_core.checked.output import CheckedOutput
 from aang_core.gradients import EndTaskHead, task_by_task
 from aang_core.gradients.passes import Passes, Precision
 from aang_core.plugins.primitive import Primitive

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from aang_core.assembly.labelled_tasks import end_task_files
 from aang_core.assembly.prediction import predict
-from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.config import TrainConfig, recorded_config
 from aang_core.corpora.cache import cache_folder
 from aang_core.corpora.labelled import Columns, read_rows
 from aang_core.corpora.tokens import tokenize
@@ -62,7 +62,7 @@ class FinishedRun:
             raise DataError(
                 f"{folder}: the run did not finish, {Path(str(error.filename)).name} is missing"
             ) from error
-        config = resolve_config(read_config_file(folder / "config.yaml"), {})
+        config = recorded_config(folder / "config.yaml")
         check_recorded(folder, config.train_rows)
         return cls(folder, config, result, plugins)
 

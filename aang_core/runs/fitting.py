@@ -19,6 +19,7 @@ from aang_core.gradients import (
     choose_dev_head,
     task_by_task,
 )
+from aang_core.objectives.defaults import DEFAULT_WEIGHTER
 from aang_core.plugins import load_plugins
 from aang_core.tasks.processes import processes_of_environment
 from aang_core.tasks.task import Task
@@ -64,7 +65,7 @@ def fit(
     *,
     dev: Task,
     evaluate: Callable[[], Mapping[str, float]],
-    weighter: str | Weighter = "factored",
+    weighter: str | Weighter = DEFAULT_WEIGHTER,
     options: Mapping[str, Any] | None = None,
     steps: int = 400,
     eval_every: int = 25,

@@ -15,20 +15,21 @@ import yaml
 from aang_core.assembly.assembly import objective_over
 from aang_core.assembly.objective_task import ObjectiveTask
 from aang_core.assembly.unlabelled import UnlabelledText, read_unlabelled
-from aang_core.checked.stages import CheckedData
+from aang_core.checked.data import CheckedData
 from aang_core.config import read_config_file
 from aang_core.corpora.places import find_files
 from aang_core.errors import AangError, ConfigError, DataError, LockedError
 from aang_core.modeling import TextModel, load_text_model, load_tokenizer
+from aang_core.objectives.defaults import PREPARATION
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins.registry import Registry, did_you_mean
 from aang_core.report.preparation_card import preparation_card
+from aang_core.runs.encoder_settings import encoder_settings
 from aang_core.runs.encoder_training import (
     ACCURACY,
     METRIC,
     EncoderRows,
-    EncoderTraining,
     TrainedEncoder,
     train_encoder,
 )
@@ -42,12 +43,9 @@ from aang_core.tasks.processes import Processes, processes_of_environment
 from aang_core.training.clock import Clock
 from aang_core.training.interruption import Interruption
 from aang_core.training.memory import running_out_told
-from aang_core.training.optimization import OptimizerSettings
-from aang_core.training.precision import in_effect, settle_precision
+from aang_core.training.precision import settle_precision
 from aang_core.training.trainer import Observer
 
-OBJECTIVE = "dapt"
-"""The named objective that encoders are prepared with: BERT's, on in-domain text."""
 ABOUT = "preparation"
 """The folder in the encoder's own that holds what is known of how it was made."""
 
@@ -91,7 +89,7 @@ def prepare_encoder(
     """
     device = choose_device(config.device)
     processes = processes_of_environment(device)
-    objective = Objective.parse(OBJECTIVE, registry)
+    objective = Objective.parse(PREPARATION, registry)
     alone = registry.weighter("single-task")
     _check_settings(config, objective)
     places = tuple(Path(place) for place in config.text)
@@ -131,7 +129,7 @@ def prepare_encoder(
         train_encoder(
             model.body.to(device),
             EncoderRows(task, task, replace(task, rows=text.held_out)),
-            _settings(config),
+            encoder_settings(config, config),
             folder,
             ".",
             alone=alone,
@@ -243,27 +241,6 @@ def _beginning(
     yield (
         f"{what} {text.looked_at:,} pieces of at most {config.max_length} tokens, "
         f"{text.tokens:,} tokens in all; {len(text.held_out):,} pieces are held out"
-    )
-
-
-def _settings(config: PreparationConfig) -> EncoderTraining:
-    return EncoderTraining(
-        optimizer=OptimizerSettings(
-            lr=config.lr,
-            head_lr=config.head_lr,
-            weight_decay=config.weight_decay,
-            warmup=config.warmup,
-            max_grad_norm=config.max_grad_norm,
-        ),
-        steps=config.steps,
-        seconds=config.seconds,
-        eval_every=config.eval_every,
-        batch_size=config.batch_size,
-        micro_batch_size=config.micro_batch_size,
-        precision=in_effect(config.precision),
-        seed=config.seed,
-        on_nan=config.on_nan,
-        checkpoint_every=config.checkpoint_every,
     )
 
 

@@ -2,25 +2,28 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from aang_core.assembly.assembly import assemble_stage
+from aang_core.assembly.assembly import load_model, stage_task
 from aang_core.assembly.chain_stage import PretrainingStage
 from aang_core.assembly.held_out import hold_out_of
 from aang_core.assembly.objective_task import ObjectiveTask
+from aang_core.assembly.source_rows import SourceReader
 from aang_core.assembly.sources import Sources
 from aang_core.assembly.stream_rows import StreamRows
 from aang_core.config import TrainConfig
 from aang_core.errors import DataError
+from aang_core.modeling import TextModel
+from aang_core.runs.encoder_settings import encoder_settings
 from aang_core.runs.encoder_training import (
     ACCURACY,
     METRIC,
     EncoderRows,
-    EncoderTraining,
     TrainedEncoder,
     train_encoder,
 )
@@ -28,9 +31,57 @@ from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import RowSubset, Task
 from aang_core.training.interruption import Interruption
-from aang_core.training.optimization import OptimizerSettings
-from aang_core.training.precision import in_effect
 from aang_core.training.trainer import Observer
+
+
+@dataclass(frozen=True)
+class ReadyStage:
+    """A stage that could begin now.
+
+    Attributes:
+        model: The encoder.
+        rows: The objective, and which of its rows it trains on.
+        random: torch's generator as it was when both had been made, for dropout to draw from.
+    """
+
+    model: TextModel
+    rows: EncoderRows
+    random: Tensor
+
+
+def ready(
+    config: TrainConfig,
+    sources: Sources,
+    stage: PretrainingStage,
+    reader: SourceReader,
+    model: TextModel,
+) -> ReadyStage:
+    """Read a stage's texts and try its primitives.
+
+    A tenth of the texts, at most 512, is held out.
+
+    Raises:
+        DataError: The objective's data has fewer than two texts.
+        AangError: The texts or an option cannot be used.
+    """
+    task = stage_task(reader, sources, model, stage)
+    train, held_out = hold_out(task, config.seed)
+    return ReadyStage(model, EncoderRows(task, train, held_out), torch.get_rng_state())
+
+
+def try_stages(
+    config: TrainConfig, sources: Sources, reader: SourceReader, model: TextModel
+) -> ReadyStage | None:
+    """Try all stages on the encoder that the run begins with, so that none fails half-way.
+
+    Returns:
+        The first of them, which trains that very encoder; None if the run has no stages.
+
+    Raises:
+        AangError: As :func:`ready`.
+    """
+    tried = [ready(config, sources, stage, reader, model) for stage in sources.pretraining]
+    return tried[0] if tried else None
 
 
 def pretrain(
@@ -39,6 +90,8 @@ def pretrain(
     stage: PretrainingStage,
     folder: RunFolder,
     *,
+    reader: SourceReader,
+    first: ReadyStage | None,
     device: torch.device,
     observers: Sequence[Observer] = (),
     interruption: Interruption,
@@ -46,38 +99,54 @@ def pretrain(
 ) -> Mapping[str, Any]:
     """Train the encoder of ``sources`` on the stage's objective and save it under ``folder``.
 
-    A tenth of the texts, at most 512, is held out: their log-likelihood before and after says what
-    the stage did. All its steps are trained, and the state of the last one is saved, as an ordinary
-    masked-LM folder ``model``.
+    The log-likelihood of held-out texts before and after says what the stage did. All its steps are
+    trained, and the state of the last one is saved, as an ordinary masked-LM folder ``model``.
 
     A stage that has finished, as ``stage.json`` there says, is not trained again; one that was
     interrupted goes on from its last checkpoint.
 
-    Returns the stage's part of ``result.json``.
+    Args:
+        config: The run's options.
+        sources: With the encoder that the stage begins with.
+        stage: What it trains on, and for how long.
+        folder: The run's.
+        reader: Of the run's sources.
+        first: The stage as it was tried, if it is the first; others load their encoder.
+        device: To train on.
+        observers: Of the training.
+        interruption: Who asks to stop.
+        processes: Those that share the training.
+
+    Returns:
+        The stage's part of ``result.json``.
 
     Raises:
-        DataError: the objective's data has fewer than two texts.
+        DataError: ``stage.json`` is damaged.
         Interrupted: ``interruption`` asked to stop; what was trained is kept.
     """
     place = f"pretraining/{stage.name}"
     finished = folder.path / place / "stage.json"
     if finished.is_file():
         return _finished_stage(finished, f"{place}/model")
-    model, task = assemble_stage(config, sources, stage)
-    body, head = model.body.to(device), task.head.to(device)
-    train, held_out = hold_out(task, config.seed)
+    torch.manual_seed(config.seed)
+    if first is None:
+        model = load_model(config, sources, reader.tokenizer)
+        first = ready(config, sources, stage, reader, model)
+    model, rows = first.model, first.rows
+    torch.set_rng_state(first.random)
+    body, head = model.body.to(device), rows.task.head.to(device)
     outcome: dict[str, Any] = {}
 
     def finish(trained: TrainedEncoder) -> None:
         folder.write_folder(f"{place}/model", lambda to: model.save_language_model(to, head))
-        outcome.update(_outcome(stage, trained, len(train), len(held_out)))
+        outcome.update(_outcome(stage, trained, len(rows.train), len(rows.held_out)))
         folder.write_json(f"{place}/stage.json", outcome)
 
     assert sources.alone is not None
     train_encoder(
         body,
-        EncoderRows(task, train, held_out),
-        _settings(config, stage),
+        rows,
+        encoder_settings(config, stage.settings),
         folder,
         place,
         alone=sources.alone,
@@ -87,29 +156,6 @@ def pretrain(
         processes=processes,
     )
     return outcome
-
-
-def _settings(config: TrainConfig, stage: PretrainingStage) -> EncoderTraining:
-    settings = stage.settings
-    return EncoderTraining(
-        optimizer=OptimizerSettings(
-            lr=settings.lr,
-            head_lr=settings.head_lr,
-            weight_decay=config.weight_decay,
-            eps=config.adam_eps,
-            warmup=config.warmup,
-            max_grad_norm=config.max_grad_norm,
-        ),
-        steps=settings.steps,
-        seconds=None,
-        eval_every=settings.eval_every,
-        batch_size=settings.batch_size,
-        micro_batch_size=config.micro_batch_size,
-        precision=in_effect(config.precision),
-        seed=config.seed,
-        on_nan=config.on_nan,
-        checkpoint_every=config.checkpoint_every,
-    )
 
 
 def _outcome(
@@ -149,16 +195,6 @@ def _finished_stage(path: Path, model: str) -> Mapping[str, Any]:
     if not isinstance(done, dict) or done.get("model") != model:
         raise DataError(f"{path}: is damaged: it does not name the model {model}")
     return done
-
-
-def check_stage(config: TrainConfig, sources: Sources, stage: PretrainingStage) -> None:
-    """Read and tokenise a stage's texts, so that a run which cannot get there does not begin.
-
-    Raises:
-        AangError: the encoder, the texts or an option cannot be used.
-    """
-    _, task = assemble_stage(config, sources, stage)
-    hold_out(task, config.seed)
 
 
 def hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:

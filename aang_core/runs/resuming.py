@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.config import TrainConfig, recorded_config
 from aang_core.errors import AangError, ConfigError, DataError, LockedError
 from aang_core.plugins import Plugins
 from aang_core.plugins.comparison import plugin_differences
@@ -64,7 +64,7 @@ def unfinished(out: Path, **over: Any) -> TrainConfig:
     """
     check_unfinished(out)
     refuse_if_locked(out)
-    return resolve_config(read_config_file(out / "config.yaml"), {**over, "out": out})
+    return recorded_config(out / "config.yaml", **over, out=out)
 
 
 def check_unfinished(out: Path) -> None:

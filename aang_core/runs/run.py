@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 import yaml
 
-from aang_core.assembly.assembly import Assembly, assemble
+from aang_core.assembly.assembly import Assembly, assemble, load_model
+from aang_core.assembly.source_rows import SourceReader
 from aang_core.assembly.sources import Sources, prepare_sources
 from aang_core.config import TrainConfig, read_config_file, resolve_training
 from aang_core.corpora.names import plain_name
@@ -30,7 +31,7 @@ from aang_core.runs.cost import COST_FILE, CostLog
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.final_fine_tuning import NAME as FINAL_FINE_TUNING
 from aang_core.runs.final_fine_tuning import fine_tune
-from aang_core.runs.pretraining import check_stage, pretrain
+from aang_core.runs.pretraining import pretrain, try_stages
 from aang_core.runs.run_files import inside
 from aang_core.runs.tracking import Tracker, check_trackers
 from aang_core.runs.training import build_trainer, check_engine, choose_device
@@ -135,8 +136,8 @@ def train(
     from aang_core.cli.progress import training_progress
 
     from_file = {} if config is None else read_config_file(Path(config))
-    resolved = resolve_training(from_file, options)
     plugins = load_plugins()
+    resolved = resolve_training(from_file, options, plugins.registry)
     out = free_run_folder(resolved)
     with training_progress(quiet=quiet) as observe:
         sources = prepare_sources(resolved, plugins.registry)
@@ -202,13 +203,12 @@ def train_run(
     if resume:
         drawn_rows.check_same(out, sources.draw)
     report = sources.report
-    for stage in sources.pretraining:
-        sources = replace(sources, report=ReadReport())
-        check_stage(config, sources, stage)
-        report.include(sources.report)
     sources = replace(sources, report=ReadReport())
     torch.manual_seed(config.seed)
-    assembly = assemble(config, sources)
+    model = load_model(config, sources)
+    reader = SourceReader(config, sources, model)
+    first = try_stages(config, sources, reader, model)
+    assembly = assemble(config, sources, model, reader)
     report.include(sources.report)
     width = int(assembly.model.body.base.config.hidden_size)
     precision, reason = settle_precision(config.precision, device, width, processes)
@@ -226,25 +226,30 @@ def train_run(
         if sources.draw is not None:
             folder.write_json(drawn_rows.NAME, drawn_rows.record_of(sources.draw))
         stages = {}
+        if sources.pretraining:
+            # The first stage trains this very encoder, and the later ones need its memory.
+            del model, assembly
         for stage in sources.pretraining:
-            torch.manual_seed(config.seed)
             seen = observe(stage.name, stage.settings.steps, METRIC) if observe else ()
             stages[stage.name] = pretrain(
                 config,
                 sources,
                 stage,
                 folder,
+                reader=reader,
+                first=first,
                 device=device,
                 observers=seen,
                 interruption=asked,
                 processes=processes,
             )
+            first = None
             if "note" in stages[stage.name]:
                 report.note(stages[stage.name]["note"])
             sources = sources.after(str(folder.path / stages[stage.name]["model"]))
         if stages:
             torch.manual_seed(config.seed)
-            assembly = assemble(config, sources)
+            assembly = assemble(config, sources, reader=reader)
         seen = observe("", config.steps, config.metric) if observe else ()
         last = partial(observe, FINAL_FINE_TUNING) if observe else None
         result = _trained(config, sources, assembly, folder, device, seen, last, asked, processes)

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,19 +44,33 @@ def writing(path: Path) -> Iterator[None]:
     raise StorageError(f"cannot write {path}: {reason}. {remedy}")
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write ``path`` whole, in UTF-8: whoever looks, now or after a crash, sees all or nothing."""
-    temporary = path.with_name(f".{path.name}.tmp")
+@contextmanager
+def whole_file(path: Path, *, shared: bool = False) -> Iterator[Path]:
+    """A path to write to, whose file takes the place of ``path`` when the block succeeds.
+
+    Whoever looks, now or after a crash, sees the old file or the new one, and never half of it.
+    When the block fails, nothing is left behind.
+
+    Args:
+        path: The file, in a folder that exists.
+        shared: Whether several processes may write it at once; the last one wins then.
+    """
+    mark = f"{secrets.token_hex(4)}.tmp" if shared else "tmp"
+    draft = path.with_name(f".{path.name}.{mark}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
+        yield draft
+        sync(draft)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write ``path`` whole, in UTF-8."""
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def write_folder(path: Path, write: Callable[[Path], None]) -> None:

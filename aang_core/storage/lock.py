@@ -1,23 +1,27 @@
-"""One writer at a time: a file that says which process works in a folder."""
+"""One writer at a time: a locked file that says which process works in a folder.
 
-import fcntl
+The kernel's lock, through filelock, sees to it that of several processes one gets in. Process and
+host are written into the file for people to read, and because hosts that share a file system need
+not share its locks.
+"""
+
+import errno
 import json
 import logging
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from aang_core.errors import LockedError
 from aang_core.storage.durable import sync, writing
 
 LOCK = "lock.json"
-_WRITING_SECONDS = 2.0
-"""How long a lock may be empty because its process is about to write it."""
 
 _log = logging.getLogger(__name__)
 
@@ -60,17 +64,26 @@ def locked(folder: Path) -> Iterator[None]:
     The lock of a process that is gone is taken over, and a warning says so.
 
     Raises:
-        LockedError: another process holds it.
-        StorageError: the lock cannot be written.
+        LockedError: Another process holds it.
+        StorageError: The lock cannot be written.
     """
     path = folder / LOCK
-    with writing(path):
-        _acquire(path)
-    try:
-        yield
-    finally:
-        if _read(path) == Holder.this():
-            path.unlink(missing_ok=True)
+    with _kernel_lock(path):
+        before = _read(path)
+        if before is not None and not before.is_gone:
+            raise _refusal(folder, before)
+        if before is not None:
+            _log_takeover(folder, before)
+        try:
+            with writing(path):
+                path.write_text(json.dumps(asdict(Holder.this())), encoding="utf-8")
+                sync(path)
+                sync(folder)
+            yield
+        finally:
+            # Nothing can be read where the disk was full.
+            if _read(path) in (Holder.this(), None):
+                path.unlink(missing_ok=True)
 
 
 def refuse_if_locked(folder: Path) -> None:
@@ -94,65 +107,46 @@ def take_from(folder: Path, holder: Holder) -> None:
 
     For one of another host, which cannot be seen from here.
     """
-    if _read(folder / LOCK) == holder:
-        with suppress(FileNotFoundError):
-            _remove(folder / LOCK, holder)
-
-
-def _acquire(path: Path) -> None:
-    content = json.dumps(asdict(Holder.this())).encode()
-    while True:
-        try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-        except FileExistsError:
-            _clear_away(path)
-            continue
-        try:
-            os.write(descriptor, content)
-            os.fsync(descriptor)
-        except OSError:
-            path.unlink()
-            raise
-        finally:
-            os.close(descriptor)
-        sync(path.parent)
+    path = folder / LOCK
+    if _read(path) != holder:
         return
+    with suppress(LockedError), _kernel_lock(path):
+        # Whoever came first may have made a lock of its own since.
+        if _read(path) == holder:
+            path.unlink()
+            _log_takeover(folder, holder)
 
 
-def _clear_away(path: Path) -> None:
-    """Remove the lock of a process that is gone.
+@contextmanager
+def _kernel_lock(path: Path) -> Iterator[None]:
+    """Keep other processes out of ``path``, as far as the file system can.
+
+    Some, such as Lustre mounted without ``flock``, cannot. What the file says of its holder has to
+    do there.
 
     Raises:
-        LockedError: the process is not gone.
+        LockedError: Another process is in.
+        StorageError: The file cannot be opened.
     """
-    holder = _settled(path)
-    if holder is not None and not holder.is_gone:
-        raise _refusal(path.parent, holder)
-    with suppress(FileNotFoundError):
-        _remove(path, holder)
+    lock = FileLock(path, blocking=False, mode=0o644, fallback_to_soft=False)
+    with writing(path):
+        try:
+            lock.acquire()
+        except Timeout:
+            raise _refusal(path.parent, _read(path)) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
+                raise
+    try:
+        yield
+    finally:
+        lock.release()
 
 
-def _remove(path: Path, holder: Holder | None) -> None:
-    with path.open("rb") as stale:
-        # Of several processes that find the lock stale, one may remove it; the others must not
-        # remove the lock that this one then makes.
-        with suppress(OSError):
-            fcntl.flock(stale, fcntl.LOCK_EX)
-        if not os.path.samestat(os.fstat(stale.fileno()), path.stat()):
-            return
-        path.unlink()
-    whose = "a process" if holder is None else f"process {holder.pid}"
-    _log.warning("%s: %s that is gone left its lock, which is taken over", path.parent, whose)
-
-
-def _settled(path: Path) -> Holder | None:
-    """Who holds the lock; None if it stays empty, its process having died before it wrote."""
-    end = time.monotonic() + _WRITING_SECONDS
-    while True:
-        holder = _read(path)
-        if holder is not None or time.monotonic() >= end or not path.exists():
-            return holder
-        time.sleep(0.01)
+def _log_takeover(folder: Path, holder: Holder) -> None:
+    _log.warning(
+        "%s: process %d that is gone left its lock, which is taken over", folder, holder.pid
+    )
 
 
 def _read(path: Path) -> Holder | None:
@@ -162,7 +156,9 @@ def _read(path: Path) -> Holder | None:
         return None
 
 
-def _refusal(folder: Path, holder: Holder) -> LockedError:
+def _refusal(folder: Path, holder: Holder | None) -> LockedError:
+    if holder is None or holder.is_gone:
+        return LockedError(f"{folder}: another process has just begun to write there")
     if holder.is_here:
         advice = "wait for it, or stop it first"
     else:

@@ -1,4 +1,9 @@
-"""YAML files whose mistakes are told with file and line."""
+"""YAML files whose mistakes are told with file and line.
+
+Lines, keys that are given twice and the limit on what aliases repeat are all read off the tree of
+nodes, before any value is made of it. ruamel.yaml tells lines of values that it has made already,
+which is too late for the limit; on its tree of nodes the same functions would be needed.
+"""
 
 import re
 from collections.abc import Iterator

@@ -147,6 +147,9 @@ class Workbench(Protocol):
         the first steps of a training, before there are rows to fit the dev head to. With
         ``--weights-every`` above one the signals of that many measured steps come together, as
         their mean, after the last of them.
+
+        Signals are finite numbers. A step whose loss or gradient is not ends the run or, with
+        ``--on-nan skip``, is left out and gives None, so no weighter need look.
         """
         ...
 

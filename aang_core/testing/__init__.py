@@ -22,7 +22,7 @@ check_output            losses per row, finite, with gradients; nothing from row
 check_weighter          weights that sum to one, state that survives JSON, any tasks accepted
 RecordingWorkbench      a workbench that trains nothing, for a weighter's own tests
 SmallHeads              heads on a small hidden size, for an output's own tests
-TokenRows, token_rows   rows of tokens, and a hypothesis strategy for them
+SampleRows, token_rows  rows of tokens, and a hypothesis strategy for them
 corrupted_rows          a hypothesis strategy for rows as an output gets them
 VOCABULARY              the forty token ids of those rows
 task_cards              a hypothesis strategy for the tasks that a weighter gets
@@ -33,7 +33,7 @@ from aang_core.testing.data import check_data
 from aang_core.testing.heads import SmallHeads
 from aang_core.testing.outputs import check_output
 from aang_core.testing.representations import check_representation
-from aang_core.testing.rows import VOCABULARY, TokenRows, corrupted_rows, token_rows
+from aang_core.testing.rows import VOCABULARY, SampleRows, corrupted_rows, token_rows
 from aang_core.testing.transforms import check_transform
 from aang_core.testing.weighters import check_weighter, task_cards
 from aang_core.testing.workbench import RecordingWorkbench
@@ -41,8 +41,8 @@ from aang_core.testing.workbench import RecordingWorkbench
 __all__ = [
     "VOCABULARY",
     "RecordingWorkbench",
+    "SampleRows",
     "SmallHeads",
-    "TokenRows",
     "check_data",
     "check_output",
     "check_representation",

@@ -15,7 +15,8 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
     """Check ``data`` on a small task with in-domain and generic text beside it.
 
     ``text``: every example has a text. ``labels:end-task``, ``labels:own``: every example has a
-    label; the former are the task's.
+    label; the former are the task's. Data with the attribute ``of_end_task`` or ``of_step`` has the
+    end task's training examples.
 
     Raises:
         AssertionError: with what, expected and got.
@@ -40,6 +41,13 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
             expect(
                 example.label in known, f"label of {where}", sorted(map(str, known)), example.label
             )
+    if getattr(data, "of_end_task", False) or getattr(data, "of_step", False):
+        expect(
+            first == list(context.train),
+            "examples of data that says it is the end task's own",
+            "its training examples",
+            "others",
+        )
     expect(first == again, "examples read a second time", "the same, in the same order", "others")
     expect(
         tuple(context.train) == _train(),

@@ -15,7 +15,7 @@ from aang_core.testing.expectation import (
     only_generator_draws,
     unchanged,
 )
-from aang_core.testing.rows import TokenRows, token_rows
+from aang_core.testing.rows import SampleRows, token_rows
 
 
 def check_representation(representation: Representation, provides: Iterable[str] = ()) -> None:
@@ -30,11 +30,11 @@ def check_representation(representation: Representation, provides: Iterable[str]
     """
     traits = frozenset(provides)
     # One large plain batch first: hypothesis would call a primitive that keeps state flaky.
-    _check_contract(representation, TokenRows.of_lengths([9, 30, 32], 32, seed=0).real, seed=0)
+    _check_contract(representation, SampleRows.of_lengths([9, 30, 32], 32, seed=0).real, seed=0)
 
     @PROPERTY
     @given(rows=token_rows(), seed=st.integers(0, 2**32))
-    def any_rows(rows: TokenRows, seed: int) -> None:
+    def any_rows(rows: SampleRows, seed: int) -> None:
         sees = _check_contract(representation, rows.real, seed)
         if "sentence-representation" in traits:
             hidden = (rows.real & ~sees[:, 0]).nonzero().tolist()

@@ -24,7 +24,7 @@ Nine texts, four ids each: words, names, abbreviations, parts of them, and half 
 
 
 @dataclass(frozen=True)
-class TokenRows:
+class SampleRows:
     """A batch of tokenised texts; B rows, T tokens, padded on the right.
 
     ids: ``[B, T]`` int64. real: ``[B, T]`` bool, not padding. ordinary: ``[B, T]`` bool, neither
@@ -37,7 +37,7 @@ class TokenRows:
     vocabulary: Vocabulary
 
     @staticmethod
-    def of_lengths(lengths: list[int], tokens: int, seed: int) -> "TokenRows":
+    def of_lengths(lengths: list[int], tokens: int, seed: int) -> "SampleRows":
         """Random text in rows of the given numbers of real tokens, padded to ``tokens``."""
         generator = torch.Generator().manual_seed(seed)
         length = torch.tensor(lengths).unsqueeze(1)
@@ -47,20 +47,20 @@ class TokenRows:
         drawn = torch.randint(MASK + 1, VOCABULARY.size, real.shape, generator=generator)
         ids = torch.where(ordinary, drawn, LAST).masked_fill(~real, PAD)
         ids[:, 0] = FIRST
-        return TokenRows(ids, real, ordinary, VOCABULARY)
+        return SampleRows(ids, real, ordinary, VOCABULARY)
 
-    def repeated(self, times: int) -> "TokenRows":
+    def repeated(self, times: int) -> "SampleRows":
         """All rows, and all of them again, so many times in all."""
         ids, real, ordinary = (c.repeat(times, 1) for c in (self.ids, self.real, self.ordinary))
-        return TokenRows(ids, real, ordinary, self.vocabulary)
+        return SampleRows(ids, real, ordinary, self.vocabulary)
 
 
 @st.composite
-def token_rows(draw: st.DrawFn, max_rows: int = 4, max_tokens: int = 12) -> TokenRows:
+def token_rows(draw: st.DrawFn, max_rows: int = 4, max_tokens: int = 12) -> SampleRows:
     """Rows from one special token alone up to full ones; the longest need not fill the batch."""
     tokens = draw(st.integers(1, max_tokens))
     lengths = draw(st.lists(st.integers(1, tokens), min_size=1, max_size=max_rows))
-    return TokenRows.of_lengths(lengths, tokens, draw(st.integers(0, 2**32)))
+    return SampleRows.of_lengths(lengths, tokens, draw(st.integers(0, 2**32)))
 
 
 @st.composite

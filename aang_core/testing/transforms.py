@@ -15,7 +15,7 @@ from aang_core.testing.expectation import (
     only_generator_draws,
     unchanged,
 )
-from aang_core.testing.rows import TokenRows, token_rows
+from aang_core.testing.rows import SampleRows, token_rows
 
 
 def check_transform(transform: Transform, provides: Iterable[str] = ()) -> None:
@@ -31,23 +31,23 @@ def check_transform(transform: Transform, provides: Iterable[str] = ()) -> None:
 
     # One large plain batch first: hypothesis would call a primitive that keeps state flaky, and
     # some things can only be told from a batch in which whatever is likely occurs.
-    many = TokenRows.of_lengths([64] * 64, tokens=64, seed=0)
+    many = SampleRows.of_lengths([64] * 64, tokens=64, seed=0)
     _check_contract(transform, many, seed=0)
     _check_traits(_apply(transform, many, seed=0), many, frozenset(provides))
 
     @PROPERTY
     @given(rows=token_rows(), seed=st.integers(0, 2**32))
-    def any_rows(rows: TokenRows, seed: int) -> None:
+    def any_rows(rows: SampleRows, seed: int) -> None:
         _check_contract(transform, rows, seed)
 
     any_rows()
 
 
-def _apply(transform: Transform, rows: TokenRows, seed: int) -> Corruption:
+def _apply(transform: Transform, rows: SampleRows, seed: int) -> Corruption:
     return transform(rows.ids, rows.ordinary, rows.vocabulary, Generator().manual_seed(seed))
 
 
-def _check_contract(transform: Transform, rows: TokenRows, seed: int) -> None:
+def _check_contract(transform: Transform, rows: SampleRows, seed: int) -> None:
     inputs = {
         "ids": rows.ids,
         "ordinary": rows.ordinary,
@@ -77,7 +77,7 @@ def _check_contract(transform: Transform, rows: TokenRows, seed: int) -> None:
     )
 
 
-def _check_traits(corruption: Corruption, rows: TokenRows, provides: frozenset[str]) -> None:
+def _check_traits(corruption: Corruption, rows: SampleRows, provides: frozenset[str]) -> None:
     ids, selected = corruption
     expect(bool(selected.any()), "selected of 4,000 ordinary tokens", "some", "none")
     chosen, before = ids[selected], rows.ids[selected]

@@ -3,13 +3,11 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aang_core.errors import AangError
 from aang_core.tasks.weighting import Signal, StepSignals, TaskCard, Weighter
 from aang_core.testing.expectation import PROPERTY, expect
 from aang_core.testing.workbench import RecordingWorkbench
@@ -54,7 +52,6 @@ def check_weighter(factory: Factory) -> None:
         _check_declarations(factory(cards[0], cards[1:]))
         _check_rounds(factory, cards, seed, measure_every, draws_per_step)
         _check_state(factory, cards, seed)
-        _check_diverged(factory, cards, seed)
         _check_last_round(factory, cards, seed)
 
     any_tasks()
@@ -183,35 +180,6 @@ def _check_state(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None
     )
     now = _expect_json(state, "a state taken earlier")
     expect(now == saved, "a state taken earlier, after more rounds", saved, now)
-
-
-def _check_diverged(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None:
-    """A signal that is not finite ends the run or is ignored, but gets into no weight."""
-    weighter = factory(cards[0], cards[1:])
-    bench = _bench(cards, seed)
-
-    def poisoned(coefficients: Mapping[str, float]) -> StepSignals:
-        signals = bench.random_signals(coefficients)
-        victims = sorted(coefficients)
-        place = seed % (len(victims) + 1)
-        if place == len(victims):
-            return replace(signals, auxiliary=dict.fromkeys(signals.auxiliary, math.nan))
-        nan = {victims[place]: math.nan}
-        return replace(
-            signals,
-            cosine={**signals.cosine, **nan},
-            dot={**signals.dot, **nan},
-            norm={**signals.norm, **nan},
-        )
-
-    bench.measure = poisoned
-    names = {card.name for card in cards}
-    for _ in range(ROUNDS):
-        try:
-            weighter.round(bench)
-        except AangError:
-            break
-    _expect_weights(weighter.weights(), names, "weights after a signal that was NaN")
 
 
 def _check_constant_signals(factory: Factory) -> None:

@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 Metric = Literal["macro-f1", "micro-f1", "accuracy"]
-METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[str, float]:

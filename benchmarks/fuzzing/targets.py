@@ -105,9 +105,9 @@ def _read_papers(path: Path, source: S2orc) -> None:
 
 
 def _config(path: Path) -> None:
-    config = resolve_config(read_config_file(path), {})
+    config = resolve_config(read_config_file(path), {}, _registry())
     written = yaml.dump(config.model_dump(mode="json", exclude={"out"}), Dumper=yaml.CSafeDumper)
-    again = resolve_config(yaml.load(written, yaml.CSafeLoader), {})
+    again = resolve_config(yaml.load(written, yaml.CSafeLoader), {}, _registry())
     assert again.model_dump(exclude={"out"}) == config.model_dump(exclude={"out"})
     folder = free_run_folder(config)
     assert folder == config.out or folder.parent == Path("runs")

@@ -7,7 +7,6 @@ from aang_plugin_compare.spec import read_comparison
 from click.testing import CliRunner
 
 from aang_core.errors import AangError
-from aang_core.objectives.recipes import RECIPES
 from aang_core.objectives.space import load_space
 from aang_core.plugins import load_plugins
 from benchmarks.first_look import METHODS, main
@@ -22,7 +21,7 @@ def known(method: str) -> bool:
         load_space(options.get("space", "td"), REGISTRY)
     except AangError:
         return False
-    return options.get("recipe", "tapt") in RECIPES
+    return options.get("recipe", "tapt") in REGISTRY.recipes
 
 
 @pytest.mark.parametrize("task", ["scierc", "acl-arc", "demo"])

@@ -74,8 +74,8 @@ def test_the_version_is_the_distributions(site: Site) -> None:
         (
             ["--stage", "weighter"],
             [
-                *("alpha-vil", "diw", "autosem", "factored-bandit", "factored"),
-                *("static", "meta-tartan", "single-task"),
+                *("single-task", "alpha-vil", "diw", "autosem", "factored-bandit", "factored"),
+                *("static", "meta-tartan"),
             ],
         ),
     ],

@@ -92,7 +92,6 @@ class TestThisInterpreter:
 
     def test_every_package_is_found_or_missing(self, task: DemoTask) -> None:
         assert sorted((*task.labels, *task.missing)) == sorted(PACKAGES)
-        assert task.skipped < 10
 
     def test_each_part_holds_every_label_in_the_same_proportion(self, task: DemoTask) -> None:
         everything = [*task.train, *task.dev, *task.test]
@@ -205,7 +204,7 @@ class TestOtherLibraries:
         assert not {t for t in texts if "the package" in t}
         assert len(texts) == 100
 
-    def test_unusable_files_are_counted_and_tests_are_not_read(self, tmp_path: Path) -> None:
+    def test_unusable_files_are_left_out_and_tests_are_not_read(self, tmp_path: Path) -> None:
         library = write_library(
             tmp_path,
             {
@@ -223,7 +222,6 @@ class TestOtherLibraries:
             },
         )
         task = load_demo_task(library)
-        assert task.skipped == 4
         assert task.domain == ()
         assert len(task.train) + len(task.dev) + len(task.test) == 101
 

@@ -19,8 +19,8 @@ from aang_core.gradients import (
 from aang_core.gradients.dev_head import DevHead
 from aang_core.tasks.processes import ALONE
 from aang_core.training.optimization import Optimization, OptimizerSettings
+from tests.core.engine_checks import SIGNALS, make_step
 from tests.core.engine_steps import Step, oracle, tiny_model
-from tests.core.test_engines import SIGNALS, make_step
 
 Engine = StreamEngine | DistributedEngine
 

@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from aang_core.gradients import EndTaskHead, PackedEngine, Segment, StreamEngine
 from aang_core.tasks.task import Batch, RowLosses
+from tests.core.engine_checks import assert_exact
 from tests.core.engine_steps import Step, oracle
-from tests.core.test_engines import assert_exact
 
 
 class Image2d(nn.Module):

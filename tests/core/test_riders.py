@@ -12,8 +12,8 @@ from aang_core.gradients import EndTaskHead, PackedEngine, Rider, Segment, Strea
 from aang_core.gradients.passes import Passes, joined
 from aang_core.tasks.task import Batch, RowLosses
 from aang_core.training.numbers import problem_of
+from tests.core.engine_checks import assert_exact, assert_gradients, make_step
 from tests.core.engine_steps import Classify, Expected, Step, oracle, text_batch, tiny_model
-from tests.core.test_engines import assert_exact, assert_gradients, make_step
 
 
 class Contrast(Classify):

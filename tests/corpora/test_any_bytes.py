@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from aang_core.corpora.labelled import read_labelled
 from aang_core.errors import DataError
+from tests.corpora.reading import read_labelled
 
 PIECES = st.sampled_from(
     [

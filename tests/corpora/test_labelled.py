@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from aang_core.corpora.labelled import read_labelled
 from aang_core.errors import DataError
 from aang_core.objectives.stages import Example, ReadReport
+from tests.corpora.reading import read_labelled
 
 RECORDS: list[dict[str, object]] = [
     {"text": 'He said "no", twice.', "label": "yes"},

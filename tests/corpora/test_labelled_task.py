@@ -31,7 +31,6 @@ def test_parts_and_classes(tmp_path: Path, train: Path) -> None:
     task = load_task(train, dev, test, report=report)
     assert (len(task.train), len(task.dev), len(task.test)) == (100, 2, 1)
     assert task.labels == ("a", "b", "c")
-    assert task.label_ids == {"a": 0, "b": 1, "c": 2}
     assert task.test == (Example("test 0", label="c"),)
     assert not report.counts
 

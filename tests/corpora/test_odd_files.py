@@ -11,12 +11,13 @@ from aang_plugin_text.out_of_domain import OutOfDomain
 from transformers import PreTrainedTokenizerFast
 
 from aang_core.corpora import places, text_files
-from aang_core.corpora.labelled import Columns, read_labelled
+from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import MOST_CLASSES, load_task
 from aang_core.corpora.task_files import LabelledFile, TaskFiles
 from aang_core.corpora.tokens import tokenize
 from aang_core.errors import DataError
 from aang_core.objectives.stages import DataContext, Example, ReadReport
+from tests.corpora.reading import read_labelled
 
 LINES = [
     "The parser reads a sentence — naïve.",

@@ -138,13 +138,13 @@ def test_tokenizers_written_in_python(tmp_path: Path) -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many texts each call of the encoder got."""
     seen: list[int] = []
-    encode: Callable[..., Any] = token_cache._Encoder.__call__
+    encode: Callable[..., Any] = token_cache.RowEncoder.__call__
 
     def counted(self: Any, batch: Any) -> Any:
         seen.append(len(batch["text"]))
         return encode(self, batch)
 
-    monkeypatch.setattr(token_cache._Encoder, "__call__", counted)
+    monkeypatch.setattr(token_cache.RowEncoder, "__call__", counted)
     return seen
 
 
@@ -285,7 +285,7 @@ def test_document_statistics_are_computed_once_and_in_pieces(
         return tokenize(SINGLE, roberta, max_length=64, cache=tmp_path)
 
     whole = rows().document_statistics()
-    monkeypatch.setattr("aang_core.corpora.tokens._STATISTICS_ROWS", 2)
+    monkeypatch.setattr("aang_core.corpora.tokens.STATISTICS_ROWS", 2)
     pieces = rows()
     assert torch.equal(pieces.document_statistics().document_frequency, whole.document_frequency)
     assert pieces.document_statistics() is pieces.document_statistics()

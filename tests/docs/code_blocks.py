@@ -189,7 +189,7 @@ def _yaml(block: Block, folder: Path, registry: Registry) -> None:
     elif "methods" in keys:
         assert read_comparison(path, registry).cells
     else:
-        _names_in(resolve_config(read_config_file(path), {}), registry)
+        _names_in(resolve_config(read_config_file(path), {}, registry), registry)
 
 
 def _toml(block: Block, folder: Path, registry: Registry) -> None:
@@ -303,7 +303,9 @@ def _aang(words: Sequence[str], registry: Registry) -> None:
     if name in ("train", "diagnose") and context.params.get("resume") is None:
         options = {k: v for k, v in context.params.items() if k in TrainConfig.model_fields}
         file = context.params["config_file"]
-        config = resolve_config(read_config_file(file) if file else {}, given_options(options))
+        config = resolve_config(
+            read_config_file(file) if file else {}, given_options(options), registry
+        )
         if "local" not in given:
             _names_in(config, registry)
 

@@ -15,23 +15,6 @@ CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PLUGINS = sorted(path.parent.name for path in (ROOT / "plugins").glob("*/pyproject.toml"))
 
 
-def test_the_tree_is_whole() -> None:
-    """Every folder of the core and of the tests has its line."""
-    (tree,) = (b.text for b in blocks(CONTRIBUTING) if b.text.startswith("aang_core/"))
-    parent, drawn = "", set()
-    for line in tree.splitlines():
-        name = line.split()[0]
-        parent = name if not line.startswith(" ") else parent
-        drawn.add(name if parent == name else parent + name)
-    for top in ("aang_core", "tests"):
-        there = {
-            f"{top}/{path.name}/"
-            for path in (ROOT / top).iterdir()
-            if path.is_dir() and not path.name.startswith(("_", "."))
-        }
-        assert {name for name in drawn if name.startswith(f"{top}/")} - {f"{top}/"} == there
-
-
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_a_plugin_is_in_every_list_that_step_4_names(plugin: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

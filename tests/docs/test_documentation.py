@@ -11,7 +11,7 @@ from aang_core import Plugins, Registry, load_plugins
 from aang_core.cli.app import aang
 from aang_core.config import TrainConfig
 from aang_core.errors import AangError
-from aang_core.objectives.recipes import Recipe, find_recipe
+from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import load_space
 from tests.docs.documents import PAGES, ROOT, aang_commands, anchors, relative_links, tables
 
@@ -68,8 +68,9 @@ def _check_names(options: dict[str, object], registry: Registry) -> None:
     if not space.endswith(".yaml"):
         load_space(space, registry)
     registry.weighter(str(options.get("weighter") or "factored"))
-    recipe = find_recipe(str(options["recipe"])) if options.get("recipe") else Recipe("")
-    known = {p.name for p in registry.primitives()} | set(recipe.pretraining)
+    known = {p.name for p in registry.primitives()}
+    if options.get("recipe"):
+        known |= set(find_recipe(str(options["recipe"]), registry).pretraining)
     known |= {str(task).partition("=")[0] for task in _several(options, "aux_task")}
     for setting in _several(options, "set"):
         assert setting.partition(".")[0] in known, f"--set {setting}"
@@ -88,7 +89,7 @@ def test_every_name_in_a_table_is_registered(page: Path, plugins: Plugins) -> No
     kinds: dict[str, Callable[[str], object]] = {
         "weighter": registry.weighter,
         "space": lambda name: load_space(name, registry),
-        "recipe": find_recipe,
+        "recipe": lambda name: find_recipe(name, registry),
         "plug-in": lambda name: name in distributions or pytest.fail(f"no plug-in {name}"),
     }
     for table in tables(page):

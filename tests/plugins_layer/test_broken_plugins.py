@@ -135,6 +135,25 @@ BROKEN = {
         hook('register("o", "s", "task//b/c")', "def aang_register_objectives(register):"),
         ("objective 'o': 'task//b/c' is not an objective",),
     ),
+    "recipe-of-one-string": Broken(
+        hook('register("r", "s", pretraining="tapt")', "def aang_register_recipes(register):"),
+        ("recipe 'r': pretraining must be a tuple of strings, not 'tapt'", "comma"),
+    ),
+    "recipe-after-nothing": Broken(
+        hook('register("r", "s", pretraining=("a/b",))', "def aang_register_recipes(register):"),
+        ("recipe 'r': pretraining holds 'a/b'",),
+    ),
+    "recipe-of-a-list": Broken(
+        hook('register("r", "s", options=[1])', "def aang_register_recipes(register):"),
+        ("recipe 'r': the options must be a mapping by name, not [1]",),
+    ),
+    "recipe-with-odd-set": Broken(
+        hook(
+            'register("r", "s", options={"set": {"static": 3}})',
+            "def aang_register_recipes(register):",
+        ),
+        ("recipe 'r': its option set must hold options by the name",),
+    ),
     "no-click-command": Broken(
         hook('register("c", "s", print)', "def aang_register_commands(register):"),
         ("is not a click command", "@click.command"),
@@ -214,7 +233,7 @@ def test_what_a_broken_plugin_registered_before_it_failed_is_gone(crowd: Site) -
     primitives = crowd.primitives()
     assert primitives["aang-plugin-aaa"] == ["first"]
     assert primitives["aang-plugin-zzz"] == ["last"]
-    assert primitives["aang-core"] == ["no-op"]
+    assert primitives["aang-core"] == ["no-op", "single-task"]
     assert not [distribution for distribution in primitives if "-x-" in distribution]
 
 

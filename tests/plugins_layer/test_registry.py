@@ -4,7 +4,7 @@ from aang_core.errors import AmbiguousNameError, UnknownNameError
 from aang_core.plugins import load_plugins
 from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
 from aang_core.plugins.registry import ObjectiveEntry, Registry
-from aang_core.plugins.standard import STANDARD
+from aang_core.plugins.standard import STANDARD, STANDARD_RECIPES
 from tests.plugins_layer.made_up import origin, primitive, space_entry
 from tests.plugins_layer.on_disk import Site, transform
 
@@ -115,6 +115,13 @@ def test_the_table_of_standard_names_is_what_the_standard_plugins_register() -> 
         if found.origin.distribution in standard:
             registered[found.stage][found.name] = found.origin.distribution
     assert registered == STANDARD
+
+
+def test_the_table_of_standard_recipes_is_what_the_standard_plugins_register() -> None:
+    recipes = load_plugins(environ={}).registry.recipes
+    standard = set(STANDARD_RECIPES.values())
+    registered = {r.name: r.origin.distribution for r in recipes}
+    assert {n: d for n, d in registered.items() if d in standard} == STANDARD_RECIPES
 
 
 def test_what_is_registered_knows_where_it_came_from(site: Site) -> None:

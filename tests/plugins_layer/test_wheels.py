@@ -63,7 +63,7 @@ def test_one_plugin_alone_and_all_of_them(dist: Path, venv: Path) -> None:
     run(*install, "aang-plugin-xlnet")
     aang = venv / "bin" / "aang"
     listed = json.loads(run(aang, "list-primitives", "--json").stdout)
-    assert {row["name"] for row in listed} == {"no-op", "random-factorized"}
+    assert {row["name"] for row in listed} == {"no-op", "single-task", "random-factorized"}
     run(*install, "aang-core[standard]")
     listed = json.loads(run(aang, "list-primitives", "--json").stdout)
     assert {row["distribution"] for row in listed} == {"aang-core", *(f.name for f in FOLDERS[1:])}

@@ -12,7 +12,7 @@ from aang_core.runs.tracking import Tracker
 from aang_core.storage.durable import write_file, write_folder, writing
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
-from tests.training.test_resume import everything
+from tests.training.resuming import everything
 
 BIG = 60_000
 """Bytes; a checkpoint and a model of the small encoder have more, no other file of a run has."""

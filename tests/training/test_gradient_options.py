@@ -96,7 +96,7 @@ def test_a_step_that_overflows_is_made_again(
     """
     scales = {}
     for first in (2.0**40, None):
-        monkeypatch.setattr(loss_scale, "_FIRST", first or scales[2.0**40])
+        monkeypatch.setattr(loss_scale, "FIRST", first or scales[2.0**40])
         run = tmp_path / str(first)
         done = aang("train", *train_options, "--precision", "fp16", "--steps", 1, "--out", run)
         assert done.status == 0, done.err

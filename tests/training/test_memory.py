@@ -12,7 +12,7 @@ from aang_core.errors import OutOfMemoryError
 from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
 from aang_core.training.memory import is_out_of_memory, running_out_told
 from aang_core.training.trainer import Trainer
-from tests.training.test_trainer import build
+from tests.training.trainers import build
 
 
 def greedy(module: nn.Module, rows: int) -> None:

@@ -18,6 +18,8 @@ from aang_core.runs.training import build_trainer
 from tests.core.encoders import tiny_text_model
 from tests.training.conftest import Aang
 
+REGISTRY = load_plugins(environ={}).registry
+
 PUBLISHED: dict[str, Any] = {
     "weighter": "factored",
     "max_length": 512,
@@ -82,7 +84,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 def test_every_number(recipe: str) -> None:
     """On the demo too, which sets rates and steps of its own where nobody else does."""
     for data in ({}, {"train": Path("train.jsonl")}):
-        config = resolve_config({}, {"recipe": recipe, **data})
+        config = resolve_config({}, {"recipe": recipe, **data}, REGISTRY)
         assert {name: getattr(config, name) for name in RECIPES[recipe]} == RECIPES[recipe]
 
 
@@ -101,17 +103,18 @@ def test_every_number(recipe: str) -> None:
 def test_rows_are_scaled_together(
     recipe: str | None, scale: float, rows: tuple[int, int, int]
 ) -> None:
-    config = resolve_config({}, {"recipe": recipe, "scale_rows": scale})
+    config = resolve_config({}, {"recipe": recipe, "scale_rows": scale}, REGISTRY)
     assert (config.batch_size, config.dev_batch_size, config.aux_batch_size) == rows
     # What a run folder holds resolves to the same: rows that are given are taken as they are.
     saved = config.model_dump(mode="json", exclude={"out", "trust_remote_code"})
-    assert resolve_config(saved, {}) == config
+    assert resolve_config(saved, {}, REGISTRY) == config
 
 
 def test_anything_that_is_given_wins() -> None:
     config = resolve_config(
         {"recipe": "aang-td", "set": {"factored": {"n": 6}}, "dev_batch_size": 16},
         {"scale_rows": 0.25, "patience": 5, "set": {"factored": {"lr": 0.1}}},
+        REGISTRY,
     )
     assert (config.batch_size, config.dev_batch_size, config.aux_batch_size) == (32, 16, 64)
     assert config.patience == 5
@@ -122,9 +125,9 @@ def test_anything_that_is_given_wins() -> None:
         "scaling": "released",
         "scaling_rows": 64,
     }
-    other = resolve_config({}, {"recipe": "aang-td", "weighter": "single-task"})
+    other = resolve_config({}, {"recipe": "aang-td", "weighter": "single-task"}, REGISTRY)
     assert other.set == {}, "options of a weighter that does not train are of no use"
-    static = resolve_config({}, {"recipe": "static-td"})
+    static = resolve_config({}, {"recipe": "static-td"}, REGISTRY)
     assert static.set == {"static": {"n": 3, "end_task_weight": 0.5}}
 
 
@@ -140,7 +143,7 @@ def test_anything_that_is_given_wins() -> None:
 )
 def test_bad_input(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        resolve_config(options, {})
+        resolve_config(options, {}, REGISTRY)
 
 
 def test_a_weighter_with_rounds_of_its_own_is_told_that_it_has_no_draws(
@@ -157,9 +160,11 @@ def test_a_weighter_with_rounds_of_its_own_is_told_that_it_has_no_draws(
 
 def test_what_heads_are_trained_with(options: dict[str, Any]) -> None:
     """Dropout in every classification head and in no other, decay and rates of their own."""
-    config = resolve_config({}, {**options, "recipe": "aang-td", "scale_rows": 1.0, "steps": 2})
+    config = resolve_config(
+        {}, {**options, "recipe": "aang-td", "scale_rows": 1.0, "steps": 2}, REGISTRY
+    )
     torch.manual_seed(0)
-    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
+    assembly = assemble(config, prepare_sources(config, REGISTRY))
     trainer = build_trainer(config, assembly, torch.device("cpu"))
 
     def dropouts(module: nn.Module) -> set[float]:

@@ -127,6 +127,31 @@ def test_choices_of_options(
     assert result["objectives"] == objectives
 
 
+def test_pre_training_needs_no_other_weighter_than_the_cores_own(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    done = aang(
+        *("--disable-plugin", "tartan", "train", *train_options, "--out", run),
+        *("--recipe", "tapt", "--set", "tapt.steps=2", "--weighter", "factored"),
+        *("--space", "tapt", "--steps", 2),
+    )
+    assert done.status == 0, done.err
+    result = result_of(run)
+    assert result["weighter"] == "factored"
+    assert list(result["pretraining"]) == ["tapt"]
+
+
+def test_the_default_needs_a_plugin_and_says_which(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    done = aang("--disable-plugin", "contrast", "train", *train_options, "--out", run)
+    assert done.status == 2
+    assert "aang-plugin-contrast is disabled. It is what aang train does by default" in done.err
+    assert not run.exists()
+
+
 def test_options_override_a_recipe(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
     run = tmp_path / "run"
     done = aang(

@@ -30,21 +30,19 @@ from aang_core import (
 from aang_core.assembly.assembly import assemble
 from aang_core.assembly.rehearsal import rehearse
 from aang_core.assembly.sources import prepare_sources
-from aang_core.checked.stages import (
-    CheckedData,
-    CheckedOutput,
-    CheckedRepresentation,
-    CheckedTransform,
-)
+from aang_core.checked.data import CheckedData
+from aang_core.checked.output import CheckedOutput
+from aang_core.checked.representation import CheckedRepresentation
+from aang_core.checked.transform import CheckedTransform
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import resolve_config
 from aang_core.errors import PluginError, WeighterError
 from aang_core.objectives.stages.no_op import NoOp
-from aang_core.testing import RecordingWorkbench, SmallHeads, TokenRows
+from aang_core.testing import RecordingWorkbench, SampleRows, SmallHeads
 from tests.plugins_layer.made_up import primitive
 from tests.training.conftest import Aang
 
-ROWS = TokenRows.of_lengths([6, 3], tokens=6, seed=0)
+ROWS = SampleRows.of_lengths([6, 3], tokens=6, seed=0)
 HIDDEN = 8
 
 

@@ -8,17 +8,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from tests.training.conftest import Aang
+from tests.training.launching import ROOT, finished, flat, launch, lines
 from tests.training.several_processes import WEIGHTERS
 
 WITHOUT_SIGNALS = ("single-task", "static", "alpha-vil", "diw", "autosem", "factored-bandit")
-ROOT = Path(__file__).parents[2]
 
 
 def run(folder: Path, processes: int) -> Path:
@@ -62,12 +61,6 @@ def test_model_and_weights_are_those_of_one_process(
                 assert max(far.values()) < tolerance, (weighter, dtype, rank, far)
 
 
-def launch(processes: int, *arguments: object) -> list[str]:
-    """``aang`` in so many processes, as ``torchrun`` and ``accelerate launch`` start it."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    return [sys.executable, *launcher, "-m", "aang_core", *map(str, arguments)]
-
-
 @pytest.fixture
 def calm_options(train_options: list[object], encoder: Path, tmp_path: Path) -> list[object]:
     """The small training without dropout, which draws by process."""
@@ -77,17 +70,6 @@ def calm_options(train_options: list[object], encoder: Path, tmp_path: Path) -> 
     settings |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (calm / "config.json").write_text(json.dumps(settings), encoding="utf-8")
     return [calm if option == encoder else option for option in train_options]
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def finished(command: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        command, check=False, env=environment, capture_output=True, text=True, timeout=300
-    )
 
 
 def begun(command: list[str]) -> subprocess.Popen[str]:
@@ -172,13 +154,6 @@ def test_all_tasks_together_cannot_be_shared(calm_options: list[object], tmp_pat
     assert done.returncode != 0
     assert "--gradients packed: runs all tasks together" in done.stderr
     assert not (tmp_path / "run").exists()
-
-
-def flat(value: Any, name: str = "") -> dict[str, float]:
-    """The numbers of a nested mapping by their path."""
-    if isinstance(value, dict):
-        return {k: v for key, part in value.items() for k, v in flat(part, f"{name}/{key}").items()}
-    return {name: float(value)} if isinstance(value, int | float) else {}
 
 
 def wait_for_lines(path: Path, n: int, process: subprocess.Popen[str]) -> None:

@@ -17,8 +17,8 @@ from aang_core.runs.training import build_trainer
 from aang_core.training.trainer import Trainer
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
-from tests.training.test_resume import after_lines, everything, kill
-from tests.training.test_several_processes import finished, flat, launch, lines
+from tests.training.launching import finished, flat, launch, lines
+from tests.training.resuming import after_lines, everything, kill
 
 CONTRAST = "end-task-rows/no-op/bidirectional/supervised-contrast"
 SPACE = """

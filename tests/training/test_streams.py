@@ -8,7 +8,7 @@ import pytest
 
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
-from tests.training.test_resume import after_lines, assert_same_stage, everything, kill
+from tests.training.resuming import after_lines, assert_same_stage, everything, kill
 
 STREAM = ["--set", "s2orc.stream=true", "--set", "s2orc.buffer=20"]
 

@@ -9,7 +9,7 @@ import pytest
 from aang_core.runs.run import Run, train
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
-from tests.training.test_resume import after_lines, everything
+from tests.training.resuming import after_lines, everything
 
 DRAWN = ("--train-rows", 24, "--seed", 3)
 

@@ -7,6 +7,7 @@ size, V vocabulary size, C classes. All randomness comes from the generator that
 from aang_core.objectives.stages.data import (
     Data,
     DataContext,
+    EndTaskData,
     Example,
     ReadReport,
     StepData,
@@ -39,6 +40,7 @@ __all__ = [
     "Data",
     "DataContext",
     "DocumentStatistics",
+    "EndTaskData",
     "Example",
     "HeadBuilder",
     "Output",

@@ -100,6 +100,14 @@ class StepData(Protocol):
     def of_step(self) -> bool: ...
 
 
+@runtime_checkable
+class EndTaskData(Protocol):
+    """A data primitive whose examples are ``context.train``, which is tokenised once for all."""
+
+    @property
+    def of_end_task(self) -> bool: ...
+
+
 class TextStream(Protocol):
     """Texts without end, from a corpus that is read again and again."""
 

@@ -1,6 +1,6 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterObjective, RegisterPrimitive, hookimpl
+from aang_core import RegisterObjective, RegisterPrimitive, RegisterRecipe, hookimpl
 
 
 @hookimpl
@@ -65,4 +65,28 @@ def aang_register_objectives(register: RegisterObjective) -> None:
         "bert-style",
         "AANG's baseline Z",
         "task/bert-op/bidirectional/denoise",
+    )
+
+
+@hookimpl
+def aang_register_recipes(register: RegisterRecipe) -> None:
+    """Continued pre-training with BERT's objective, and fine-tuning after it."""
+    fine_tuning = {"weighter": "single-task"}
+    register(
+        "tapt",
+        "pre-train on the task's own text, then fine-tune (Gururangan et al., 2020)",
+        pretraining=("tapt",),
+        options=fine_tuning,
+    )
+    register(
+        "dapt",
+        "pre-train on in-domain text, then fine-tune (Gururangan et al., 2020)",
+        pretraining=("dapt",),
+        options=fine_tuning,
+    )
+    register(
+        "dapt+tapt",
+        "pre-train on in-domain text, then on the task's own, then fine-tune",
+        pretraining=("dapt", "tapt"),
+        options=fine_tuning,
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from aang_core import Transform, Vocabulary
-from aang_core.testing import TokenRows, token_rows
+from aang_core.testing import SampleRows, token_rows
 
 torch.set_num_threads(1)
 
@@ -22,8 +22,8 @@ def within(count: int, trials: int, probability: float) -> bool:
     return abs(count - trials * probability) <= 5 * spread
 
 
-def many(transform: Transform) -> tuple[TokenRows, Tensor, Tensor]:
-    rows = TokenRows.of_lengths([256] * 256, tokens=256, seed=1)
+def many(transform: Transform) -> tuple[SampleRows, Tensor, Tensor]:
+    rows = SampleRows.of_lengths([256] * 256, tokens=256, seed=1)
     generator = torch.Generator().manual_seed(2)
     ids, selected = transform(rows.ids, rows.ordinary, rows.vocabulary, generator)
     return rows, ids, selected
@@ -31,7 +31,7 @@ def many(transform: Transform) -> tuple[TokenRows, Tensor, Tensor]:
 
 @settings(deadline=None)
 @given(rows=token_rows(), seed=st.integers(0, 1000))
-def test_mask_masks_exactly_the_selected_tokens(rows: TokenRows, seed: int) -> None:
+def test_mask_masks_exactly_the_selected_tokens(rows: SampleRows, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     ids, selected = Mask(0.5)(rows.ids, rows.ordinary, rows.vocabulary, generator)
     assert torch.equal(ids == rows.vocabulary.mask_id, selected)

@@ -10,7 +10,7 @@ from typing import Literal
 import yaml
 
 from aang_core import AangError, ConfigError
-from aang_core.config import read_config_file, resolve_config
+from aang_core.config import recorded_config
 from aang_core.runs import refuse_links
 from aang_core.storage import RunFolder, locked, writing
 from aang_plugin_compare.launcher import Launcher, Order
@@ -44,7 +44,7 @@ def state_of(cell: Cell, root: Path) -> State:
     folder = root / cell.folder
     if not (folder / "config.yaml").is_file():
         return "new"
-    there = resolve_config(read_config_file(folder / "config.yaml"), {})
+    there = recorded_config(folder / "config.yaml")
     if cell.config.precision == "auto":
         # A run records the precision that was chosen on its machine.
         there = there.model_copy(update={"precision": "auto"})

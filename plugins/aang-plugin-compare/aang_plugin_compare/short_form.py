@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from aang_core import ConfigError, Registry
 from aang_core.cli import training_options
-from aang_core.config import RECIPES
 from aang_core.storage import Source
 from aang_plugin_compare.spec import Comparison, plan
 
@@ -43,7 +42,7 @@ def short_form(
     value = {
         "tasks": {str(task.get("target") or "task"): task},
         "methods": {
-            name: {"recipe": name} if name in RECIPES else {"weighter": name} for name in methods
+            name: {"recipe" if name in registry.recipes else "weighter": name} for name in methods
         },
         "seeds": list(range(seeds or 3)),
         "baseline": baseline,

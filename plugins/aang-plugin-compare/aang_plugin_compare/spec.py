@@ -114,7 +114,7 @@ def plan(
         cell
         for task in given.tasks
         for method in given.methods
-        for cell in _cells(given, task, method, grid, source)
+        for cell in _cells(given, task, method, grid, source, registry)
     ]
     _check_names(cells, given, source, registry)
     cells = [_matched(cell, controls, cells, source) for cell in cells]
@@ -203,11 +203,12 @@ def _cells(
     method: str,
     grid: Mapping[str, Sequence[Any]],
     source: Source,
+    registry: Registry,
 ) -> Iterator[Cell]:
     options = {**given.options, **given.tasks[task], **given.methods[method]}
     parts = (given.options, given.tasks[task], given.methods[method])
     options["set"] = merged_settings([part.get("set") or {} for part in parts])
-    weighter = _resolved(options, given, source, task, method).weighter
+    weighter = _resolved(options, given, source, task, method, registry).weighter
     used = {
         option: values
         for option, values in grid.items()
@@ -217,7 +218,7 @@ def _cells(
         setting = dict(zip(used, values, strict=True))
         for seed in given.seeds:
             config = _resolved(
-                {**_with(options, setting), "seed": seed}, given, source, task, method
+                {**_with(options, setting), "seed": seed}, given, source, task, method, registry
             )
             yield Cell(
                 task,
@@ -242,7 +243,12 @@ def _with(options: Mapping[str, Any], setting: Mapping[str, Any]) -> dict[str, A
 
 
 def _resolved(
-    options: Mapping[str, Any], given: ComparisonFile, source: Source, task: str, method: str
+    options: Mapping[str, Any],
+    given: ComparisonFile,
+    source: Source,
+    task: str,
+    method: str,
+    registry: Registry,
 ) -> TrainConfig:
     plain = {name.replace("-", "_"): value for name, value in options.items()}
     if "out" in plain:
@@ -250,7 +256,7 @@ def _resolved(
         raise ConfigError(f"{where}: out: every run has a folder of its own")
     refuse_trust(plain, _place(given, source, "trust_remote_code", task, method))
     try:
-        return resolve_config(plain, {})
+        return resolve_config(plain, {}, registry)
     except AangError as error:
         wrong = next((n for n in options if _concerns(str(error), n)), "")
         where = _place(given, source, wrong, task, method)

@@ -2,7 +2,13 @@
 
 from pathlib import Path
 
-from aang_core import RegisterObjective, RegisterPrimitive, RegisterSpace, hookimpl
+from aang_core import (
+    RegisterObjective,
+    RegisterPrimitive,
+    RegisterRecipe,
+    RegisterSpace,
+    hookimpl,
+)
 
 _SPACES = Path(__file__).parent / "spaces"
 
@@ -45,3 +51,17 @@ def aang_register_spaces(register: RegisterSpace) -> None:
     """AANG's spaces with the contrastive outputs."""
     register("td+c", "td, and contrast over labels and over views", _SPACES / "td+c.yaml")
     register("td+ed+c", "td+ed, and contrast over labels and over views", _SPACES / "td+ed+c.yaml")
+
+
+@hookimpl
+def aang_register_recipes(register: RegisterRecipe) -> None:
+    """Supervised contrast as its authors train it."""
+    register(
+        "contrast",
+        "supervised contrast on the end task's own rows, for half of the loss (Gunel et al., 2021)",
+        options={
+            "space": "contrast",
+            "weighter": "static",
+            "set": {"static": {"end_task_weight": 0.5}},
+        },
+    )

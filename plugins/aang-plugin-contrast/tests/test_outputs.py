@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from aang_core import ConfigError, CorruptedRows, DocumentStatistics, PluginError
 from aang_core.testing import SmallHeads, check_output
-from aang_core.testing.rows import VOCABULARY, TokenRows
+from aang_core.testing.rows import VOCABULARY, SampleRows
 
 
 def rows_with(labels: list[int] | None, count: int, views: int = 1) -> CorruptedRows:
-    rows = TokenRows.of_lengths([4] * count, tokens=4, seed=0)
+    rows = SampleRows.of_lengths([4] * count, tokens=4, seed=0)
     return CorruptedRows(
         original=rows.ids,
         corrupted=rows.ids,

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from aang_core import (
-    AangError,
     ConfigError,
     Signal,
     StepSignals,
@@ -13,6 +12,7 @@ from aang_core import (
     TaskCard,
     number_option,
     sample_size_option,
+    softmax,
 )
 from aang_plugin_factored.evening import Evening
 from aang_plugin_factored.factors import Factors
@@ -122,22 +122,14 @@ class Factored(StepwiseWeighter):
 
         The gradient of a logit is taken to be its cosine, as in META-TARTAN's Algorithm 1, and
         not the derivative through the softmax as well.
-
-        Raises:
-            AangError: a cosine is not finite; nothing has changed then.
         """
         if not sampled:
             return
         cosines = {name: signals.cosine[name] for name in sampled}
-        end_task_cosine = signals.cosine[self._end_task]
-        auxiliary_cosine = signals.auxiliary["cosine"]
-        for name, cosine in {**cosines, self._end_task: end_task_cosine}.items():
-            _require_finite(cosine, repr(name))
-        _require_finite(auxiliary_cosine, "the weighted sum of the auxiliary objectives")
         pull = self._evening.pull(cosines, self._factors.softmax(sampled))
         self._factors.ascend(pull, self._lr, mean=self._evening.share == "mean")
-        self._primary += self._end_task_lr * end_task_cosine
-        self._auxiliary += self._end_task_lr * auxiliary_cosine
+        self._primary += self._end_task_lr * signals.cosine[self._end_task]
+        self._auxiliary += self._end_task_lr * signals.auxiliary["cosine"]
 
     def weights(self) -> Mapping[str, float]:
         """λ_e, and 1 − λ_e shared among all objectives, whichever will be sampled next.
@@ -174,11 +166,8 @@ class Factored(StepwiseWeighter):
 
     def _end_task_weight(self) -> float:
         """λ_e = softmax(primary, auxiliary)[0]."""
-        difference = self._auxiliary - self._primary
-        # The exponential of a large positive number overflows; that of a negative one does not.
-        if difference > 0:
-            return math.exp(-difference) / (1 + math.exp(-difference))
-        return 1 / (1 + math.exp(difference))
+        logits = {"primary": self._primary, "auxiliary": self._auxiliary}
+        return softmax(logits)["primary"]
 
 
 def _learning_rate(name: str, value: float) -> float:
@@ -199,11 +188,3 @@ def _scaling(
             f"weighter option scaling_rows is {rows!r}; give a number of rows, 1 or more"
         )
     return ReleasedScaling(auxiliaries, factors, rows) if scaling == "released" else None
-
-
-def _require_finite(cosine: float, what: str) -> None:
-    if not math.isfinite(cosine):
-        raise AangError(
-            f"the gradient of {what} is not finite (cosine {cosine}): training has diverged; "
-            "lower the learning rate of the model"
-        )

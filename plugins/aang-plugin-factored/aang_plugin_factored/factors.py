@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from aang_core import ConfigError, TaskCard
+from aang_core import ConfigError, TaskCard, softmax
 
 OWN = "all"
 """Key of W_All among the factor vectors; the paper's word for each objective's own factor."""
@@ -44,11 +44,7 @@ class Factors:
 
     def softmax(self, objectives: Iterable[str]) -> dict[str, float]:
         """w_k ∝ exp of the logit, normalised over ``objectives``."""
-        logits = {name: self.logit(name) for name in objectives}
-        highest = max(logits.values(), default=0.0)
-        powers = {name: math.exp(logit - highest) for name, logit in logits.items()}
-        total = math.fsum(powers.values())
-        return {name: power / total for name, power in powers.items()}
+        return softmax({name: self.logit(name) for name in objectives})
 
     def ascend(self, gradients: Mapping[str, float], lr: float, *, mean: bool = False) -> None:
         """Move every factor by ``lr`` times the gradient of the logits, by objective.

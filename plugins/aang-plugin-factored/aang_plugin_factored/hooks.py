@@ -1,6 +1,7 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterGrid, RegisterPrimitive, hookimpl
+from aang_core import RegisterGrid, RegisterPrimitive, RegisterRecipe, hookimpl
+from aang_plugin_factored.published import AANG_TD, AANG_TD_ED
 
 
 @hookimpl
@@ -30,4 +31,16 @@ def aang_register_grids(register: RegisterGrid) -> None:
             "head_lr": (1e-3, 1e-4),
             "lr": (1e-4,),
         },
+    )
+
+
+@hookimpl
+def aang_register_recipes(register: RegisterRecipe) -> None:
+    """AANG's own systems."""
+    register("aang-td", "AANG-TD as the authors' code trains it", options=AANG_TD)
+    register("aang-td+ed", "AANG-TD+ED as the authors' code trains it", options=AANG_TD_ED)
+    register(
+        "x+y+z",
+        "the three together, factored (AANG, table 2)",
+        options={"space": "x+y+z", "weighter": "factored"},
     )

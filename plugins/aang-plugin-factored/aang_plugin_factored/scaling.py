@@ -1,9 +1,9 @@
 """What the objectives' losses are multiplied by: as AANG's paper says, or as its code does."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from aang_core import ConfigError, TaskCard
+from aang_core import ConfigError, TaskCard, softmax
 from aang_plugin_factored.factors import OWN, Factors
 
 STAGES = ("representation", "data", "transform")
@@ -68,11 +68,3 @@ class ReleasedScaling:
             rows = math.ceil(rows * probability - 1e-9)
             alike = [name for name in alike if self._parts[name][stage] == own]
         return rows / self._rows
-
-
-def softmax(logits: Mapping[str, float]) -> dict[str, float]:
-    """exp of each logit over the sum of all; nothing for nothing."""
-    highest = max(logits.values(), default=0.0)
-    powers = {name: math.exp(logit - highest) for name, logit in logits.items()}
-    total = math.fsum(powers.values())
-    return {name: power / total for name, power in powers.items()}

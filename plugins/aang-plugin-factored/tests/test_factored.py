@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aang_plugin_factored.factored import Factored
 
-from aang_core import AangError, ConfigError, StepSignals, TaskCard
+from aang_core import ConfigError, StepSignals, TaskCard
 from aang_core.testing import RecordingWorkbench, check_weighter
 
 END = TaskCard("end")
@@ -115,24 +115,6 @@ def test_it_asks_for_cosines_and_samples_n_or_what_there_is() -> None:
     assert len(bench.samples[0]) == 2
     assert Factored(END, [A, B]).sample_size == 2
     assert Factored(END, [A, B, C], n=None).sample_size == 3
-
-
-@pytest.mark.parametrize(
-    ("signals", "name"),
-    [
-        (cosines(end=0.1, a=0.1, b=math.nan), "'b'"),
-        (cosines(end=math.nan, a=0.1, b=0.1), "'end'"),
-        (cosines(end=0.1, a=0.1, b=0.1, auxiliary=math.inf), "weighted sum"),
-    ],
-)
-def test_a_diverged_task_is_named_and_nothing_is_learned_from_it(
-    signals: StepSignals, name: str
-) -> None:
-    weighter = Factored(END, [A, B, C])
-    before = weighter.state_dict()
-    with pytest.raises(AangError, match=f"{name}.*diverged"):
-        weighter.observe(["a", "b"], signals)
-    assert weighter.state_dict() == before
 
 
 def test_the_state_of_another_space_is_refused() -> None:

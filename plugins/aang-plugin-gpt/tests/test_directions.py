@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import RobertaConfig, RobertaModel
 
 from aang_core import Representation
-from aang_core.testing import TokenRows, check_representation, token_rows
+from aang_core.testing import SampleRows, check_representation, token_rows
 
 torch.set_num_threads(1)
 
@@ -23,7 +23,7 @@ def test_they_keep_the_contract_and_are_directional() -> None:
 
 @settings(deadline=None)
 @given(rows=token_rows())
-def test_a_token_sees_itself_and_all_that_is_real_on_its_side(rows: TokenRows) -> None:
+def test_a_token_sees_itself_and_all_that_is_real_on_its_side(rows: SampleRows) -> None:
     left = LeftToRight()(rows.real, torch.Generator())
     right = RightToLeft()(rows.real, torch.Generator())
     for b, row in enumerate(rows.real.tolist()):

@@ -10,7 +10,6 @@ weighter     class
 ===========  ====================================================
 static       aang_plugin_tartan.static:Static
 meta-tartan  aang_plugin_tartan.meta_tartan:MetaTartan
-single-task  aang_plugin_tartan.single_task:SingleTask
 ===========  ====================================================
 
 Nothing is imported here, so that listing plug-ins stays light.

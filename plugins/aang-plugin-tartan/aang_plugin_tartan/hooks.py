@@ -1,11 +1,11 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterPrimitive, hookimpl
+from aang_core import RegisterPrimitive, RegisterRecipe, hookimpl
 
 
 @hookimpl
 def aang_register_weighters(register: RegisterPrimitive) -> None:
-    """The two ways to weight of the paper, and its baseline without auxiliary tasks."""
+    """The paper's two ways to weight."""
     register(
         "static",
         "fixed weights, equal unless told otherwise (MT-TARTAN)",
@@ -16,8 +16,30 @@ def aang_register_weighters(register: RegisterPrimitive) -> None:
         "one weight per task, learned from the dev gradient (META-TARTAN)",
         "aang_plugin_tartan.meta_tartan:MetaTartan",
     )
+
+
+@hookimpl
+def aang_register_recipes(register: RegisterRecipe) -> None:
+    """The baselines that train with these weighters."""
     register(
-        "single-task",
-        "the end task alone: plain fine-tuning",
-        "aang_plugin_tartan.single_task:SingleTask",
+        "multitask",
+        "all objectives in every step, each weighing as much as the end task: MT-TARTAN, "
+        "λ_e = 1/(n + 1) (TARTAN, section 3.1)",
+        options={"weighter": "static"},
     )
+    register(
+        "static-td",
+        "n = 3 objectives of td sampled a step, 1/n each, λ_e = 0.5: Static Multitask-TD (AANG, "
+        "section 7.3)",
+        options={
+            "space": "td",
+            "weighter": "static",
+            "set": {"static": {"n": 3, "end_task_weight": 0.5}},
+        },
+    )
+    for letter, style in (("X", "gpt-style"), ("Y", "xlnet-style"), ("Z", "bert-style")):
+        register(
+            style,
+            f"AANG's baseline {letter}: META-TARTAN with that objective",
+            options={"space": style, "weighter": "meta-tartan"},
+        )

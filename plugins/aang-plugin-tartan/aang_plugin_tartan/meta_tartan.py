@@ -1,11 +1,9 @@
 """The weighter ``meta-tartan``."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aang_core import (
-    AangError,
     ConfigError,
     Signal,
     StepSignals,
@@ -13,6 +11,7 @@ from aang_core import (
     TaskCard,
     number_option,
     sample_size_option,
+    softmax,
 )
 
 
@@ -53,19 +52,8 @@ class MetaTartan(StepwiseWeighter):
         return self._softmax([self._end_task, *sampled])
 
     def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
-        """One step of gradient ascent on the logits of the tasks in the step.
-
-        Raises:
-            AangError: a cosine is not finite; no logit has changed then.
-        """
-        names = [self._end_task, *sampled]
-        for name in names:
-            if not math.isfinite(signals.cosine[name]):
-                raise AangError(
-                    f"the gradient of {name!r} is not finite (cosine {signals.cosine[name]}): "
-                    "training has diverged; lower the learning rate of the model"
-                )
-        for name in names:
+        """One step of gradient ascent on the logits of the tasks in the step."""
+        for name in (self._end_task, *sampled):
             self._logits[name] += self._lr * signals.cosine[name]
 
     def weights(self) -> Mapping[str, float]:
@@ -93,8 +81,4 @@ class MetaTartan(StepwiseWeighter):
         self._logits = {name: float(logits[name]) for name in self._logits}
 
     def _softmax(self, names: Iterable[str]) -> dict[str, float]:
-        logits = {name: self._logits[name] for name in names}
-        highest = max(logits.values())
-        powers = {name: math.exp(logit - highest) for name, logit in logits.items()}
-        total = sum(powers.values())
-        return {name: power / total for name, power in powers.items()}
+        return softmax({name: self._logits[name] for name in names})

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aang_plugin_tartan.meta_tartan import MetaTartan
 
-from aang_core import AangError, ConfigError, StepSignals, TaskCard
+from aang_core import ConfigError, StepSignals, TaskCard
 from aang_core.testing import RecordingWorkbench, check_weighter
 
 END = TaskCard("end")
@@ -54,14 +54,6 @@ def test_a_sampled_step_normalises_over_its_own_tasks_and_moves_no_other() -> No
     assert weighter.record() == {"logits": {"end": 0.0, "a": math.log(2), "b": 0.0, "c": 0.0}}
     assert weighter.coefficients(["a", "b"]) == pytest.approx({"end": 0.25, "a": 0.5, "b": 0.25})
     assert weighter.weights() == pytest.approx({"end": 0.2, "a": 0.4, "b": 0.2, "c": 0.2})
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_diverged_task_is_named_and_nothing_is_learned_from_it(value: float) -> None:
-    weighter = MetaTartan(END, THREE)
-    with pytest.raises(AangError, match=r"'b'.*diverged"):
-        weighter.observe(["a", "b"], cosines(end=0.5, a=0.5, b=value))
-    assert weighter.weights() == dict.fromkeys(["end", "a", "b", "c"], 0.25)
 
 
 def test_the_state_of_a_run_over_other_tasks_is_refused() -> None:

@@ -1,9 +1,8 @@
-"""The weighters that learn nothing: ``static`` and ``single-task``."""
+"""The weighter that learns nothing: ``static``."""
 
 from typing import Any
 
 import pytest
-from aang_plugin_tartan.single_task import SingleTask
 from aang_plugin_tartan.static import Static
 
 from aang_core import ConfigError, TaskCard
@@ -17,8 +16,7 @@ def bench() -> RecordingWorkbench:
     return RecordingWorkbench("end", ["a", "b", "c"])
 
 
-def test_they_keep_the_contract() -> None:
-    check_weighter(SingleTask)
+def test_it_keeps_the_contract() -> None:
     check_weighter(Static)
     check_weighter(lambda end, auxiliaries: Static(end, auxiliaries, n=2))
     check_weighter(lambda end, auxiliaries: Static(end, auxiliaries, end_task_weight=0.9, n=1))
@@ -29,24 +27,13 @@ def test_they_keep_the_contract() -> None:
     )
 
 
-@pytest.mark.parametrize("weighter", [Static, SingleTask])
-def test_they_ask_for_no_signal_and_so_pay_for_none(weighter: Any) -> None:
-    assert weighter.signals == frozenset()
+def test_it_asks_for_no_signal_and_so_pays_for_none() -> None:
+    assert Static.signals == frozenset()
     recorded = bench()
-    made = weighter(END, THREE)
+    made = Static(END, THREE)
     for _ in range(3):
         made.round(recorded)
     assert recorded.signals == [frozenset()] * 3
-
-
-def test_single_task_trains_the_end_task_alone() -> None:
-    recorded = bench()
-    weighter = SingleTask(END, THREE)
-    weighter.round(recorded)
-    assert not SingleTask.uses_auxiliaries
-    assert recorded.samples == []
-    assert recorded.coefficients == [{"end": 1.0}]
-    assert weighter.weights() == {"end": 1.0, "a": 0.0, "b": 0.0, "c": 0.0}
 
 
 def test_by_default_all_tasks_weigh_the_same() -> None:

@@ -12,6 +12,8 @@ class TaskData:
     score too good, and with it every decision that is taken on it.
     """
 
+    of_end_task = True
+
     def examples(self, context: DataContext) -> Sequence[Example]:
         """``context.train``, as it is.
 

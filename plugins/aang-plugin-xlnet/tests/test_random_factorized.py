@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transformers import RobertaConfig, RobertaModel
 
 from aang_core import ConfigError
-from aang_core.testing import TokenRows, check_representation, token_rows
+from aang_core.testing import SampleRows, check_representation, token_rows
 
 torch.set_num_threads(1)
 
@@ -23,7 +23,7 @@ def test_it_keeps_the_contract(pairs: Any) -> None:
 @settings(deadline=None)
 @given(rows=token_rows(), seed=st.integers(0, 1000))
 def test_every_row_has_a_total_order_that_ends_with_the_first_token(
-    rows: TokenRows, seed: int
+    rows: SampleRows, seed: int
 ) -> None:
     sees = RandomFactorized()(rows.real, torch.Generator().manual_seed(seed))
     for b, length in enumerate(rows.real.sum(1).tolist()):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aang_core import Signal, TaskCard, Workbench
+from aang_core.tasks.weighting import Signal, TaskCard, Workbench
 
 
 class SingleTask:
@@ -30,4 +30,4 @@ class SingleTask:
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """There is nothing to take up: nothing is learned."""
+        """Does nothing, because nothing is learned."""

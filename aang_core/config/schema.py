@@ -1,43 +1,20 @@
-"""The options of ``aang train``: one schema for the command line and for configuration files.
+"""The options of ``aang train``: one schema for the command line and for configuration files."""
 
-Public, for commands of plug-ins: :class:`TrainConfig` is the schema. :func:`resolve_config` checks
-options against it, :func:`read_config_file` reads them from a file, and :func:`refuse_trust`
-refuses those that ask for a model's code to be run. :data:`RECIPES` are the recipes by name.
-"""
-
-import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from aang_core.corpora.names import plain_name, task_name
-from aang_core.errors import ConfigError
-from aang_core.objectives.recipes import RECIPES, Recipe, find_recipe
-from aang_core.storage.yaml_source import NumberLoader, parse_yaml
+from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.training.evaluation import Metric
-
-__all__ = [
-    "RECIPES",
-    "TrainConfig",
-    "read_config_file",
-    "refuse_trust",
-    "resolve_config",
-]
 
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
 
-AUXILIARY_TASKS = "aux-tasks"
-"""The space of the auxiliary tasks alone, each predicting its labels from its text."""
+ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
+"""The options of how many rows a step takes, which ``scale_rows`` scales."""
 
 
 class TrainConfig(BaseModel):
@@ -77,13 +54,9 @@ class TrainConfig(BaseModel):
     target: str | None = Field(
         None, description="task to train for, if it is not that of --train but an --aux-task"
     )
-    domain: tuple[str, ...] = Field(
-        (), description="file, folder or glob of in-domain text, for the data primitive s2orc"
-    )
+    domain: tuple[str, ...] = Field((), description="file, folder or glob of in-domain text")
 
-    out_of_domain: tuple[str, ...] = Field(
-        (), description="file, folder or glob of generic text, for the data primitive out-of-domain"
-    )
+    out_of_domain: tuple[str, ...] = Field((), description="file, folder or glob of generic text")
 
     model: str | None = Field(
         None, description="folder or hub name of the encoder; default: the demo's small encoder"
@@ -112,16 +85,15 @@ class TrainConfig(BaseModel):
 
     recipe: str | None = Field(
         None,
-        description="a system or baseline by name, which sets other options: "
-        + ", ".join(RECIPES)
-        + "; contrast, if neither space nor weighter nor aux-task is given",
+        description="a system or baseline by name, which sets other options; "
+        f"{DEFAULT_RECIPE}, if neither space nor weighter nor aux-task is given",
     )
     space: str = Field(
-        "td",
+        DEFAULT_SPACE,
         description="space of objectives: a name or a YAML file; with --aux-task and without this, "
         "those tasks alone",
     )
-    weighter: str = Field("factored", description="how objectives are weighted")
+    weighter: str = Field(DEFAULT_WEIGHTER, description="how objectives are weighted")
     set: dict[str, dict[str, Any]] = Field(
         {}, description="option of a primitive or weighter, such as factored.lr=0.5"
     )
@@ -313,124 +285,3 @@ def _texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts_in(item)
-
-
-ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
-"""The options of how many rows a step takes, which ``scale_rows`` scales."""
-
-DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
-"""What the built-in demo sets otherwise, chosen on its dev set; any option overrides it."""
-
-
-def resolve_config(from_file: Mapping[str, Any], from_options: Mapping[str, Any]) -> TrainConfig:
-    """Options over the configuration file over the defaults.
-
-    Raises:
-        ConfigError: an unknown key or a value that does not fit; the message names each.
-    """
-    given = {**from_file, **from_options}
-    given["set"] = _merge(from_file.get("set") or {}, from_options.get("set") or {})
-    own_rows = {name for name in ROWS if given.get(name) is not None}
-    if given.get("recipe") is not None:
-        given = _with_recipe(find_recipe(str(given["recipe"])), given)
-    if given.get("aux_task") and given.get("space") is None:
-        given["space"] = AUXILIARY_TASKS
-    is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
-    try:
-        given = {**(DEMO_DEFAULTS if is_demo else {}), **given}
-        config = TrainConfig.model_validate(given)
-        if config.scale_rows == 1.0:
-            return config
-        scaled = {
-            name: max(1, math.floor(getattr(config, name) * config.scale_rows + 0.5))
-            for name in ROWS
-            if name not in own_rows
-        }
-        return TrainConfig.model_validate({**given, **scaled})
-    except ValidationError as error:
-        raise ConfigError("; ".join(sentence(e, "aang train") for e in error.errors())) from error
-
-
-DEFAULT_RECIPE = "contrast"
-"""What ``aang train`` does where nothing says how to train."""
-
-
-def resolve_training(from_file: Mapping[str, Any], from_options: Mapping[str, Any]) -> TrainConfig:
-    """:func:`resolve_config` for a new training.
-
-    Where neither recipe, space, weighter nor auxiliary tasks are given, it takes
-    :data:`DEFAULT_RECIPE`.
-
-    Raises:
-        ConfigError: as :func:`resolve_config`.
-    """
-    given = {**from_file, **from_options}
-    says_how = any(given.get(name) for name in ("recipe", "space", "weighter", "aux_task"))
-    return resolve_config(
-        from_file, from_options if says_how else {**from_options, "recipe": DEFAULT_RECIPE}
-    )
-
-
-def _with_recipe(recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe's options with those that were given over them.
-
-    What it sets of a weighter is left out where another weighter was given.
-    """
-    options = {**recipe.options, **given}
-    own = recipe.options.get("set", {})
-    used = {name: of for name, of in own.items() if name == options.get("weighter")}
-    return {**options, "set": _merged_set(used, given["set"])}
-
-
-def _merged_set(own: Mapping[str, Any], given: Any) -> Any:
-    """Options of primitives, ``given`` over ``own``; what has another form is the schema's."""
-    formed = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
-    return _merge(own, given) if formed else given
-
-
-def _merge(base: Any, over: Mapping[str, Mapping[str, Any]]) -> Any:
-    if not isinstance(base, Mapping) or not all(isinstance(v, Mapping) for v in base.values()):
-        return base
-    return {name: {**base.get(name, {}), **over.get(name, {})} for name in {**base, **over}}
-
-
-def sentence(error: Any, command: str) -> str:
-    """What pydantic says about an option, for the user of ``command``."""
-    where = ".".join(str(part) for part in error["loc"])
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if not where:
-        return message
-    option = f"--{where.replace('_', '-')}"
-    if error["type"] == "extra_forbidden":
-        return f"{where}: there is no such option; {command} --help lists them"
-    return f"{option} {error['input']!r}: {message[:1].lower()}{message[1:]}"
-
-
-def read_config_file(path: Path) -> dict[str, Any]:
-    """The options that a YAML configuration file holds; dashes in names count as underscores.
-
-    Raises:
-        ConfigError: no such file, or not a mapping in YAML; the message names the line.
-    """
-    try:
-        written = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot read the configuration: {error}") from error
-    content, _ = parse_yaml(written, str(path), NumberLoader)
-    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise ConfigError(f"{path}: must hold options by name, such as 'weighter: factored'")
-    options = {key.replace("-", "_"): value for key, value in content.items()}
-    refuse_trust(options, str(path))
-    return options
-
-
-def refuse_trust(options: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError where a file asks for the code of a model to be run.
-
-    Who wrote the file need not be who runs it.
-    """
-    if "trust_remote_code" in options:
-        raise ConfigError(
-            f"{where}: trust_remote_code cannot be asked for in a file; give --trust-remote-code "
-            "on the command line if you trust the authors of the model"
-        )

@@ -1,0 +1,101 @@
+"""The seam of the data: examples and streams are checked where they are read."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from aang_core.checked.contract import broken, described
+from aang_core.objectives.stages import (
+    Data,
+    DataContext,
+    EndTaskData,
+    Example,
+    StepData,
+    StreamingData,
+    TextStream,
+)
+from aang_core.plugins.primitive import Primitive
+
+_END: Any = object()
+
+
+class CheckedData:
+    """A data primitive whose examples are examples."""
+
+    def __init__(self, data: Data, primitive: Primitive) -> None:
+        self._data = data
+        self.primitive = primitive
+
+    def examples(self, context: DataContext) -> Iterator[Example]:
+        """See :meth:`aang_core.objectives.stages.Data.examples`."""
+        with self.primitive.blamed("reading its examples"):
+            examples = iter(self._data.examples(context))
+        for place in itertools.count():
+            with self.primitive.blamed("reading its examples"):
+                example = next(examples, _END)
+            if example is _END:
+                return
+            yield self.checked(example, f"example {place}")
+
+    @property
+    def buffer(self) -> int | None:
+        """See :class:`~aang_core.objectives.stages.StreamingData`; None without."""
+        with self.primitive.blamed("asking for its buffer"):
+            # Looking whether it has one asks for it.
+            buffer: Any = self._data.buffer if isinstance(self._data, StreamingData) else None
+        if buffer is not None and (not isinstance(buffer, int) or buffer < 1):
+            raise broken(self.primitive, "the buffer", "a number above 0", described(buffer))
+        return buffer
+
+    @property
+    def of_step(self) -> bool:
+        """See :class:`~aang_core.objectives.stages.StepData`; False if it has rows of its own."""
+        with self.primitive.blamed("asking whether its rows are those of the step"):
+            return isinstance(self._data, StepData) and bool(self._data.of_step)
+
+    @property
+    def of_end_task(self) -> bool:
+        """See :class:`~aang_core.objectives.stages.EndTaskData`; False if it has other texts."""
+        with self.primitive.blamed("asking whether its texts are the end task's"):
+            return isinstance(self._data, EndTaskData) and bool(self._data.of_end_task)
+
+    def stream(self, context: DataContext) -> TextStream:
+        """See :meth:`aang_core.objectives.stages.StreamingData.stream`."""
+        assert isinstance(self._data, StreamingData)
+        with self.primitive.blamed("opening its stream"):
+            return _CheckedStream(self._data.stream(context), self)
+
+    def checked(self, example: Any, what: str) -> Example:
+        """``example``, if it is one."""
+        if not isinstance(example, Example):
+            raise broken(self.primitive, what, "an Example", described(example))
+        if not isinstance(example.text, str):
+            raise broken(self.primitive, f"the text of {what}", "a string", described(example.text))
+        for name in ("text_pair", "label"):
+            value = getattr(example, name)
+            if not isinstance(value, str | None):
+                raise broken(
+                    self.primitive, f"the {name} of {what}", "a string or None", described(value)
+                )
+        return example
+
+
+class _CheckedStream:
+    """A stream whose examples are examples."""
+
+    def __init__(self, stream: TextStream, data: CheckedData) -> None:
+        self._stream = stream
+        self._data = data
+
+    def __next__(self) -> Example:
+        with self._data.primitive.blamed("reading its stream"):
+            example: Any = next(self._stream)
+        return self._data.checked(example, "an example of its stream")
+
+    def position(self) -> dict[str, Any]:
+        with self._data.primitive.blamed("asking for the position of its stream"):
+            return self._stream.position()
+
+    def go_to(self, position: dict[str, Any]) -> None:
+        with self._data.primitive.blamed("going to a position of its stream"):
+            self._stream.go_to(position)

@@ -1,0 +1,146 @@
+"""From a configuration file and the options given besides to one resolved training."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from aang_core.config.files import read_config_file
+from aang_core.config.schema import ROWS, TrainConfig
+from aang_core.errors import ConfigError, PluginError, UnknownNameError
+from aang_core.objectives.defaults import DEFAULT_RECIPE
+from aang_core.objectives.recipes import find_recipe
+from aang_core.plugins.registry import RecipeEntry, Registry
+
+AUXILIARY_TASKS = "aux-tasks"
+"""The space of the auxiliary tasks alone, each predicting its labels from its text."""
+
+DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
+"""What the built-in demo sets otherwise, chosen on its dev set; any option overrides it."""
+
+
+def resolve_config(
+    from_file: Mapping[str, Any],
+    from_options: Mapping[str, Any],
+    registry: Registry | None = None,
+) -> TrainConfig:
+    """Options over the configuration file over the recipe over the defaults.
+
+    Args:
+        from_file: Options of a configuration file.
+        from_options: Those that were given besides.
+        registry: Where recipes are looked up; without it none is known.
+
+    Raises:
+        ConfigError: An unknown key or a value that does not fit; the message names each.
+        UnknownNameError: There is no such recipe.
+    """
+    name = {**from_file, **from_options}.get("recipe")
+    recipe = None if name is None else find_recipe(str(name), registry or Registry())
+    return _resolve(from_file, from_options, recipe)
+
+
+def recorded_config(path: Path, **over: Any) -> TrainConfig:
+    """The configuration that a run has written down, ``over`` before what it says.
+
+    Its recipe has been applied already, so the plug-in of the recipe need not be there any more.
+
+    Raises:
+        ConfigError: The file cannot be read, or holds an unknown key or a value that does not fit.
+    """
+    return _resolve(read_config_file(path), over, None)
+
+
+def _resolve(
+    from_file: Mapping[str, Any], from_options: Mapping[str, Any], recipe: RecipeEntry | None
+) -> TrainConfig:
+    given = {**from_file, **from_options}
+    given["set"] = _merge(from_file.get("set") or {}, from_options.get("set") or {})
+    own_rows = {name for name in ROWS if given.get(name) is not None}
+    if recipe is not None:
+        given = _with_recipe(recipe, given)
+    if given.get("aux_task") and given.get("space") is None:
+        given["space"] = AUXILIARY_TASKS
+    is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
+    try:
+        given = {**(DEMO_DEFAULTS if is_demo else {}), **given}
+        config = TrainConfig.model_validate(given)
+        if config.scale_rows == 1.0:
+            return config
+        scaled = {
+            name: max(1, math.floor(getattr(config, name) * config.scale_rows + 0.5))
+            for name in ROWS
+            if name not in own_rows
+        }
+        return TrainConfig.model_validate({**given, **scaled})
+    except ValidationError as error:
+        raise ConfigError("; ".join(sentence(e, "aang train") for e in error.errors())) from error
+
+
+def resolve_training(
+    from_file: Mapping[str, Any], from_options: Mapping[str, Any], registry: Registry
+) -> TrainConfig:
+    """:func:`resolve_config` for a new training.
+
+    Where neither recipe, space, weighter nor auxiliary tasks are given, it takes
+    :data:`DEFAULT_RECIPE`.
+
+    Raises:
+        ConfigError, UnknownNameError: As :func:`resolve_config`.
+    """
+    given = {**from_file, **from_options}
+    if any(given.get(name) for name in ("recipe", "space", "weighter", "aux_task")):
+        return resolve_config(from_file, from_options, registry)
+    try:
+        return resolve_config(from_file, {**from_options, "recipe": DEFAULT_RECIPE}, registry)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"{error}. It is what aang train does by default; --recipe, or --space and --weighter, "
+            "choose something else"
+        ) from error
+
+
+def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe's options with those that were given over them.
+
+    What it sets of a weighter is left out where another weighter was given.
+
+    Raises:
+        PluginError: The recipe sets something that is no option of a training.
+    """
+    if unknown := sorted(set(recipe.options) - set(TrainConfig.model_fields)):
+        raise PluginError(
+            f"recipe {recipe.name} of {recipe.origin} sets {', '.join(unknown)}, which is no "
+            f"option of aang train. This is for the authors of {recipe.origin.distribution} to "
+            "repair"
+        )
+    options = {**recipe.options, **given}
+    own = recipe.options.get("set", {})
+    used = {name: of for name, of in own.items() if name == options.get("weighter")}
+    return {**options, "set": _merged_set(used, given["set"])}
+
+
+def _merged_set(own: Mapping[str, Any], given: Any) -> Any:
+    """Options of primitives, ``given`` over ``own``; what has another form is the schema's."""
+    formed = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
+    return _merge(own, given) if formed else given
+
+
+def _merge(base: Any, over: Mapping[str, Mapping[str, Any]]) -> Any:
+    if not isinstance(base, Mapping) or not all(isinstance(v, Mapping) for v in base.values()):
+        return base
+    return {name: {**base.get(name, {}), **over.get(name, {})} for name in {**base, **over}}
+
+
+def sentence(error: Any, command: str) -> str:
+    """What pydantic says about an option, for the user of ``command``."""
+    where = ".".join(str(part) for part in error["loc"])
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if not where:
+        return message
+    option = f"--{where.replace('_', '-')}"
+    if error["type"] == "extra_forbidden":
+        return f"{where}: there is no such option; {command} --help lists them"
+    return f"{option} {error['input']!r}: {message[:1].lower()}{message[1:]}"

@@ -1,0 +1,19 @@
+"""What a labelled file holds, for tests that look at its examples alone."""
+
+from pathlib import Path
+
+from aang_core.corpora.labelled import Columns, read_rows
+from aang_core.objectives.stages import Example, ReadReport
+
+
+def read_labelled(
+    path: Path,
+    *,
+    text: str = "text",
+    text_pair: str | None = None,
+    label: str = "label",
+    report: ReadReport | None = None,
+) -> list[Example]:
+    """The examples of a file, in file order."""
+    report = ReadReport() if report is None else report
+    return list(read_rows(path, Columns(text, text_pair, label), report).examples)

@@ -1,0 +1,50 @@
+"""The core names what plug-ins register in two places alone."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import aang_core
+from aang_core.plugins import load_plugins
+
+CORE = Path(aang_core.__file__).parent
+
+MAY_NAME = {
+    "plugins/standard.py",  # says which plug-in to install for an unknown name
+    "objectives/defaults.py",  # what is used where the user says nothing
+    "compare/control_results.py",  # its own control is called tf-idf too
+    "cli/prepare_domain.py",  # a command over the files that s2orc reads
+}
+
+OTHER_SENSES = {"task", "end-task", "mask", "replace"}
+"""Names that the core uses for something else: the end task, a mask, ``errors="replace"``."""
+
+
+def names_of_plugins() -> set[str]:
+    registry = load_plugins(environ={}).registry
+    kinds = (registry.primitives(), registry.objectives, registry.recipes, registry.spaces)
+    entries = [entry for kind in kinds for entry in kind]
+    own = {entry.name for entry in entries if entry.origin.distribution == "aang-core"}
+    return {entry.name for entry in entries} - own
+
+
+def strings(path: Path) -> Iterator[tuple[int, str]]:
+    """What stands in quotes, docstrings left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node.lineno, node.value
+
+
+def test_no_plugin_is_named() -> None:
+    names = names_of_plugins() - OTHER_SENSES
+    assert {"factored", "s2orc", "tapt", "contrast", "static-td"} <= names
+    named = {
+        f"{place}:{line}: {value}"
+        for path in CORE.rglob("*.py")
+        if (place := str(path.relative_to(CORE))) not in MAY_NAME
+        for line, value in strings(path)
+        if value in names or (value.startswith("aang-plugin-") and value[12:])
+    }
+    assert named == set()

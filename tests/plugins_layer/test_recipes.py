@@ -1,0 +1,67 @@
+"""Recipes are registered by plug-ins, and a training takes their options."""
+
+from typing import Any
+
+import pytest
+
+from aang_core.config import resolve_config, resolve_training
+from aang_core.errors import AmbiguousNameError, PluginError, UnknownNameError
+from aang_core.objectives.recipes import find_recipe
+from aang_core.plugins.registry import RecipeEntry, Registry
+from tests.plugins_layer.made_up import origin
+from tests.plugins_layer.on_disk import Site
+
+
+def recipe(name: str, distribution: str = "aang-plugin-x", **options: Any) -> RecipeEntry:
+    return RecipeEntry(name, "made up", (), options, origin(distribution))
+
+
+def test_a_recipe_of_a_plugin_sets_options_that_the_user_overrides() -> None:
+    registry = Registry([recipe("fast", steps=7, lr=0.5, set={"static": {"n": 2}})])
+    given = {"recipe": "fast", "weighter": "static", "lr": 0.1}
+    config = resolve_config({}, given, registry)
+    assert (config.steps, config.lr, config.set) == (7, 0.1, {"static": {"n": 2}})
+    assert resolve_config({}, {**given, "recipe": "aang-plugin-x:fast"}, registry).steps == 7
+
+
+def test_a_recipe_that_two_plugins_own_is_ambiguous() -> None:
+    registry = Registry([recipe("fast", "aang-plugin-a"), recipe("fast", "aang-plugin-b")])
+    assert "fast" in registry.recipes
+    assert "aang-plugin-b:fast" in registry.recipes
+    assert "aang-plugin-c:fast" not in registry.recipes
+    with pytest.raises(AmbiguousNameError, match="aang-plugin-a:fast, aang-plugin-b:fast"):
+        find_recipe("fast", registry)
+
+
+def test_a_recipe_that_sets_what_is_no_option_is_the_plugins_fault() -> None:
+    with pytest.raises(PluginError, match=r"recipe fast of aang-plugin-x 1\.0 sets stpes, which"):
+        resolve_config({}, {"recipe": "fast"}, Registry([recipe("fast", stpes=7)]))
+
+
+def test_an_unknown_recipe_gets_near_ones_offered_or_its_plugin() -> None:
+    with pytest.raises(UnknownNameError, match=r"--recipe fsat: .* did you mean fast\?"):
+        find_recipe("fsat", Registry([recipe("fast")]))
+    with pytest.raises(UnknownNameError, match="pip install aang-plugin-factored"):
+        find_recipe("aang-td", Registry())
+
+
+def test_the_default_says_what_to_install_and_what_else_can_be_given() -> None:
+    with pytest.raises(UnknownNameError, match="pip install aang-plugin-contrast") as caught:
+        resolve_training({}, {}, Registry())
+    assert "--recipe, or --space and --weighter, choose something else" in str(caught.value)
+
+
+def test_the_help_lists_the_recipes_of_all_plugins(site: Site) -> None:
+    site.plugin(
+        "aang-plugin-mine",
+        """
+        @hookimpl
+        def aang_register_recipes(register):
+            register("mine", "a recipe of somebody else's", options={"steps": 3})
+        """,
+    )
+    shown = site.aang("train", "--help")
+    assert shown.returncode == 0, shown.stderr
+    recipes = shown.stdout.partition("Recipes:")[2]
+    assert "a recipe of somebody else's" in recipes
+    assert "dapt+tapt" in recipes
