@@ -24,7 +24,6 @@ COMMANDS = {
         "aang_core.cli.compare:compare",
         "Compare methods over tasks and seeds; resumable.",
     ),
-    "report": ("aang_core.cli.report:report", "Write a page that shows what runs did."),
     "diagnose": (
         "aang_core.cli.diagnose:diagnose",
         "Measure how near each objective is to the end task, without training.",

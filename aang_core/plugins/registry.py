@@ -1,14 +1,14 @@
 """What all plug-ins together have registered, and how to look it up by name."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from aang_core.errors import AmbiguousNameError, UnknownNameError
 from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
-from aang_core.plugins.standard import STANDARD
+from aang_core.plugins.standard import STANDARD, STANDARD_HOOKS
 
 if TYPE_CHECKING:
     import click
@@ -43,7 +43,19 @@ class CommandEntry:
     origin: Origin
 
 
-Entry = Primitive | SpaceEntry | ObjectiveEntry | CommandEntry
+@dataclass(frozen=True, slots=True)
+class HookEntry:
+    """A plug-in's implementation of a hook that is called later than at loading.
+
+    name: of the hook. call: takes the hook's arguments by name.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    origin: Origin
+
+
+Entry = Primitive | SpaceEntry | ObjectiveEntry | CommandEntry | HookEntry
 """Anything that a plug-in registers."""
 
 
@@ -158,6 +170,13 @@ class Registry:
         )
         self.commands = NameTable(
             "command", [entry for entry in entries if isinstance(entry, CommandEntry)]
+        )
+
+        self.hooks = NameTable(
+            "implementation of the hook",
+            [entry for entry in entries if isinstance(entry, HookEntry)],
+            STANDARD_HOOKS,
+            unavailable,
         )
 
     def with_primitives(self, primitives: Iterable[Primitive]) -> "Registry":

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from aang_core.errors import PluginError
 from aang_core.plugins.primitive import Origin, Primitive, Stage
-from aang_core.plugins.registry import CommandEntry, Entry, ObjectiveEntry, SpaceEntry
+from aang_core.plugins.registry import (
+    CommandEntry,
+    Entry,
+    HookEntry,
+    ObjectiveEntry,
+    SpaceEntry,
+)
 
 if TYPE_CHECKING:
     import click
@@ -57,6 +63,10 @@ class Staging:
             "aang_register_commands": self._command,
         }
         return others[hook]
+
+    def keep(self, hook: str, call: Callable[..., Any]) -> None:
+        """Keep the implementation of a hook that is called later."""
+        self._add("hook", HookEntry(hook, call, self._origin))
 
     def _primitive_of(self, stage: Stage) -> "RegisterPrimitive":
         def register(

@@ -48,3 +48,9 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "factored-bandit": "aang-plugin-bandit",
     },
 }
+
+STANDARD_HOOKS: Mapping[str, str] = {
+    "aang_plot_run": "aang-plugin-report",
+    "aang_plot_diagnosis": "aang-plugin-report",
+}
+"""For hooks without which a command or method cannot do its work, who implements them."""

@@ -10,7 +10,7 @@ CORE = Path(aang_core.__file__).parent
 
 LAYERS = (
     "errors printable hookspecs storage plugins tasks gradients training objectives corpora checked "
-    "modeling config assembly runs diagnosis testing authoring domain report compare cli"
+    "modeling config assembly runs diagnosis testing authoring domain compare cli"
 ).split()
 """Folders and modules of the core, each of which may import those before it, and none after it.
 
@@ -20,14 +20,6 @@ LAYERS = (
 KNOWN = {
     ("compare.leashed", "cli"),
     ("compare.leashed", "cli.output"),
-    ("runs.preparation", "report.preparation_card"),
-    ("runs.run", "cli.output"),
-    ("runs.run", "cli.progress"),
-    ("runs.run", "report.card"),
-    ("runs.run", "report.drawing"),
-    ("runs.run", "report.figures"),
-    ("runs.run", "report.page"),
-    ("runs.run", "report.records"),
 }
 
 
