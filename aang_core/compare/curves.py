@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from aang_core.compare.spec import Cell, Comparison
+from aang_core.runs.log_lines import Cost, DevScores
 from aang_core.runs.run_files import read_lines
-from aang_core.runs.schema import Cost, DevScores
 
 
 @dataclass(frozen=True)

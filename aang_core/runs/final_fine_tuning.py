@@ -16,8 +16,9 @@ from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig
 from aang_core.gradients import EndTaskHead, task_by_task
 from aang_core.runs import outcome
+from aang_core.runs.log_lines import DevScores
 from aang_core.runs.run_files import append_line
-from aang_core.runs.schema import DevScores, FinalFineTuning, Scores
+from aang_core.runs.schema import FinalFineTuning, Scores
 from aang_core.runs.training import score_rows
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes

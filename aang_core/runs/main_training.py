@@ -16,8 +16,9 @@ from aang_core.runs import outcome
 from aang_core.runs.cost import CostLog
 from aang_core.runs.final_fine_tuning import NAME as FINAL_FINE_TUNING
 from aang_core.runs.final_fine_tuning import fine_tune
+from aang_core.runs.log_lines import Cost, DevScores, Round
 from aang_core.runs.run_files import append_line, what_is_wrong, write_part
-from aang_core.runs.schema import Cost, DevScores, Result, Round
+from aang_core.runs.schema import Result
 from aang_core.runs.tracking import Tracker
 from aang_core.runs.training import build_trainer
 from aang_core.storage.run_folder import RunFolder

@@ -6,8 +6,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from aang_core.errors import DataError
+from aang_core.runs.log_lines import DevScores, Round
 from aang_core.runs.run_files import read_lines, read_part
-from aang_core.runs.schema import DataStatistics, DevScores, Evaluation, Round
+from aang_core.runs.schema import DataStatistics, Evaluation
 from aang_core.training.evaluation import Metric
 
 

@@ -11,7 +11,6 @@ from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.errors import ConfigError, DataError, UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.comparison import plugin_differences
-from aang_core.runs.drawn_rows import check_recorded
 from aang_core.runs.records import Records, missing
 from aang_core.runs.run_files import inside, read_part, refuse_links
 from aang_core.runs.schema import PluginsUsed, Result
@@ -103,6 +102,9 @@ class Run:
         Raises:
             AangError: They are none of this version, or the record of drawn rows is damaged.
         """
+        # Imports torch, which a reader of JSON does without.
+        from aang_core.runs.drawn_rows import check_recorded
+
         config = resolve_config(self.options, {})
         check_recorded(self.folder, config.train_rows)
         return config

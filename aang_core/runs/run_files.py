@@ -10,7 +10,8 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from aang_core.errors import DataError
-from aang_core.runs.schema import FilePart, LinePart
+from aang_core.runs.log_lines import LinePart
+from aang_core.runs.schema import FilePart
 from aang_core.storage.run_folder import RunFolder
 
 FileT = TypeVar("FileT", bound=FilePart)

@@ -1,5 +1,7 @@
 """What the JSON files of a run folder hold: one description, which writes them and reads them.
 
+Those that grow by a line at a time are in :mod:`aang_core.runs.log_lines`.
+
 A part that not every run has is left out of its file where it has nothing to say, and is never
 null. Files of other versions may hold more than is described here; it is kept and not looked at.
 """
@@ -12,8 +14,6 @@ from aang_core.training.evaluation import Metric
 
 Count = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Numbers = dict[str, Number]
-StageName = Annotated[str, Field(pattern=r"^[a-z]+$")]
 
 
 class Part(BaseModel):
@@ -30,12 +30,6 @@ class Part(BaseModel):
 
 class FilePart(Part):
     """An object that is a whole file."""
-
-    file: ClassVar[str]
-
-
-class LinePart(Part):
-    """An object that is a line of a file."""
 
     file: ClassVar[str]
 
@@ -272,44 +266,3 @@ class Evaluation(FilePart):
     def parts(self) -> dict[str, PartEvaluation]:
         """``dev`` and, if there is one, ``test``."""
         return {"dev": self.dev} | ({"test": self.test} if self.test is not None else {})
-
-
-class DevScores(LinePart):
-    """A line of ``metrics.jsonl``: the scores of one evaluation on dev."""
-
-    file: ClassVar[str] = "metrics.jsonl"
-
-    step: Count
-    dev: dict[Metric, Number]
-    best: bool = False
-
-
-class Cost(LinePart):
-    """A line of ``cost.jsonl``: what training has taken so far."""
-
-    file: ClassVar[str] = "cost.jsonl"
-
-    step: Count
-    seconds: Number
-    rows: Count
-
-
-class Round(LinePart):
-    """A line of ``weights.jsonl``: one round of training.
-
-    Attributes:
-        end_task_weight: λ_e.
-        weights: Of every objective.
-        cosines: Of tasks with the dev gradient, where they were measured.
-        alpha: αVIL's α of every task.
-        factors: What the weights are made of: values of each stage's primitives.
-    """
-
-    file: ClassVar[str] = "weights.jsonl"
-
-    step: Count
-    end_task_weight: Number
-    weights: Numbers
-    cosines: Numbers = {}
-    alpha: Numbers = {}
-    factors: dict[StageName, Numbers] = {}

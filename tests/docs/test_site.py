@@ -15,7 +15,6 @@ from aang_core.plugins.hooks import hook_names
 from tests.docs.documents import ROOT, tables
 from tests.docs.tutorial import PAGE
 
-
 REGISTERING = [name for name in hook_names() if name.startswith("aang_register_")]
 
 

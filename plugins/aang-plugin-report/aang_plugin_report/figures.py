@@ -44,10 +44,10 @@ def _scores(run: Run) -> Lines:
     evaluations = run.records.evaluations
     steps = [line.step for line in evaluations]
     series = [Series(f"dev {metric}", steps, [line.dev[metric] for line in evaluations])]
-    test = run.outcome.metric.test
+    test, ended = run.outcome.metric.test, ""
     if test is not None:
         series.append(Series(f"test {metric}, once at the end", [best], [test], points=True))
-    ended = "" if test is None else f" Its test score is {test:.4f}."
+        ended = f" Its test score is {test:.4f}."
     return Lines(
         key="scores",
         title=f"{metric} over steps",
@@ -163,9 +163,8 @@ def _cosines(run: Run) -> Heat | None:
         n: _mean([v for v in line if v is not None]) for n, line in zip(names, grid, strict=True)
     }
     known = {name: mean for name, mean in means.items() if mean is not None}
-    alt = (
-        f"The end task agrees with the dev gradient by {known.get('end-task', 0.0):.4f} on average"
-    )
+    end_task = known.get("end-task", 0.0)
+    alt = f"The end task agrees with the dev gradient by {end_task:.4f} on average"
     if objectives := [name for name in run.records.objectives if name in known]:
         top = max(objectives, key=lambda name: known[name])
         alt += f", of the objectives {top} most, by {known[top]:.4f}"
