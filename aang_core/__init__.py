@@ -8,8 +8,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aang_core.cli.from_python import train
     from aang_core.corpora.cache import atomic_write, cache_folder
     from aang_core.corpora.places import find_files, read_lines, read_text_lines
+    from aang_core.diagnosis.objectives import Diagnosis
     from aang_core.errors import (
         AangError,
         AmbiguousNameError,
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.plugins.registry import Registry, did_you_mean
     from aang_core.runs.fitting import FitResult, fit
-    from aang_core.runs.run import Run, train
+    from aang_core.runs.run import Run
     from aang_core.tasks.softmax import softmax
     from aang_core.tasks.task import Batch, RowLosses, Task
     from aang_core.tasks.tensor_task import TensorTask
@@ -93,6 +95,7 @@ __all__ = [
     "DataContext",
     "DataError",
     "DevLossAlong",
+    "Diagnosis",
     "DocumentStatistics",
     "EndTaskData",
     "Example",
@@ -158,8 +161,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "cli.from_python": "train",
     "corpora.cache": "atomic_write cache_folder",
     "corpora.places": "find_files read_lines read_text_lines",
+    "diagnosis.objectives": "Diagnosis",
     "errors": (
         "AangError AmbiguousNameError ConfigError DataError LockedError ModelError PluginError "
         "UnknownNameError"
@@ -175,7 +180,7 @@ _HOMES = {
     "plugins": "Plugins load_plugins",
     "plugins.primitive": "STAGES Origin Primitive Stage",
     "plugins.registry": "Registry did_you_mean",
-    "runs.run": "Run train",
+    "runs.run": "Run",
     "objectives.space": "Space load_space",
     "objectives.stages": (
         "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "

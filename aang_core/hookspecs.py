@@ -6,6 +6,9 @@ the distribution and version it came from. What ``register`` refuses (a name or 
 form, a name given twice, a missing summary) raises :class:`~aang_core.errors.PluginError`; the
 plug-in then registers nothing at all, and the command goes on without it.
 
+The hooks whose names do not begin with ``aang_register`` are called later, when what they are for
+has happened or is asked for.
+
 A registration should be light: with a target ``"module:object"``, the module that holds the
 primitive, and whatever it needs, is imported when the primitive is first used.
 
@@ -16,12 +19,15 @@ it, which go on working: under either name a hook is handed the same.
 
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pluggy
 
 if TYPE_CHECKING:
     import click
+
+    from aang_core import Diagnosis, Run
 
 PROJECT = "aang"
 
@@ -214,3 +220,54 @@ def aang_register_grids(register: RegisterGrid) -> None:
 
     The plug-in that owns a weighter registers the grids that its paper searched.
     """
+
+
+@hookspec
+def aang_after_run(run: "Run") -> None:
+    """Do something with a run that has ended: report it, upload it, tell somebody.
+
+    Called in the first process, once all files of the run are written but ``result.json``, which
+    makes the run finished. Files may be added to ``run.folder``. Where a run is interrupted just
+    then, the hook is called again when it is resumed.
+
+    An exception does not lose the run: the user is shown it in one line, and the run finishes.
+
+    Args:
+        run: The run, with everything that :class:`aang_core.Run` reads.
+    """
+
+
+@hookspec
+def aang_plot_run(run: "Run", what: str) -> Any:
+    """Draw the chart of a run that :meth:`aang_core.Run.plot` is asked for.
+
+    Only one of the plug-ins that are loaded can implement it.
+
+    Args:
+        run: The run.
+        what: The name of the chart.
+
+    Returns:
+        A figure that notebooks show.
+
+    Raises:
+        ConfigError: The run has no such chart; the message names those that it has.
+    """
+
+
+@hookspec
+def aang_plot_diagnosis(path: Path) -> "Callable[[Diagnosis], None]":
+    """Prepare the figure of ``aang diagnose --plot``, before anything is measured.
+
+    Only one of the plug-ins that are loaded can implement it.
+
+    Args:
+        path: The file that the figure is to be in.
+
+    Returns:
+        What writes the figure of a diagnosis into ``path``.
+
+    Raises:
+        ConfigError: The file is of a kind that cannot be written.
+    """
+    raise NotImplementedError

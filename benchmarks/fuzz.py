@@ -172,7 +172,7 @@ def _one(name: str, options: argparse.Namespace) -> None:
 
 def run_folder(path: Path) -> Target:
     """The folder of a short run of the demo, of which any file may be another."""
-    from aang_core.runs.run import train
+    from aang_core import train
 
     train(space="tapt", steps=2, eval_every=1, max_length=16, batch_size=4, out=path)
     seeds = run_folder_seeds(path)

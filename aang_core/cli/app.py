@@ -21,7 +21,6 @@ COMMANDS = {
     "train": ("aang_core.cli.train:train", "Train a classifier with auxiliary objectives."),
     "evaluate": ("aang_core.cli.evaluate:evaluate", "Evaluate a trained classifier."),
     "predict": ("aang_core.cli.predict:predict", "Predict the labels of texts."),
-    "report": ("aang_core.cli.report:report", "Write a page that shows what runs did."),
     "diagnose": (
         "aang_core.cli.diagnose:diagnose",
         "Measure how near each objective is to the end task, without training.",

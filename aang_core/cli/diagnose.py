@@ -1,9 +1,9 @@
 """``aang diagnose``: what the theory says of a space, before any training."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,8 +12,11 @@ from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
 from aang_core.cli.train import given_options
 from aang_core.config import TrainConfig, read_config_file, resolve_config
-from aang_core.errors import ConfigError
+from aang_core.errors import ConfigError, UnknownNameError
 from aang_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aang_core.diagnosis.objectives import Diagnosis
 
 # What only a whole training has.
 _UNUSED = frozenset(
@@ -113,11 +116,9 @@ def diagnose(
     from aang_core.assembly.sources import prepare_sources
     from aang_core.cli.progress import counting
     from aang_core.diagnosis.objectives import diagnose as measure
-    from aang_core.report.diagnosis import check_figure, draw
     from aang_core.runs.training import choose_device
 
-    if plot is not None:
-        check_figure(plot)
+    draw = None if plot is None else _prepared_figure(plugins, plot)
     config = resolve_config(from_file, given, plugins.registry)
     sources = prepare_sources(config, plugins.registry)
     if not sources.objectives:
@@ -134,8 +135,8 @@ def diagnose(
             progress=progress,
             say=(lambda sentence: None) if quiet else note,
         )
-    if plot is not None:
-        draw(found, plot)
+    if draw is not None:
+        draw(found)
     if not quiet:
         for line in sources.report.lines():
             note(line)
@@ -145,6 +146,22 @@ def diagnose(
         _print(found, sort)
         if plot is not None:
             echo(f"The figure is in {plot}.")
+
+
+def _prepared_figure(plugins: Plugins, path: Path) -> Callable[["Diagnosis"], None]:
+    """What a plug-in writes the figure with.
+
+    Raises:
+        ConfigError: No plug-in draws it, or not in a file of that kind.
+    """
+    try:
+        hook = plugins.registry.hooks.find("aang_plot_diagnosis")
+    except UnknownNameError as error:
+        raise ConfigError(
+            f"--plot {path}: the figure is drawn by a plug-in, and {error}"
+        ) from error
+    draw: Callable[[Diagnosis], None] = hook.call(path=path)
+    return draw
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:

@@ -30,13 +30,14 @@ def evaluate(
 ) -> None:
     """Score the model of the run folder RUN on labelled data."""
     from aang_core.objectives.stages import ReadReport
-    from aang_core.runs.finished_run import FinishedRun
+    from aang_core.runs.run import Run
+    from aang_core.runs.scoring import score_file
 
-    finished = FinishedRun.load(run)
-    for difference in finished.differences(plugins):
+    opened = Run.open(run)
+    for difference in opened.differences(plugins):
         note(difference)
     report = ReadReport()
-    scores = finished.evaluate(data, report, trust_remote_code=trust_remote_code)
+    scores = score_file(opened, data, report, trust_remote_code=trust_remote_code)
     for line in report.lines():
         note(line)
     if as_json:

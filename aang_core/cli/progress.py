@@ -12,7 +12,7 @@ from aang_core.assembly.end_task import END_TASK
 from aang_core.cli.output import echo
 from aang_core.printable import one_line
 from aang_core.runs.encoder_training import METRIC
-from aang_core.runs.run import Observe
+from aang_core.runs.main_training import Observe
 
 
 class ProgressBar:

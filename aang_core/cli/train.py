@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from aang_core.config import TrainConfig, read_config_file, resolve_training
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.storage.yaml_source import NumberLoader, parse_yaml
+
+if TYPE_CHECKING:
+    from aang_core.runs.run import Run
 
 RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
 """Options that may change where a run is resumed: nothing that was trained depends on them, and a
@@ -62,9 +65,10 @@ def train(
     """
     from aang_core.assembly.sources import prepare_sources
     from aang_core.cli.progress import training_progress
-    from aang_core.runs.resuming import recorded_differences, resume_command, unfinished
-    from aang_core.runs.run import free_run_folder, train_run
+    from aang_core.runs.recorded_plugins import recorded_differences
+    from aang_core.runs.resuming import resume_command, unfinished
     from aang_core.runs.run_files import refuse_links
+    from aang_core.runs.train_run import free_run_folder, train_run
     from aang_core.runs.training import choose_device
     from aang_core.tasks.processes import processes_of_environment
     from aang_core.training.interruption import Interrupted, interruptible
@@ -112,7 +116,7 @@ def train(
     if as_json:
         echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
-        _print_result(run.result, run.folder, config)
+        _print_result(run)
 
 
 def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,29 +183,33 @@ def parse_files(tasks: Sequence[str]) -> dict[str, str]:
     return files
 
 
-def _print_result(result: Mapping[str, Any], folder: Path, config: TrainConfig) -> None:
-    metric = result["metric"]
-    run = f"this run ({config.recipe or config.weighter})"
-    lines = [(run, metric), ("majority class", result["majority"])]
-    if reference := result.get("fine_tuning"):
-        lines.insert(1, (f"plain fine-tuning, mean of {reference['seeds']} seeds", reference))
-    if result["best_step"] == 0:
+def _print_result(run: "Run") -> None:
+    outcome, recipe = run.outcome, run.options.get("recipe")
+    chosen = outcome.metric
+    lines = [
+        (f"this run ({recipe or outcome.weighter})", chosen.dev, chosen.test),
+        ("majority class", outcome.majority.dev, outcome.majority.test),
+    ]
+    if reference := outcome.fine_tuning:
+        name = f"plain fine-tuning, mean of {reference.seeds} seeds"
+        lines.insert(1, (name, reference.dev, reference.test))
+    if outcome.best_step == 0:
         echo("No step of training beat the untrained model on dev, so that one is kept:")
     else:
-        echo(f"The best model is that of step {result['best_step']}:")
-    if tuned := result.get("final_fine_tuning"):
-        before, after = (tuned[when]["dev"] for when in ("before", "after"))
+        echo(f"The best model is that of step {outcome.best_step}:")
+    if tuned := outcome.final_fine_tuning:
         echo(
-            f"Fine-tuned on the end task alone, from {before:.4f} to {after:.4f} on dev:"
-            if tuned["kept"]
+            "Fine-tuned on the end task alone, "
+            f"from {tuned.before.dev:.4f} to {tuned.after.dev:.4f} on dev:"
+            if tuned.kept
             else "Fine-tuning it on the end task alone was no better on dev and is undone:"
         )
     print_table(
-        [metric["name"], "dev", "test"],
-        [[name, _score(scores["dev"]), _score(scores["test"])] for name, scores in lines],
+        [chosen.name, "dev", "test"],
+        [[name, _score(dev), _score(test)] for name, dev, test in lines],
     )
-    model = str(folder / result["model"])
-    echo(f"Everything about this run is in {folder}. Its model is an ordinary transformers")
+    model = str(run.folder / outcome.model)
+    echo(f"Everything about this run is in {run.folder}. Its model is an ordinary transformers")
     echo("folder, which needs no AANG:")
     echo("    from transformers import pipeline")
     echo(f"    classify = pipeline('text-classification', model={model!r})")

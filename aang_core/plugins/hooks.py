@@ -12,22 +12,32 @@ from aang_core import hookspecs
 from aang_core.errors import PluginError
 
 _IMPLEMENTATION_MARK = f"{hookspecs.PROJECT}_impl"  # the attribute that hookimpl leaves behind
+_REGISTERING = f"{hookspecs.PROJECT}_register_"
 
 
 @dataclass(frozen=True)
 class Hook:
     """One implementation of a hook: the hook's name and the function to be called.
 
-    arguments: the names under which it takes ``register``; a deprecated one is among the spec's.
+    arguments: the names of what it takes; for ``register``, a deprecated one is among the spec's.
     """
 
     name: str
     function: Any
     arguments: tuple[str, ...]
 
-    def call(self, register: Callable[..., None]) -> Any:
+    @property
+    def registers(self) -> bool:
+        """Whether it is called with ``register`` when the plug-in is loaded, and not later."""
+        return self.name.startswith(_REGISTERING)
+
+    def register(self, register: Callable[..., None]) -> Any:
         """Hand the function its ``register``."""
         return self.function(**dict.fromkeys(self.arguments, register))
+
+    def call(self, **values: Any) -> Any:
+        """Call the function with those of the values that it takes."""
+        return self.function(**{name: values[name] for name in self.arguments})
 
 
 def hook_names() -> list[str]:
@@ -44,7 +54,7 @@ def implemented_hooks(plugin: object) -> list[Hook]:
 
     Raises:
         PluginError: a function that looks like a hook but is not one (misspelled, undecorated, or
-            without the one argument ``register``), or no hook at all.
+            without the arguments of its spec), or no hook at all.
     """
     for name, function in _lookalikes(plugin):
         raise PluginError(
@@ -67,7 +77,7 @@ def implemented_hooks(plugin: object) -> list[Hook]:
                     continue
                 raise PluginError(f"{_place(function)}: {_unknown_hook(caller.name)}")
             if not _fits(function, caller.name):
-                raise PluginError(f"{_place(function)}: {_ONE_ARGUMENT.format(function.__name__)}")
+                raise PluginError(f"{_place(function)}: {_wanted(function.__name__, caller.name)}")
             found[caller.name] = Hook(caller.name, function, tuple(_parameters(function)))
     if not found:
         raise PluginError(
@@ -77,7 +87,12 @@ def implemented_hooks(plugin: object) -> list[Hook]:
     return [found[name] for name in hook_names() if name in found]
 
 
-_ONE_ARGUMENT = "{} must take exactly one argument, named register"
+def _wanted(function: str, hook: str) -> str:
+    """Which arguments the function of that name must take."""
+    spec = getattr(hookspecs, hook, None)
+    if spec is None or hook.startswith(_REGISTERING):
+        return f"{function} must take exactly one argument, named register"
+    return f"{function} must take {' and '.join(_parameters(spec))}, by these names"
 
 
 def _lookalikes(plugin: object) -> Iterator[tuple[str, Any]]:
@@ -94,15 +109,17 @@ def _argument_message(plugin: object) -> str | None:
     for name in dir(plugin):
         function = getattr(plugin, name, None)
         if hasattr(function, _IMPLEMENTATION_MARK) and not _fits(function, name):
-            return f"{_place(function)}: {_ONE_ARGUMENT.format(name)}"
+            return f"{_place(function)}: {_wanted(name, name)}"
     return None
 
 
 def _fits(function: Any, hook: str) -> bool:
-    """Whether a function takes ``register``, under this name or a deprecated one of its spec."""
+    """Whether a function takes what its spec says; ``register`` under a deprecated name too."""
     spec = getattr(hookspecs, hook, None)
     allowed = ["register"] if spec is None else _parameters(spec)
     taken = _parameters(function)
+    if spec is not None and not hook.startswith(_REGISTERING):
+        return set(taken) == set(allowed)
     return bool(taken) and set(taken) <= set(allowed)
 
 

@@ -161,9 +161,16 @@ def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
             warning.lineno,
         )
     for hook in hooks:
-        result: Any = hook.call(staging.register_for(hook.name))
-        if inspect.isgenerator(result) or inspect.iscoroutine(result):
-            result.close()
+        if hook.registers:
+            result: Any = hook.register(staging.register_for(hook.name))
+            idle = inspect.isgenerator(result) or inspect.iscoroutine(result)
+            if idle:
+                result.close()
+        else:
+            staging.keep(hook.name, hook.call)
+            function = inspect.unwrap(hook.function)
+            idle = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
+        if idle:
             raise PluginError(
                 f"{hook.name} is a generator or a coroutine, whose body never runs; make it a "
                 "plain function, without yield or async"

@@ -1,7 +1,7 @@
 """What all plug-ins together have registered, and how to look it up by name."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from aang_core.errors import AangError, AmbiguousNameError, PluginError, UnknownNameError
 from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage, object_named
-from aang_core.plugins.standard import STANDARD, STANDARD_COMMANDS, STANDARD_GRIDS, STANDARD_RECIPES
+from aang_core.plugins.standard import (
+    STANDARD,
+    STANDARD_COMMANDS,
+    STANDARD_GRIDS,
+    STANDARD_HOOKS,
+    STANDARD_RECIPES,
+)
 
 if TYPE_CHECKING:
     import click
@@ -106,7 +112,19 @@ class GridEntry:
     origin: Origin
 
 
-Entry = Primitive | SpaceEntry | ObjectiveEntry | RecipeEntry | CommandEntry | GridEntry
+@dataclass(frozen=True, slots=True)
+class HookEntry:
+    """A plug-in's implementation of a hook that is called later than at loading.
+
+    name: of the hook. call: takes the hook's arguments by name.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    origin: Origin
+
+
+Entry = Primitive | SpaceEntry | ObjectiveEntry | RecipeEntry | CommandEntry | GridEntry | HookEntry
 """Anything that a plug-in registers."""
 
 
@@ -241,6 +259,13 @@ class Registry:
             "grid",
             [entry for entry in entries if isinstance(entry, GridEntry)],
             STANDARD_GRIDS,
+            unavailable,
+        )
+
+        self.hooks = NameTable(
+            "implementation of the hook",
+            [entry for entry in entries if isinstance(entry, HookEntry)],
+            STANDARD_HOOKS,
             unavailable,
         )
 

@@ -12,6 +12,7 @@ from aang_core.plugins.registry import (
     CommandEntry,
     Entry,
     GridEntry,
+    HookEntry,
     ObjectiveEntry,
     RecipeEntry,
     SpaceEntry,
@@ -66,6 +67,10 @@ class Staging:
             "aang_register_grids": self._grid,
         }
         return others[hook]
+
+    def keep(self, hook: str, call: Callable[..., Any]) -> None:
+        """Keep the implementation of a hook that is called later."""
+        self._add("hook", HookEntry(hook, call, self._origin))
 
     def _primitive_of(self, stage: Stage) -> "RegisterPrimitive":
         def register(

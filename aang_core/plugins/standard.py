@@ -70,3 +70,9 @@ STANDARD_RECIPES: Mapping[str, str] = {
     "aang-td+ed": "aang-plugin-factored",
     "x+y+z": "aang-plugin-factored",
 }
+
+STANDARD_HOOKS: Mapping[str, str] = {
+    "aang_plot_run": "aang-plugin-report",
+    "aang_plot_diagnosis": "aang-plugin-report",
+}
+"""For hooks without which a command or method cannot do its work, who implements them."""

@@ -2,9 +2,10 @@
 
 Public, for commands of plug-ins that read runs or do the work of one:
 
-- :func:`read_part` reads one of the files of a run folder and checks it; :func:`recorded_draw`
-  reads which training rows the run has drawn. :func:`refuse_links` refuses a folder with links that
-  lead out of it, as one that comes from a stranger may have.
+- :func:`read_part` reads one of the files of a run folder and checks it, such as :class:`Result`,
+  what ``result.json`` holds. :func:`read_lines` reads a log: :class:`Cost` and :class:`DevScores`
+  describe a line of it. :func:`recorded_draw` reads which training rows the run has drawn.
+  :func:`refuse_links` refuses a folder with links that lead out of it.
 - :func:`choose_device` is the device that a run computes on.
 - :func:`interruptible` turns SIGINT and SIGTERM into :class:`Interrupted`.
 """
@@ -15,14 +16,20 @@ from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from aang_core.runs.drawn_rows import recorded_draw
-    from aang_core.runs.run_files import read_part, refuse_links
+    from aang_core.runs.log_lines import Cost, DevScores
+    from aang_core.runs.run_files import read_lines, read_part, refuse_links
+    from aang_core.runs.schema import Result
     from aang_core.runs.training import choose_device
     from aang_core.training.interruption import Interrupted, interruptible
 
 __all__ = [
+    "Cost",
+    "DevScores",
     "Interrupted",
+    "Result",
     "choose_device",
     "interruptible",
+    "read_lines",
     "read_part",
     "recorded_draw",
     "refuse_links",
@@ -30,7 +37,9 @@ __all__ = [
 
 _HOMES = {
     "aang_core.runs.drawn_rows": "recorded_draw",
-    "aang_core.runs.run_files": "read_part refuse_links",
+    "aang_core.runs.log_lines": "Cost DevScores",
+    "aang_core.runs.run_files": "read_lines read_part refuse_links",
+    "aang_core.runs.schema": "Result",
     "aang_core.runs.training": "choose_device",
     "aang_core.training.interruption": "Interrupted interruptible",
 }

@@ -7,11 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aang_core.runs.run_files import read_part
+from aang_core.runs.log_lines import Cost
+from aang_core.runs.run_files import append_line, read_lines
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
-
-COST_FILE = "cost.jsonl"
 
 
 class CostLog:
@@ -42,11 +41,11 @@ class CostLog:
     def go_on(self) -> None:
         """Add to what the last line says."""
         try:
-            lines = read_part(self._folder.path, COST_FILE)
+            lines = read_lines(Cost, self._folder.path)
         except FileNotFoundError:
             return
         if lines:
-            self._before, self._rows_before = lines[-1]["seconds"], lines[-1]["rows"]
+            self._before, self._rows_before = lines[-1].seconds, lines[-1].rows
 
     @property
     def seconds(self) -> float:
@@ -68,8 +67,8 @@ class CostLog:
         self._write(step)
 
     def _write(self, step: int) -> None:
-        line = {"step": step, "seconds": round(self.seconds, 3), "rows": self.rows()}
-        self._folder.append(COST_FILE, line)
+        line = Cost(step=step, seconds=round(self.seconds, 3), rows=self.rows())
+        append_line(self._folder, line)
 
     def _count(self, body: nn.Module, arguments: Any, inputs: Mapping[str, Tensor]) -> None:
         # Training's passes without a gradient count too; an evaluation is in inference mode.

@@ -1,19 +1,18 @@
 """The record of the training rows that a run has drawn: ``train_rows.json``."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from aang_core.corpora.train_draw import TrainDraw
 from aang_core.errors import DataError
 from aang_core.runs.run_files import read_part
+from aang_core.runs.schema import TrainRows
 
-NAME = "train_rows.json"
+NAME = TrainRows.file
 
 
-def record_of(draw: TrainDraw) -> dict[str, Any]:
+def record_of(draw: TrainDraw) -> TrainRows:
     """What the file holds."""
-    return {"rows": list(draw.rows), "of": draw.of, "digest": draw.digest}
+    return TrainRows(rows=list(draw.rows), of=draw.of, digest=draw.digest)
 
 
 def recorded_draw(folder: Path) -> TrainDraw | None:
@@ -23,10 +22,10 @@ def recorded_draw(folder: Path) -> TrainDraw | None:
         DataError: the record is damaged.
     """
     try:
-        found: Mapping[str, Any] = read_part(folder, NAME)
+        found = read_part(TrainRows, folder)
     except FileNotFoundError:
         return None
-    draw = TrainDraw(tuple(found["rows"]), found["of"], found["digest"])
+    draw = TrainDraw(tuple(found.rows), found.of, found.digest)
     ascending = all(a < b for a, b in zip(draw.rows, draw.rows[1:], strict=False))
     if not ascending or draw.rows[-1] >= draw.of:
         raise DataError(

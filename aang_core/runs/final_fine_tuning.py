@@ -16,6 +16,9 @@ from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig
 from aang_core.gradients import EndTaskHead, task_by_task
 from aang_core.runs import outcome
+from aang_core.runs.log_lines import DevScores
+from aang_core.runs.run_files import append_line
+from aang_core.runs.schema import FinalFineTuning, Scores
 from aang_core.runs.training import score_rows
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
@@ -46,7 +49,7 @@ def fine_tune(
     interruption: Interruption,
     processes: Processes,
     seed_dropout: Callable[[int], None],
-) -> Mapping[str, Any] | None:
+) -> FinalFineTuning | None:
     """Train the end task alone from where body and head stand, and leave them in the best state.
 
     That is the state they are in if no epoch is better on dev. An epoch is as many steps as it
@@ -72,7 +75,7 @@ def fine_tune(
     """
     assert config.final_fine_tuning is not None
     assert sources.alone is not None  # it is there for every run with that option
-    before = _scores(config, sources, assembly) if processes.first else {}
+    before = _scores(config, sources, assembly) if processes.first else None
     body, head = assembly.model.body, assembly.model.classifier
     epoch = math.ceil(len(assembly.end_task) / config.batch_size)
     steps = config.final_fine_tuning * epoch
@@ -122,24 +125,20 @@ def fine_tune(
     interruption.check(bench.steps)
     # It is the same again if the run dies before it has written what follows.
     checkpointer.drop_all()
-    if not processes.first:
+    if before is None:
         return None
-    return {
-        "epochs": math.ceil(bench.steps / epoch),
-        "best_epoch": math.ceil(progress.best_step / epoch),
-        "kept": progress.best_step > 0,
-        "before": before,
-        "after": _scores(config, sources, assembly),
-    }
+    return FinalFineTuning(
+        epochs=math.ceil(bench.steps / epoch),
+        best_epoch=math.ceil(progress.best_step / epoch),
+        kept=progress.best_step > 0,
+        before=before,
+        after=_scores(config, sources, assembly),
+    )
 
 
-def _scores(config: TrainConfig, sources: Sources, assembly: Assembly) -> dict[str, float | None]:
+def _scores(config: TrainConfig, sources: Sources, assembly: Assembly) -> Scores:
     """The metric on dev and test; None for test if there is no such data."""
-    evaluated = outcome.evaluation(sources, assembly)
-    return {
-        part: evaluated[part]["scores"][config.metric] if part in evaluated else None
-        for part in ("dev", "test")
-    }
+    return outcome.chosen_scores(config, outcome.evaluation(sources, assembly))
 
 
 class _Log:
@@ -152,4 +151,5 @@ class _Log:
         """There is one task, whose weight is one."""
 
     def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
-        self._folder.append(f"{NAME}/metrics.jsonl", {"step": step, "dev": dict(dev), "best": best})
+        scores = {"step": step, "dev": dict(dev), "best": best}
+        append_line(self._folder, DevScores.model_validate(scores), NAME)

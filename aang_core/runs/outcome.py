@@ -3,7 +3,7 @@
 import resource
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,30 +15,43 @@ from aang_core.assembly.stream_rows import StreamRows
 from aang_core.config import TrainConfig
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.tokens import TokenRows
+from aang_core.runs.schema import (
+    ChosenScores,
+    ClassScores,
+    DataStatistics,
+    Evaluation,
+    FinalFineTuning,
+    LabelledRows,
+    PartEvaluation,
+    PlainFineTuning,
+    Result,
+    Scores,
+    SourceTexts,
+)
 from aang_core.training.evaluation import confusion, majority_scores, per_class, scores
 
 MOST_CONFUSED = 1000
-"""Of more classes there is no confusion matrix: it grows with their square."""
+"""No confusion matrix above this many classes: it grows with their square."""
 
 
-def data_statistics(sources: Sources, assembly: Assembly) -> dict[str, Any]:
-    """Sizes, label counts, cut texts, and the notes of reading: what ``data.json`` holds."""
+def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
+    """Sizes, label counts, cut texts, and the notes of reading."""
     task = sources.task
     parts = {"train": assembly.end_task.rows, "dev": assembly.dev, "test": assembly.test}
-    return {
-        "task": task.name,
-        "digest": task.digest,
-        "parts": {
-            name: {"examples": len(rows), "cut": rows.truncated, "labels": _counts(task, rows)}
+    return DataStatistics(
+        task=task.name,
+        digest=task.digest,
+        parts={
+            name: LabelledRows(examples=len(rows), cut=rows.truncated, labels=_counts(task, rows))
             for name, rows in parts.items()
             if rows is not None
         },
-        "sources": {
-            name: {"texts": len(rows), "cut": rows.truncated}
+        sources={
+            name: SourceTexts(texts=len(rows), cut=rows.truncated)
             for name, rows in _sources(assembly).items()
         },
-        "notes": sources.report.lines(),
-    }
+        notes=list(sources.report.lines()),
+    )
 
 
 def _counts(task: LabelledTask, rows: TokenRows) -> dict[str, int]:
@@ -52,62 +65,115 @@ def _sources(assembly: Assembly) -> dict[str, TokenRows | StreamRows]:
     return {task.factors["data"]: task.rows for task in assembly.auxiliaries}
 
 
-def evaluation(sources: Sources, assembly: Assembly) -> dict[str, Any]:
+def evaluation(sources: Sources, assembly: Assembly) -> Evaluation:
     """Scores, confusion and per-class scores of the model as it stands, on dev and test.
 
-    There is no confusion of more than :data:`MOST_CONFUSED` classes.
+    There is no confusion matrix above :data:`MOST_CONFUSED` classes.
     """
-    labels = sources.task.labels
-    found: dict[str, Any] = {"labels": list(labels)}
+    labels = list(sources.task.labels)
     classifier = Classifier(assembly.model.body, assembly.model.classifier)
+    parts: dict[str, Any] = {}
     for part, rows in (("dev", assembly.dev), ("test", assembly.test)):
         if rows is None:
             continue
         assert rows.labels is not None
         truth = rows.labels.tolist()
         predicted = predict(classifier, rows).argmax(dim=-1).tolist()
-        found[part] = {
-            "scores": dict(scores(truth, predicted)),
-            "classes": dict(zip(labels, per_class(truth, predicted, len(labels)), strict=True)),
-        }
+        classes = per_class(truth, predicted, len(labels))
+        matrix = {}
         if len(labels) <= MOST_CONFUSED:
-            found[part]["confusion"] = confusion(truth, predicted, len(labels))
-    return found
+            matrix["confusion"] = confusion(truth, predicted, len(labels))
+        parts[part] = PartEvaluation.model_validate(
+            {
+                "scores": dict(scores(truth, predicted)),
+                "classes": {
+                    label: ClassScores.model_validate(values)
+                    for label, values in zip(labels, classes, strict=True)
+                },
+                **matrix,
+            }
+        )
+    return Evaluation(labels=labels, **parts)
+
+
+@dataclass(frozen=True)
+class Took:
+    """What a training took.
+
+    Attributes:
+        steps: Optimiser steps.
+        skipped: Those whose loss or gradient was not finite.
+        seconds: Over all parts of an interrupted run.
+        body_rows: Rows that went through the body to train.
+        memory_bytes: The largest memory in use.
+        processes: How many shared it.
+    """
+
+    steps: int
+    skipped: int
+    seconds: float
+    body_rows: int
+    memory_bytes: int
+    processes: int
 
 
 def result(
     config: TrainConfig,
+    sources: Sources,
     assembly: Assembly,
-    evaluated: Mapping[str, Any],
-    *,
+    evaluated: Evaluation,
     best_step: int,
-    steps: int,
-) -> dict[str, Any]:
-    """What ``result.json`` begins with.
+    took: Took,
+    tuned: FinalFineTuning | None,
+) -> Result:
+    """What came of a run, but for its stages of pre-training."""
+    given: dict[str, Any] = {}
+    if took.skipped:
+        given["skipped_steps"] = took.skipped
+    if tuned is not None:
+        given["final_fine_tuning"] = tuned
+    if config.recipe is not None:
+        given["recipe"] = config.recipe
+    if sources.fine_tuning is not None:
+        given["fine_tuning"] = PlainFineTuning.model_validate(dict(sources.fine_tuning))
+    if took.processes > 1:
+        given["processes"] = took.processes
+    chosen = chosen_scores(config, evaluated)
+    return Result(
+        weighter=config.weighter,
+        space=config.space,
+        seed=config.seed,
+        objectives=len(assembly.auxiliaries),
+        metric=ChosenScores(name=config.metric, dev=chosen.dev, test=chosen.test),
+        majority=_majority(config, assembly),
+        best_step=best_step,
+        steps=took.steps,
+        train_seconds=took.seconds,
+        body_rows=took.body_rows,
+        precision=config.precision,
+        peak_memory_bytes=took.memory_bytes,
+        model="model",
+        **given,
+    )
 
-    evaluated: as :func:`evaluation` gives it.
-    """
+
+def chosen_scores(config: TrainConfig, evaluated: Evaluation) -> Scores:
+    """The scores by the run's metric."""
+    by_part = {name: part.scores[config.metric] for name, part in evaluated.parts.items()}
+    return Scores(dev=by_part["dev"], test=by_part.get("test"))
+
+
+def _majority(config: TrainConfig, assembly: Assembly) -> Scores:
+    """The metric's scores of always answering the most frequent class of train."""
     train = assembly.end_task.rows.labels
     assert train is not None
-    metric: dict[str, Any] = {"name": config.metric}
-    majority: dict[str, Any] = {}
-    for part, rows in (("dev", assembly.dev), ("test", assembly.test)):
-        if rows is None:
-            metric[part] = majority[part] = None
-            continue
+
+    def score(rows: TokenRows) -> float:
         assert rows.labels is not None
-        metric[part] = evaluated[part]["scores"][config.metric]
-        majority[part] = majority_scores(train.tolist(), rows.labels.tolist())[config.metric]
-    return {
-        "weighter": config.weighter,
-        "space": config.space,
-        "seed": config.seed,
-        "objectives": len(assembly.auxiliaries),
-        "metric": metric,
-        "majority": majority,
-        "best_step": best_step,
-        "steps": steps,
-    }
+        return majority_scores(train.tolist(), rows.labels.tolist())[config.metric]
+
+    test = None if assembly.test is None else score(assembly.test)
+    return Scores(dev=score(assembly.dev), test=test)
 
 
 def peak_memory_bytes(device: torch.device) -> int:

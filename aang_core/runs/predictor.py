@@ -13,7 +13,8 @@ from aang_core.corpora.tables import read_table
 from aang_core.corpora.text_files import well_formed
 from aang_core.errors import DataError
 from aang_core.modeling import load_classifier, load_tokenizer
-from aang_core.runs.finished_run import FinishedRun
+from aang_core.runs.run import Run
+from aang_core.runs.scoring import columns_of
 
 Text = tuple[str, str | None]
 """A text and, for models of pairs, the second one."""
@@ -57,8 +58,8 @@ class Predictor:
         """
         columns, folder, limit = Columns(), source, None
         if (source / "config.yaml").is_file():
-            run = FinishedRun.load(source)
-            columns, folder = run.columns, run.model
+            run = Run.open(source)
+            columns, folder = columns_of(run), run.model_folder
             limit = run.config.max_length
         model = load_classifier(str(folder), trust_remote_code=trust_remote_code)
         tokenizer = load_tokenizer(str(folder), trust_remote_code=trust_remote_code)

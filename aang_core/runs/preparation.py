@@ -24,7 +24,6 @@ from aang_core.objectives.defaults import PREPARATION
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins.registry import Registry, did_you_mean
-from aang_core.report.preparation_card import preparation_card
 from aang_core.runs.encoder_settings import encoder_settings
 from aang_core.runs.encoder_training import (
     ACCURACY,
@@ -33,6 +32,7 @@ from aang_core.runs.encoder_training import (
     TrainedEncoder,
     train_encoder,
 )
+from aang_core.runs.preparation_card import preparation_card
 from aang_core.runs.preparation_config import PreparationConfig, resolve_preparation
 from aang_core.runs.pretraining import HeldOutLog
 from aang_core.runs.training import choose_device

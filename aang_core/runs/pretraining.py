@@ -1,6 +1,5 @@
 """Continued pre-training on one objective alone (Gururangan et al., 2020), as a stage of a run."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,8 @@ from aang_core.runs.encoder_training import (
     TrainedEncoder,
     train_encoder,
 )
+from aang_core.runs.run_files import read_part, write_part
+from aang_core.runs.schema import BeforeAfter, StageResult, StageTexts
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import RowSubset, Task
@@ -96,7 +97,7 @@ def pretrain(
     observers: Sequence[Observer] = (),
     interruption: Interruption,
     processes: Processes = ALONE,
-) -> Mapping[str, Any]:
+) -> StageResult:
     """Train the encoder of ``sources`` on the stage's objective and save it under ``folder``.
 
     The log-likelihood of held-out texts before and after says what the stage did. All its steps are
@@ -125,9 +126,8 @@ def pretrain(
         Interrupted: ``interruption`` asked to stop; what was trained is kept.
     """
     place = f"pretraining/{stage.name}"
-    finished = folder.path / place / "stage.json"
-    if finished.is_file():
-        return _finished_stage(finished, f"{place}/model")
+    if (folder.path / place / StageResult.file).is_file():
+        return _finished_stage(folder.path / place, f"{place}/model")
     torch.manual_seed(config.seed)
     if first is None:
         model = load_model(config, sources, reader.tokenizer)
@@ -135,12 +135,12 @@ def pretrain(
     model, rows = first.model, first.rows
     torch.set_rng_state(first.random)
     body, head = model.body.to(device), rows.task.head.to(device)
-    outcome: dict[str, Any] = {}
+    outcomes: list[StageResult] = []
 
     def finish(trained: TrainedEncoder) -> None:
         folder.write_folder(f"{place}/model", lambda to: model.save_language_model(to, head))
-        outcome.update(_outcome(stage, trained, len(rows.train), len(rows.held_out)))
-        folder.write_json(f"{place}/stage.json", outcome)
+        outcomes.append(_outcome(stage, trained, len(rows.train), len(rows.held_out)))
+        write_part(folder, outcomes[0], place)
 
     assert sources.alone is not None
     train_encoder(
@@ -155,45 +155,45 @@ def pretrain(
         interruption=interruption,
         processes=processes,
     )
-    return outcome
+    return outcomes[0]
 
 
 def _outcome(
     stage: PretrainingStage, trained: TrainedEncoder, train: int, held_out: int
-) -> dict[str, Any]:
+) -> StageResult:
     """The stage's part of ``result.json``."""
-    outcome = {
-        "objective": stage.objective.name,
-        "texts": {"train": train, "held_out": held_out},
-        "steps": trained.steps,
-        "best_step": trained.best_step,
-        METRIC: trained[METRIC],
-        "train_seconds": round(trained.seconds, 3),
-        "model": f"pretraining/{stage.name}/model",
-    }
+    given: dict[str, Any] = {}
     if ACCURACY in trained.after:
-        outcome[ACCURACY] = trained[ACCURACY]
+        given["accuracy"] = BeforeAfter(**trained[ACCURACY])
     if trained.got_worse:
-        outcome["note"] = (
+        given["note"] = (
             f"pre-training {stage.name} made held-out text less likely: its log-likelihood was "
             f"{trained.before[METRIC]:.4f} and is {trained.after[METRIC]:.4f}; fewer steps or a "
             f"smaller --set {stage.name}.lr may do better"
         )
-    return outcome
+    return StageResult(
+        objective=stage.objective.name,
+        texts=StageTexts(train=train, held_out=held_out),
+        steps=trained.steps,
+        best_step=trained.best_step,
+        log_likelihood=BeforeAfter(**trained[METRIC]),
+        train_seconds=round(trained.seconds, 3),
+        model=f"pretraining/{stage.name}/model",
+        **given,
+    )
 
 
-def _finished_stage(path: Path, model: str) -> Mapping[str, Any]:
-    """What ``stage.json`` says of a stage whose model is in the folder ``model`` of the run.
+def _finished_stage(place: Path, model: str) -> StageResult:
+    """What ``stage.json`` in ``place`` says of a stage whose model is in ``model`` of the run.
 
     Raises:
-        DataError: it is damaged, or names another folder.
+        DataError: It is damaged, or names another folder.
     """
-    try:
-        done = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: is damaged: {error}") from error
-    if not isinstance(done, dict) or done.get("model") != model:
-        raise DataError(f"{path}: is damaged: it does not name the model {model}")
+    done = read_part(StageResult, place)
+    if done.model != model:
+        raise DataError(
+            f"{place / StageResult.file}: is damaged: it does not name the model {model}"
+        )
     return done
 
 

@@ -1,17 +1,14 @@
 """What a run folder holds that its run goes on from, and the opening of it."""
 
-import json
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from aang_core.config import TrainConfig, recorded_config
-from aang_core.errors import AangError, ConfigError, DataError, LockedError
-from aang_core.plugins import Plugins
-from aang_core.plugins.comparison import plugin_differences
+from aang_core.errors import AangError, ConfigError, LockedError
 from aang_core.storage.lock import locked, refuse_if_locked
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
@@ -77,31 +74,3 @@ def check_unfinished(out: Path) -> None:
         raise ConfigError(f"--resume {out}: is no run folder, it holds no config.yaml")
     if (out / "result.json").is_file():
         raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")
-
-
-def recorded_differences(out: Path, installed: Plugins) -> list[str]:
-    """How the plug-ins of the run in ``out`` differ from those installed, a sentence each.
-
-    Raises:
-        DataError: the run's record of them is damaged.
-    """
-    recorded = _recorded_plugins(out)
-    return plugin_differences(recorded, installed) if recorded else []
-
-
-def changes(out: Path, installed: Plugins) -> list[str]:
-    """The differences at this resumption and at those before."""
-    recorded = _recorded_plugins(out) or {}
-    return [*recorded.get("changes", ()), *recorded_differences(out, installed)]
-
-
-def _recorded_plugins(out: Path) -> Mapping[str, Any] | None:
-    """What ``plugins.json`` holds; None if the run was interrupted before it was written."""
-    path = out / "plugins.json"
-    if not path.is_file():
-        return None
-    try:
-        recorded: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path}: is damaged: {error}; start the run anew") from error
-    return recorded

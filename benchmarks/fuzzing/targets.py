@@ -12,6 +12,8 @@ from pathlib import Path, PurePath
 import pyarrow as pa
 import yaml
 from aang_plugin_compare.spec import read_comparison
+from aang_plugin_report.figures import charts_of
+from aang_plugin_report.page import tables_of
 from aang_plugin_s2orc.source import S2orc
 from aang_plugin_text.out_of_domain import OutOfDomain
 from pyarrow import parquet
@@ -25,12 +27,10 @@ from aang_core.objectives.space import load_space
 from aang_core.objectives.stages import DataContext, ReadReport
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.registry import Registry
-from aang_core.report.figures import charts_of
-from aang_core.report.page import _tables
-from aang_core.report.records import RunRecord
-from aang_core.runs.finished_run import FinishedRun
 from aang_core.runs.predictor import read_texts
-from aang_core.runs.run import free_run_folder
+from aang_core.runs.run import Run
+from aang_core.runs.scoring import columns_of
+from aang_core.runs.train_run import free_run_folder
 
 Check = Callable[[Path], None]
 """Reads the file; returns or raises AangError, and whatever else it raises is a fault."""
@@ -155,13 +155,12 @@ def run_folder_check(run: Path) -> Check:
             return
         (run / known).write_bytes(content)
         try:
-            record = RunRecord.load(run)
-            charts_of(record)
-            _tables(record)
-            finished = FinishedRun.load(run)
+            finished = Run.open(run)
+            charts_of(finished)
+            tables_of(finished)
             finished.differences(_plugins())
-            assert finished.model.resolve().is_relative_to(run.resolve())
-            _ = finished.columns
+            assert finished.model_folder.resolve().is_relative_to(run.resolve())
+            columns_of(finished)
         finally:
             (run / known).write_bytes(whole[known])
 

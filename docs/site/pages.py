@@ -71,7 +71,7 @@ REFERENCE = {
     "training": (
         "Training",
         [
-            "aang_core.runs.run.train",
+            "aang_core.cli.from_python.train",
             "aang_core.runs.run.Run",
             "aang_core.runs.fitting",
             "aang_core.tasks.tensor_task",

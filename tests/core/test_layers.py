@@ -28,7 +28,6 @@ LAYERS = [
     "diagnosis",
     "testing",
     "authoring",
-    "report",
     "cli",
 ]
 """Folders and modules of the core, each of which may import those before it, and none after it.
@@ -36,16 +35,7 @@ LAYERS = [
 ``tasks``, ``gradients`` and ``training`` are the tasks layer: they come before ``objectives``.
 """
 
-KNOWN = {
-    ("runs.preparation", "report.preparation_card"),
-    ("runs.run", "cli.output"),
-    ("runs.run", "cli.progress"),
-    ("runs.run", "report.card"),
-    ("runs.run", "report.drawing"),
-    ("runs.run", "report.figures"),
-    ("runs.run", "report.page"),
-    ("runs.run", "report.records"),
-}
+KNOWN = {}
 
 
 def module_of(path: Path) -> str:

@@ -62,14 +62,16 @@ def test_evaluate_and_resume_say_what_differs(
     assert "the run used" not in done.err
 
 
-def test_a_damaged_record_is_told(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ["{", '{"x": 1}', "[]", '{"plugins": [7], "primitives": {}}'])
+def test_a_damaged_record_is_told(aang: Aang, tmp_path: Path, content: str) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.yaml").write_text("steps: 3\n", encoding="utf-8")
-    (run / "plugins.json").write_text("{", encoding="utf-8")
+    (run / "plugins.json").write_text(content, encoding="utf-8")
     done = aang("train", "--resume", run)
     assert done.status == 2
     assert "plugins.json: is damaged" in done.err
+    assert len(done.err.splitlines()) == 1
 
 
 def recorded(run: Path) -> dict[str, Any]:

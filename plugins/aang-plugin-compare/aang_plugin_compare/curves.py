@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from aang_core.runs import read_part
+from aang_core.runs import Cost, DevScores, read_lines
 from aang_plugin_compare.spec import Cell, Comparison
 
 
@@ -51,26 +51,26 @@ def curves(comparison: Comparison, root: Path) -> list[Point]:
 
 def _points(cell: Cell, folder: Path) -> Iterator[Point]:
     try:
-        evaluations = read_part(folder, "metrics.jsonl")
+        evaluations = read_lines(DevScores, folder)
     except FileNotFoundError:
         return
     try:
         # An evaluation's line is the last one of its step.
-        taken = {line["step"]: line for line in read_part(folder, "cost.jsonl")}
+        taken = {line.step: line for line in read_lines(Cost, folder)}
     except FileNotFoundError:
         taken = {}
     for line in evaluations:
-        cost = taken.get(line["step"], {})
+        cost = taken.get(line.step)
         yield Point(
             cell.task,
             cell.method,
             cell.setting,
             cell.seed,
-            line["step"],
-            cost.get("seconds"),
-            cost.get("rows"),
+            line.step,
+            None if cost is None else cost.seconds,
+            None if cost is None else cost.rows,
             cell.config.metric,
-            line["dev"][cell.config.metric],
+            line.dev[cell.config.metric],
         )
 
 

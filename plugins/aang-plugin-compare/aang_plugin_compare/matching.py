@@ -4,14 +4,12 @@ The amount is read from the finished run of the other method with the same task 
 into the configuration of the run, which can therefore be repeated and resumed like any other.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aang_core import ConfigError
 from aang_core.config import TrainConfig
-from aang_core.runs import read_part
+from aang_core.runs import Result, read_part
 from aang_plugin_compare.controls import What
 
 
@@ -53,21 +51,21 @@ def matched(config: TrainConfig, match: Match, root: Path) -> TrainConfig:
     """
     of = _took(root, match.of)
     if match.what == "compute":
-        rows = max(1, round(of["body_rows"] / of["steps"]))
+        rows = max(1, round(of.body_rows / of.steps))
         return config.model_copy(update={"batch_size": rows})
     assert match.pace is not None
     pace = _took(root, match.pace)
-    steps = of["train_seconds"] * pace["steps"] / max(pace["train_seconds"], 1e-3)
+    steps = of.train_seconds * pace.steps / max(pace.train_seconds, 1e-3)
     return config.model_copy(update={"steps": max(1, round(steps))})
 
 
-def _took(root: Path, run: Path) -> Mapping[str, Any]:
+def _took(root: Path, run: Path) -> Result:
     try:
-        result: Mapping[str, Any] = read_part(root / run, "result.json")
+        result = read_part(Result, root / run)
     except FileNotFoundError as error:
         name = run.relative_to("runs")
         raise ConfigError(f"gets as much as {name} takes, which has not finished") from error
-    if not result["steps"] or not result.get("body_rows"):
+    if not result.steps or not result.body_rows:
         raise ConfigError(
             f"{root / run}: does not say what its steps took; remove the run, so that it is "
             "trained again"

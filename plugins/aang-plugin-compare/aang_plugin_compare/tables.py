@@ -6,13 +6,12 @@ have the same rows, so tests are paired by draw.
 
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from aang_core import ConfigError
-from aang_core.runs import read_part
+from aang_core.runs import Result, read_part
 from aang_plugin_compare.control_results import (
     FOLDER,
     ControlResult,
@@ -138,37 +137,34 @@ def _control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> E
 
 
 def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry | None:
-    settings: dict[int | None, list[tuple[Cell, Mapping[str, Any]]]] = {}
+    settings: dict[int | None, list[tuple[Cell, Result]]] = {}
     for cell in cells:
         folder = root / cell.folder
         if (folder / "result.json").is_file():
-            result = read_part(folder, "result.json")
-            settings.setdefault(cell.choice, []).append((cell, result))
+            settings.setdefault(cell.choice, []).append((cell, read_part(Result, folder)))
     if not settings:
         return None
     of_setting = len({cell.seed for cell in cells})
     # Settings with fewer seeds than others are left out, because their means say less.
     most = max(len(runs) for runs in settings.values())
     whole = {choice: runs for choice, runs in settings.items() if len(runs) == most}
-    chosen = max(
-        whole.values(), key=lambda runs: statistics.mean(r["metric"]["dev"] for _, r in runs)
-    )
+    chosen = max(whole.values(), key=lambda runs: statistics.mean(r.metric.dev for _, r in runs))
     chosen = sorted(chosen, key=lambda run: run[0].seed)
-    metrics = [result["metric"] for _, result in chosen]
-    tests = [metric["test"] for metric in metrics]
-    steps = sum(result["steps"] for _, result in chosen)
-    rows = sum(result.get("body_rows", 0) for _, result in chosen)
+    metrics = [result.metric for _, result in chosen]
+    tests = [metric.test for metric in metrics if metric.test is not None]
+    steps = sum(result.steps for _, result in chosen)
+    rows = sum(result.body_rows for _, result in chosen)
     return Entry(
         task=task,
         method=method,
-        metric=metrics[0]["name"],
+        metric=metrics[0].name,
         seeds=[cell.seed for cell, _ in chosen],
-        dev=[metric["dev"] for metric in metrics],
-        test=[] if None in tests else tests,
+        dev=[metric.dev for metric in metrics],
+        test=tests if len(tests) == len(metrics) else [],
         setting=chosen[0][0].setting,
         tried=len({cell.choice for cell in cells}),
         missing=of_setting - len(chosen),
-        seconds=[result["train_seconds"] for _, result in chosen],
+        seconds=[result.train_seconds for _, result in chosen],
         rows=rows / steps if rows and steps else None,
         drawn=chosen[0][0].config.train_rows is not None,
     )

@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
+import aang_core
 from aang_core.cli import main
 
 EVIL = "<script>alert(1)</script>"
 QUOTED = "\"><img src=x onerror='window.caught=1'>"
+
+
+@pytest.fixture(scope="session")
+def hostile_labels() -> set[str]:
+    """The names of the two classes that are HTML."""
+    return {EVIL, QUOTED}
 
 
 def train(*arguments: object) -> None:
@@ -45,7 +52,7 @@ def report_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A one-layer RoBERTa of the demo encoder's kind, with its tokenizer."""
     from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
 
-    source = Path(__file__).parents[2] / "aang_core" / "assets" / "demo-encoder"
+    source = Path(aang_core.__file__).parent / "assets" / "demo-encoder"
     folder = tmp_path_factory.mktemp("tiny")
     config = AutoConfig.from_pretrained(source)
     for name, value in {

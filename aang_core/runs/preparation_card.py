@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from aang_core.report.markdown import plain, table
 from aang_core.runs.encoder_training import ACCURACY, METRIC
+from aang_core.runs.markdown import plain, table
 from aang_core.runs.preparation_config import PreparationConfig
 
 LISTED = 20

@@ -5,8 +5,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from aang_core.printable import printable
-from aang_core.report.charts import Bars, Chart, Heat, Lines
+from aang_core.cli import printable
+from aang_plugin_report.charts import Bars, Chart, Heat, Lines
 
 ROW = 26
 """Height in pixels of a row of a chart that has names along its left side."""

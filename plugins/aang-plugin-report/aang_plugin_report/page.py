@@ -3,16 +3,16 @@
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from aang_core.report.drawing import draw_picture, plotly_json
-from aang_core.report.figures import charts_of, charts_of_several
-from aang_core.report.records import RunRecord
-from aang_core.storage.durable import write_file
+from aang_core import Run
+from aang_core.storage import write_file
+from aang_plugin_report.drawing import draw_picture, plotly_json
+from aang_plugin_report.figures import charts_of, charts_of_several
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,21 @@ class Table:
     rows: Sequence[Sequence[Any]]
 
 
-def write_page(runs: Sequence[RunRecord], path: Path) -> None:
+def write_page(runs: Sequence[Run], path: Path) -> None:
     """Write the page of one run, or that of several together.
 
     Everything is inside: plotly.js, deflated, is taken out by the browser. Names and labels are
     escaped wherever they stand.
     """
-    # Both take a while to import, and nothing else in AANG needs them.
+    # Both take a while to import.
     from jinja2 import Environment
     from plotly.offline import get_plotlyjs
 
     several = len(runs) > 1
     charts = charts_of_several(runs) if several else charts_of(runs[0])
-    tables = _tables_of_several(runs) if several else _tables(runs[0])
+    tables = _tables_of_several(runs) if several else tables_of(runs[0])
     drawn = {chart.key: plotly_json(chart) for chart in charts}
-    templates = files("aang_core.report") / "templates"
+    templates = files("aang_plugin_report") / "templates"
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((templates / "page.html").read_text(encoding="utf-8"))
     packed = base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
@@ -47,7 +47,7 @@ def write_page(runs: Sequence[RunRecord], path: Path) -> None:
         facts=[] if several else _facts(runs[0]),
         charts=charts,
         tables=tables,
-        notes=[] if several else runs[0].data["notes"],
+        notes=[] if several else runs[0].records.data.notes,
         style=(templates / "page.css").read_text(encoding="utf-8"),
         script=(templates / "page.js").read_text(encoding="utf-8"),
         plotly=packed,
@@ -57,7 +57,7 @@ def write_page(runs: Sequence[RunRecord], path: Path) -> None:
     write_file(path, text)
 
 
-def write_figures(runs: Sequence[RunRecord], folder: Path) -> list[Path]:
+def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     """Every chart as PNG and SVG in ``folder``; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     charts = charts_of_several(runs) if len(runs) > 1 else charts_of(runs[0])
@@ -68,83 +68,89 @@ def write_figures(runs: Sequence[RunRecord], folder: Path) -> list[Path]:
     return paths
 
 
-def _facts(run: RunRecord) -> list[tuple[str, str]]:
+def _facts(run: Run) -> list[tuple[str, str]]:
     """The few figures at the head of the page."""
-    metric, result = run.result["metric"], run.result
-    scores = [("dev", metric["dev"]), ("test", metric["test"])]
+    metric, outcome = run.outcome.metric, run.outcome
+    scores = [("dev", metric.dev), ("test", metric.test)]
     facts = [(f"{part} {run.metric}", f"{v:.4f}") for part, v in scores if v is not None]
     return [
         *facts,
-        ("best step", f"{result['best_step']} of {result['steps']}"),
-        ("weighter", str(result["weighter"])),
-        ("objectives", str(result["objectives"])),
-        ("time", _duration(result["train_seconds"])),
-        ("peak memory", f"{result['peak_memory_bytes'] / 1e9:.2f} GB"),
+        ("best step", f"{outcome.best_step} of {outcome.steps}"),
+        ("weighter", outcome.weighter),
+        ("objectives", str(outcome.objectives)),
+        ("time", _duration(outcome.train_seconds)),
+        ("peak memory", f"{outcome.peak_memory_bytes / 1e9:.2f} GB"),
     ]
 
 
-def _tables(run: RunRecord) -> list[Table]:
+def tables_of(run: Run) -> list[Table]:
+    """Every table of the page of one run."""
     tables = [_scores_table(run)]
-    for part in ("dev", "test"):
-        if part in run.evaluation:
-            classes: Mapping[str, Mapping[str, float]] = run.evaluation[part]["classes"]
-            names = ("precision", "recall", "f1", "examples")
-            rows = [[label, *(values[name] for name in names)] for label, values in classes.items()]
-            tables.append(Table(f"Classes on {part}", ["class", *names], rows))
-    if run.objectives:
-        early, late = run.mean_weights(0, 0.1), run.mean_weights(0.5, 1)
-        last = run.weights[-1]["weights"]
-        rows = [[name, early[name], late[name], last[name]] for name in run.objectives]
+    records = run.records
+    for part, evaluated in records.evaluation.parts.items():
+        rows: list[list[Any]] = [
+            [label, of.precision, of.recall, of.f1, of.examples]
+            for label, of in evaluated.classes.items()
+        ]
+        header = ["class", "precision", "recall", "f1", "examples"]
+        tables.append(Table(f"Classes on {part}", header, rows))
+    if records.objectives:
+        early, late = records.mean_weights(0, 0.1), records.mean_weights(0.5, 1)
+        last = records.rounds[-1].weights
+        rows = [[name, early[name], late[name], last[name]] for name in records.objectives]
         header = ["objective", "first tenth", "last half", "at the end"]
         tables.append(Table("Weights of objectives", header, rows))
-    stages = run.result.get("pretraining") or {}
+    stages = run.outcome.pretraining
     if stages:
         header = ["stage", "objective", "steps", "best step", "log-likelihood before", "after"]
         rows = [
-            [name, s["objective"], s["steps"], s["best_step"], *s["log-likelihood"].values()]
-            for name, s in stages.items()
+            [
+                *(name, stage.objective, stage.steps, stage.best_step),
+                *(stage.log_likelihood.before, stage.log_likelihood.after),
+            ]
+            for name, stage in stages.items()
         ]
         tables.append(Table("Pre-training", header, rows))
-    parts = run.data["parts"]
+    parts = records.data.parts
     rows = [
-        [label, *(p["labels"][label] for p in parts.values())] for label in run.evaluation["labels"]
+        [label, *(p.labels[label] for p in parts.values())] for label in records.evaluation.labels
     ]
-    rows += [["all", *(p["examples"] for p in parts.values())]]
-    rows += [["cut to fit", *(p["cut"] for p in parts.values())]]
+    rows += [["all", *(p.examples for p in parts.values())]]
+    rows += [["cut to fit", *(p.cut for p in parts.values())]]
     tables.append(Table("Examples by class", ["class", *parts], rows))
-    if run.data["sources"]:
-        rows = [[name, s["texts"], s["cut"]] for name, s in run.data["sources"].items()]
+    if records.data.sources:
+        rows = [[name, source.texts, source.cut] for name, source in records.data.sources.items()]
         tables.append(Table("Texts of objectives", ["data", "texts", "cut to fit"], rows))
-    used = set(run.plugins["primitives"].values())
+    used = set(run.plugins.primitives.values())
     rows = [
-        [p["distribution"], p["version"], p["status"], "yes" if p["distribution"] in used else ""]
-        for p in run.plugins["plugins"]
+        [p.distribution, p.version, p.status, "yes" if p.distribution in used else ""]
+        for p in run.plugins.plugins
     ]
     tables.append(Table("Plug-ins", ["distribution", "version", "status", "used"], rows))
-    config = [[name, _setting(value)] for name, value in run.config.items()]
+    config = [[name, _setting(value)] for name, value in run.options.items()]
     tables.append(Table("Configuration", ["option", "value"], config))
     return tables
 
 
-def _scores_table(run: RunRecord) -> Table:
-    parts = [part for part in ("dev", "test") if part in run.evaluation]
-    names = list(run.evaluation["dev"]["scores"])
-    rows = [[name, *(run.evaluation[part]["scores"][name] for part in parts)] for name in names]
-    majority = [run.result["majority"][part] for part in parts]
+def _scores_table(run: Run) -> Table:
+    parts = run.records.evaluation.parts
+    names = list(run.records.evaluation.dev.scores)
+    rows: list[list[Any]] = [
+        [name, *(part.scores[name] for part in parts.values())] for name in names
+    ]
+    majority = [run.outcome.majority.on(part) for part in parts]
     rows.append([f"{run.metric} of the majority class", *majority])
     return Table("Scores", ["score", *parts], rows)
 
 
-def _tables_of_several(runs: Sequence[RunRecord]) -> list[Table]:
+def _tables_of_several(runs: Sequence[Run]) -> list[Table]:
     header = ["run", "weighter", "space", "seed", "dev", "test", "best step", "seconds"]
     rows = [
         [
             run.name,
-            *(run.result[name] for name in ("weighter", "space", "seed")),
-            run.result["metric"]["dev"],
-            run.result["metric"]["test"],
-            run.result["best_step"],
-            run.result["train_seconds"],
+            *(run.outcome.weighter, run.outcome.space, run.outcome.seed),
+            *(run.outcome.metric.dev, run.outcome.metric.test),
+            *(run.outcome.best_step, run.outcome.train_seconds),
         ]
         for run in runs
     ]

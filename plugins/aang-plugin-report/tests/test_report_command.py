@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from aang_plugin_report.figures import charts_of, charts_of_several
 
+from aang_core import Run
 from aang_core.cli import main
-from aang_core.report.figures import charts_of, charts_of_several
-from aang_core.report.records import RunRecord
 
 
 def aang(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -39,7 +39,7 @@ def test_figures_and_a_page_of_several_runs(
 
 
 def test_what_the_charts_show_is_what_the_run_wrote(run: Path) -> None:
-    record = RunRecord.load(run)
+    record = Run.open(run)
     charts = {chart.key: chart for chart in charts_of(record)}
     weights = [json.loads(line) for line in (run / "weights.jsonl").read_text().splitlines()]
     late = weights[6:]
@@ -47,7 +47,7 @@ def test_what_the_charts_show_is_what_the_run_wrote(run: Path) -> None:
     name = ranking.labels[0]
     mean = sum(line["weights"][name] for line in late) / len(late)
     assert ranking.groups[0][1][0] == pytest.approx(mean)
-    assert mean == pytest.approx(max(record.mean_weights(0.5, 1).values()))
+    assert mean == pytest.approx(max(record.records.mean_weights(0.5, 1).values()))
     for stage in ("transform", "representation", "output"):
         curves = charts[f"factors-{stage}"].series
         for values in zip(*(curve.y for curve in curves), strict=True):

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import click
 
-from aang_core.cli.output import echo
-from aang_core.errors import ConfigError
+from aang_core import ConfigError
+from aang_core.cli import echo
 
 PAGE = "report.html"
+"""The page of a run, in its folder."""
 
 
 @click.command(short_help="Write a page that shows what runs did.")
@@ -22,17 +23,18 @@ PAGE = "report.html"
 )
 def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None) -> None:
     """Write one HTML page, which needs no network, about one run or several together."""
-    from aang_core.report.page import write_figures, write_page
-    from aang_core.report.records import RunRecord
+    # Imported when it is needed: plug-ins are loaded for every command.
+    from aang_core import Run
+    from aang_plugin_report.page import write_figures, write_page
 
-    records = [RunRecord.load(run) for run in runs]
+    opened = [Run.open(run) for run in runs]
     try:
         if figures is not None:
-            written = write_figures(records, figures)
+            written = write_figures(opened, figures)
             echo(f"{len(written)} figures are in {figures}.")
         if figures is None or out is not None:
             page = out or (runs[0] / PAGE if len(runs) == 1 else Path(PAGE))
-            write_page(records, page)
+            write_page(opened, page)
             echo(f"The report is in {page}.")
     except OSError as error:
         raise ConfigError(f"cannot write the report: {error}") from error

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
-from aang_core.report.charts import Bars, Chart, Heat, Lines, Series
-from aang_core.report.records import RunRecord
+from aang_core import Run
+from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
 
 POINTS = 240
 """Most points of a curve; a page of thousands of steps would not load."""
@@ -13,11 +13,13 @@ POINTS = 240
 BINS = 48
 TOP = 5
 LISTED = 16
+RowT = TypeVar("RowT")
+
 _MOST_WRITTEN = 20
 """Most classes whose counts are written into a confusion matrix; more would not be read."""
 
 
-def charts_of(run: RunRecord) -> list[Chart]:
+def charts_of(run: Run) -> list[Chart]:
     """Every chart that the run has data for."""
     made = [
         _scores(run),
@@ -31,20 +33,21 @@ def charts_of(run: RunRecord) -> list[Chart]:
     return [chart for chart in made if chart is not None]
 
 
-def charts_of_several(runs: Sequence[RunRecord]) -> list[Chart]:
+def charts_of_several(runs: Sequence[Run]) -> list[Chart]:
     """The charts that compare runs."""
     made = [_scores_of(runs), _end_task_weights_of(runs), _tops(runs)]
     return [chart for chart in made if chart is not None]
 
 
-def _scores(run: RunRecord) -> Lines:
-    metric, best = run.metric, run.result["best_step"]
-    steps = [line["step"] for line in run.metrics]
-    series = [Series(f"dev {metric}", steps, [line["dev"][metric] for line in run.metrics])]
-    test = run.result["metric"]["test"]
+def _scores(run: Run) -> Lines:
+    metric, best = run.metric, run.outcome.best_step
+    evaluations = run.records.evaluations
+    steps = [line.step for line in evaluations]
+    series = [Series(f"dev {metric}", steps, [line.dev[metric] for line in evaluations])]
+    test, ended = run.outcome.metric.test, ""
     if test is not None:
         series.append(Series(f"test {metric}, once at the end", [best], [test], points=True))
-    ended = "" if test is None else f" Its test score is {test:.4f}."
+        ended = f" Its test score is {test:.4f}."
     return Lines(
         key="scores",
         title=f"{metric} over steps",
@@ -53,15 +56,15 @@ def _scores(run: RunRecord) -> Lines:
         series=series,
         mark=(best, "best on dev"),
         alt=f"Dev {metric} goes from {series[0].y[0]:.4f} at step 0 to its best, "
-        f"{max(series[0].y):.4f}, at step {best} of {run.result['steps']}.{ended}",
+        f"{max(series[0].y):.4f}, at step {best} of {run.outcome.steps}.{ended}",
     )
 
 
-def _end_task_weight(run: RunRecord) -> Lines | None:
-    if not run.objectives:
+def _end_task_weight(run: Run) -> Lines | None:
+    if not run.records.objectives:
         return None
-    rows = _thinned(run.weights)
-    series = Series("λ_e", [r["step"] for r in rows], [r["end_task_weight"] for r in rows])
+    rows = _thinned(run.records.rounds)
+    series = Series("λ_e", [r.step for r in rows], [r.end_task_weight for r in rows])
     return Lines(
         key="end-task-weight",
         title="Weight of the end task",
@@ -72,15 +75,15 @@ def _end_task_weight(run: RunRecord) -> Lines | None:
     )
 
 
-def _factors(run: RunRecord) -> list[Lines]:
+def _factors(run: Run) -> list[Lines]:
     """Each stage's factors as a softmax over its primitives (AANG, Figure 4)."""
-    if not run.weights or "factors" not in run.weights[-1]:
+    rows = _thinned(run.records.rounds)
+    if not rows:
         return []
-    rows = _thinned(run.weights)
-    steps = [row["step"] for row in rows]
+    steps = [row.step for row in rows]
     charts = []
-    for stage in run.weights[-1]["factors"]:
-        shares = [_softmax(row["factors"][stage]) for row in rows]
+    for stage in rows[-1].factors:
+        shares = [_softmax(row.factors[stage]) for row in rows]
         if stage == "all" or len(shares[-1]) < 2:
             continue
         names = list(shares[-1])
@@ -92,7 +95,7 @@ def _factors(run: RunRecord) -> list[Lines]:
                 x_label="step",
                 y_label="softmax of factors",
                 series=[Series(name, steps, [share[name] for share in shares]) for name in names],
-                mark=(run.result["best_step"], "best on dev"),
+                mark=(run.outcome.best_step, "best on dev"),
                 alt=f"At the end {top} has the largest share, {shares[-1][top]:.3f}; all begin "
                 f"at {1 / len(names):.3f}.",
             )
@@ -100,17 +103,17 @@ def _factors(run: RunRecord) -> list[Lines]:
     return charts
 
 
-def _alpha(run: RunRecord) -> Lines | None:
+def _alpha(run: Run) -> Lines | None:
     """α of every task by round (αVIL, Figure 3)."""
-    rows = [row for row in run.weights if row.get("alpha")]
+    rows = [row for row in run.records.rounds if row.alpha]
     if not rows:
         return None
-    names = dict.fromkeys(name for row in rows for name in row["alpha"])
+    names = dict.fromkeys(name for row in rows for name in row.alpha)
     series = [
         Series(
             name,
-            [i for i, row in enumerate(rows, start=1) if name in row["alpha"]],
-            [row["alpha"][name] for row in rows if name in row["alpha"]],
+            [i for i, row in enumerate(rows, start=1) if name in row.alpha],
+            [row.alpha[name] for row in rows if name in row.alpha],
         )
         for name in names
     ]
@@ -124,11 +127,12 @@ def _alpha(run: RunRecord) -> Lines | None:
     )
 
 
-def _ranking(run: RunRecord) -> Bars | None:
+def _ranking(run: Run) -> Bars | None:
     """Objectives by mean weight, early and late (AANG, Figure 5)."""
-    if len(run.objectives) < 2:
+    records = run.records
+    if len(records.objectives) < 2:
         return None
-    early, late = run.mean_weights(0, 0.1), run.mean_weights(0.5, 1)
+    early, late = records.mean_weights(0, 0.1), records.mean_weights(0.5, 1)
     ranked = sorted(late, key=lambda name: -late[name])
     listed = ranked[:LISTED]
     return Bars(
@@ -146,23 +150,22 @@ def _ranking(run: RunRecord) -> Bars | None:
     )
 
 
-def _cosines(run: RunRecord) -> Heat | None:
+def _cosines(run: Run) -> Heat | None:
     """Mean cosine of each task with the dev gradient, in bins of steps."""
-    rows = [row for row in run.weights if row.get("cosines")]
+    rows = [row for row in run.records.rounds if row.cosines]
     if not rows:
         return None
-    names = ["end-task", *run.objectives]
+    names = ["end-task", *run.records.objectives]
     size = math.ceil(len(rows) / BINS)
     bins = [rows[i : i + size] for i in range(0, len(rows), size)]
-    grid = [[_mean([r["cosines"][n] for r in b if n in r["cosines"]]) for b in bins] for n in names]
+    grid = [[_mean([r.cosines[n] for r in b if n in r.cosines]) for b in bins] for n in names]
     means = {
         n: _mean([v for v in line if v is not None]) for n, line in zip(names, grid, strict=True)
     }
     known = {name: mean for name, mean in means.items() if mean is not None}
-    alt = (
-        f"The end task agrees with the dev gradient by {known.get('end-task', 0.0):.4f} on average"
-    )
-    if objectives := [name for name in run.objectives if name in known]:
+    end_task = known.get("end-task", 0.0)
+    alt = f"The end task agrees with the dev gradient by {end_task:.4f} on average"
+    if objectives := [name for name in run.records.objectives if name in known]:
         top = max(objectives, key=lambda name: known[name])
         alt += f", of the objectives {top} most, by {known[top]:.4f}"
     return Heat(
@@ -170,7 +173,7 @@ def _cosines(run: RunRecord) -> Heat | None:
         title="Cosine with the dev gradient",
         x_label="step",
         y_label="task",
-        x=[str(b[-1]["step"]) for b in bins],
+        x=[str(b[-1].step) for b in bins],
         y=names,
         z=grid,
         diverging=True,
@@ -178,13 +181,13 @@ def _cosines(run: RunRecord) -> Heat | None:
     )
 
 
-def _confusions(run: RunRecord) -> list[Heat]:
+def _confusions(run: Run) -> list[Heat]:
     charts = []
-    labels = run.evaluation["labels"]
-    for part in ("dev", "test"):
-        if "confusion" not in run.evaluation.get(part, ()):
+    labels = run.records.evaluation.labels
+    for part, evaluated in run.records.evaluation.parts.items():
+        counts = evaluated.confusion
+        if not counts:
             continue
-        counts = run.evaluation[part]["confusion"]
         right = sum(counts[i][i] for i in range(len(labels)))
         total = sum(map(sum, counts))
         charts.append(
@@ -203,13 +206,13 @@ def _confusions(run: RunRecord) -> list[Heat]:
     return charts
 
 
-def _scores_of(runs: Sequence[RunRecord]) -> Lines:
+def _scores_of(runs: Sequence[Run]) -> Lines:
     metric = runs[0].metric
     series = [
         Series(
             run.name,
-            [line["step"] for line in run.metrics],
-            [line["dev"][metric] for line in run.metrics],
+            [line.step for line in run.records.evaluations],
+            [line.dev[metric] for line in run.records.evaluations],
         )
         for run in runs
     ]
@@ -224,15 +227,15 @@ def _scores_of(runs: Sequence[RunRecord]) -> Lines:
     )
 
 
-def _end_task_weights_of(runs: Sequence[RunRecord]) -> Lines | None:
-    weighted = [run for run in runs if run.objectives]
+def _end_task_weights_of(runs: Sequence[Run]) -> Lines | None:
+    weighted = [run for run in runs if run.records.objectives]
     if not weighted:
         return None
     series = []
     for run in weighted:
-        rows = _thinned(run.weights)
-        steps = [row["step"] for row in rows]
-        series.append(Series(run.name, steps, [row["end_task_weight"] for row in rows]))
+        rows = _thinned(run.records.rounds)
+        steps = [row.step for row in rows]
+        series.append(Series(run.name, steps, [row.end_task_weight for row in rows]))
     return Lines(
         key="end-task-weight",
         title="Weight of the end task",
@@ -243,13 +246,14 @@ def _end_task_weights_of(runs: Sequence[RunRecord]) -> Lines | None:
     )
 
 
-def _tops(runs: Sequence[RunRecord]) -> Bars | None:
+def _tops(runs: Sequence[Run]) -> Bars | None:
     """In which part of the runs an objective is among the heaviest (AANG, Figure 5)."""
-    several = [run for run in runs if len(run.objectives) > TOP]
+    several = [run for run in runs if len(run.records.objectives) > TOP]
     if not several:
         return None
     early, late = (
-        _fractions([run.mean_weights(*part) for run in several]) for part in ((0, 0.1), (0.5, 1))
+        _fractions([run.records.mean_weights(*part) for run in several])
+        for part in ((0, 0.1), (0.5, 1))
     )
     ranked = sorted(late, key=lambda name: (-late[name], -early.get(name, 0.0), name))[:LISTED]
     return Bars(
@@ -286,7 +290,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _thinned(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _thinned(rows: Sequence[RowT]) -> list[RowT]:
     """At most ``POINTS`` rows, evenly spaced, the last one among them."""
     step = max(1, math.ceil(len(rows) / POINTS))
     kept = list(rows[::step])

@@ -1,32 +1,33 @@
 """The figure of a diagnosis: how far objectives are from the end task, and which way they pull."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aang_core.diagnosis.objectives import Diagnosis
-from aang_core.errors import ConfigError
+from aang_core import ConfigError
+
+if TYPE_CHECKING:
+    from aang_core import Diagnosis
 
 STATIC = (".png", ".svg", ".pdf")
 TITLE = "Objectives seen from the end task"
 X, Y = "distance Δ̂ to the end task's gradient", "cosine with the dev gradient"
 
 
-def check_figure(path: Path) -> None:
-    """Refuse a file whose kind is not known.
+def prepared(path: Path) -> "Callable[[Diagnosis], None]":
+    """What writes the figure of a diagnosis into ``path``: interactive for .html, else a picture.
 
     Raises:
-        ConfigError: its extension is none of .html, .png, .svg and .pdf.
+        ConfigError: Its extension is none of .html, .png, .svg and .pdf. What is returned raises it
+            if the file cannot be written.
     """
     if path.suffix not in (".html", *STATIC):
         raise ConfigError(f"--plot {path}: give a file that ends in .html, {', '.join(STATIC)}")
+    return partial(_draw, path)
 
 
-def draw(diagnosis: Diagnosis, path: Path) -> None:
-    """Write the figure: interactive for .html, else a picture.
-
-    Raises:
-        ConfigError: as :func:`check_figure`, or the file cannot be written.
-    """
-    check_figure(path)
+def _draw(path: Path, diagnosis: "Diagnosis") -> None:
     try:
         if path.suffix == ".html":
             _draw_page(diagnosis, path)
@@ -36,7 +37,7 @@ def draw(diagnosis: Diagnosis, path: Path) -> None:
         raise ConfigError(f"--plot {path}: cannot be written: {error.strerror or error}") from error
 
 
-def _groups(diagnosis: Diagnosis) -> dict[str, list[int]]:
+def _groups(diagnosis: "Diagnosis") -> dict[str, list[int]]:
     """Places of the objectives by output, the last part of the name."""
     groups: dict[str, list[int]] = {}
     for i, objective in enumerate(diagnosis.objectives):
@@ -44,7 +45,7 @@ def _groups(diagnosis: Diagnosis) -> dict[str, list[int]]:
     return groups
 
 
-def _draw_page(diagnosis: Diagnosis, path: Path) -> None:
+def _draw_page(diagnosis: "Diagnosis", path: Path) -> None:
     # Imported when it is needed: plotly takes a second.
     from plotly import graph_objects
 
@@ -66,7 +67,7 @@ def _draw_page(diagnosis: Diagnosis, path: Path) -> None:
     figure.write_html(path, include_plotlyjs=True, full_html=True)
 
 
-def _draw_picture(diagnosis: Diagnosis, path: Path) -> None:
+def _draw_picture(diagnosis: "Diagnosis", path: Path) -> None:
     from matplotlib.figure import Figure
 
     objectives = diagnosis.objectives

@@ -1,1 +1,0 @@
-"""Figures of what was measured and learned."""

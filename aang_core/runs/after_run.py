@@ -1,0 +1,35 @@
+"""What plug-ins do when a run has ended: the hook ``aang_after_run``."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+from aang_core.plugins.faults import place_of, text_of
+from aang_core.plugins.registry import Registry
+from aang_core.runs.run import Run
+
+
+def call_after_run(registry: Registry, run: Run) -> Iterator[str]:
+    """Hand the run to every plug-in that asks for it.
+
+    A plug-in that fails does not lose the run, whatever it raises.
+
+    Yields:
+        A sentence for the user about each plug-in that failed.
+    """
+    for hook in registry.hooks:
+        if hook.name != "aang_after_run":
+            continue
+        try:
+            # Standard output belongs to the command: a plug-in that prints would spoil --json.
+            with contextlib.redirect_stdout(sys.stderr):
+                hook.call(run=run)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            place = place_of(error)
+            where = f" at {place}" if place else ""
+            yield (
+                f"plug-in {hook.origin.entry_point} ({hook.origin}) failed after the run, which is "
+                f"complete without it: {type(error).__name__}: {text_of(error)}{where}"
+            )

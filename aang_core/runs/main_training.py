@@ -1,0 +1,168 @@
+"""The training that a run is made for, from its assembly to the model and the numbers it leaves."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import yaml
+from pydantic import ValidationError
+
+from aang_core.assembly.assembly import Assembly
+from aang_core.assembly.sources import Sources
+from aang_core.config import TrainConfig
+from aang_core.errors import PluginError
+from aang_core.runs import outcome
+from aang_core.runs.cost import CostLog
+from aang_core.runs.final_fine_tuning import NAME as FINAL_FINE_TUNING
+from aang_core.runs.final_fine_tuning import fine_tune
+from aang_core.runs.log_lines import Cost, DevScores, Round
+from aang_core.runs.run_files import append_line, what_is_wrong, write_part
+from aang_core.runs.schema import Result
+from aang_core.runs.tracking import Tracker
+from aang_core.runs.training import build_trainer
+from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.processes import Processes
+from aang_core.training.checkpoint import Checkpointer
+from aang_core.training.interruption import Interruption
+from aang_core.training.trainer import Observer
+
+OTHER_DROPOUT = 1_000_003
+"""Far enough from one process's seed to the next that no step of a run bridges it."""
+
+Observe = Callable[[str, int, str], Sequence[Observer]]
+"""Gives the observers of one training, given its name, its steps and its metric.
+
+The name is that of a stage of pre-training, ``final-fine-tuning``, or empty for the main training.
+"""
+
+
+def unobserved(stage: str, steps: int, metric: str) -> Sequence[Observer]:
+    """No observers."""
+    return ()
+
+
+@dataclass(frozen=True)
+class During:
+    """What every training of a run goes by while it lasts.
+
+    Attributes:
+        device: Where it computes.
+        observe: Gives its observers.
+        interruption: Who asks to stop.
+        processes: Those that share it.
+    """
+
+    device: torch.device
+    observe: Observe
+    interruption: Interruption
+    processes: Processes
+
+
+def train_and_evaluate(
+    config: TrainConfig, sources: Sources, assembly: Assembly, folder: RunFolder, during: During
+) -> Result | None:
+    """Train from where the folder's checkpoints are, save the model, and evaluate it.
+
+    Returns:
+        What came of it, without pre-training, in the first process; None in the others.
+
+    Raises:
+        Interrupted: Somebody asked to stop; what was trained is kept.
+    """
+    processes, interruption = during.processes, during.interruption
+
+    def seed_dropout(steps: int) -> None:
+        # Dropout draws from torch's own generator, and should drop other units for other rows.
+        if not processes.first:
+            torch.manual_seed(config.seed + OTHER_DROPOUT * processes.rank + steps)
+
+    cost = CostLog(folder, assembly.model.body, processes, compiled=config.compile)
+    tracked = config.log and processes.first
+    trackers = [Tracker(config.log, folder.path, reusable(config))] if tracked else []
+    checkpointer = Checkpointer(
+        folder,
+        "checkpoints",
+        (Round.file, DevScores.file, Cost.file),
+        seconds=config.checkpoint_every,
+        interruption=interruption,
+        processes=processes,
+    )
+    trainer = build_trainer(
+        config,
+        assembly,
+        during.device,
+        (
+            _Log(folder, config.weighter),
+            cost,
+            *trackers,
+            *during.observe("", config.steps, config.metric),
+        ),
+        checkpointer,
+        processes,
+    )
+    checkpointer.take_up(trainer)
+    if processes.first:
+        cost.go_on()
+    seed_dropout(trainer.bench.steps)
+    processes.wait()
+    progress = trainer.train()
+    for tracker in trackers:
+        tracker.close()
+    checkpointer.save(trainer)
+    interruption.check(trainer.bench.steps)
+    seconds, body_rows = cost.seconds, cost.rows()
+    tuned = None
+    if config.final_fine_tuning is not None:
+        tuned = fine_tune(
+            config,
+            sources,
+            assembly,
+            folder,
+            observe=lambda steps: during.observe(FINAL_FINE_TUNING, steps, config.metric),
+            interruption=interruption,
+            processes=processes,
+            seed_dropout=seed_dropout,
+        )
+    if not processes.first:
+        return None
+    evaluated = outcome.evaluation(sources, assembly)
+    write_part(folder, evaluated)
+    folder.write_folder("model", assembly.model.save)
+    checkpointer.drop_older()
+    took = outcome.Took(
+        steps=trainer.bench.steps,
+        skipped=trainer.bench.numbers.skipped,
+        seconds=round(seconds, 3),
+        body_rows=body_rows,
+        memory_bytes=outcome.peak_memory_bytes(during.device),
+        processes=processes.size,
+    )
+    return outcome.result(config, sources, assembly, evaluated, progress.best_step, took, tuned)
+
+
+def reusable(config: TrainConfig) -> str:
+    """The resolved options in YAML; without the folder, which the next run cannot have again."""
+    return yaml.safe_dump(config.model_dump(mode="json", exclude={"out"}))
+
+
+class _Log:
+    """Writes ``metrics.jsonl`` and ``weights.jsonl``."""
+
+    def __init__(self, folder: RunFolder, weighter: str) -> None:
+        self._folder = folder
+        self._weighter = weighter
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        try:
+            line = Round.model_validate(record)
+        except ValidationError as error:
+            raise PluginError(
+                f"weighter {self._weighter}: its record does not fit weights.jsonl: "
+                f"{what_is_wrong(error)}"
+            ) from error
+        append_line(self._folder, line)
+
+    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+        scores = {"step": step, "dev": dict(dev), "best": best}
+        append_line(self._folder, DevScores.model_validate(scores))

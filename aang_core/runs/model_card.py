@@ -1,0 +1,121 @@
+"""The model card: what somebody who finds the model folder has to know."""
+
+from importlib.metadata import version
+
+import yaml
+
+from aang_core.runs.markdown import plain, table
+from aang_core.runs.run import Run
+
+LISTED = 10
+
+
+def model_card(run: Run) -> str:
+    """``README.md`` of a model folder, with the metadata header that the Hugging Face hub reads."""
+    sections = [_header(run), _what(run), _use(run), _data(run), _scores(run), _weights(run)]
+    return "\n".join([*filter(None, sections), _made(run)])
+
+
+def _header(run: Run) -> str:
+    metric, task = run.outcome.metric, run.records.data.task
+    part = "test" if metric.test is not None else "validation"
+    value = metric.dev if metric.test is None else metric.test
+    result = {
+        "task": {"type": "text-classification"},
+        "dataset": {"name": task, "type": task, "split": part},
+        "metrics": [{"type": run.metric, "value": round(value, 4)}],
+    }
+    encoder = run.options.get("model")
+    base = {"base_model": encoder} if encoder and "/" not in str(encoder).strip("./") else {}
+    metadata = {
+        "library_name": "transformers",
+        "pipeline_tag": "text-classification",
+        **base,
+        "tags": ["auxiliary-learning", "aang"],
+        "model-index": [{"name": run.name, "results": [result]}],
+    }
+    return f"---\n{yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)}---\n"
+
+
+def _what(run: Run) -> str:
+    labels = ", ".join(_code(label) for label in run.records.evaluation.labels)
+    result = run.outcome
+    how = f"with the weighter `{result.weighter}`"
+    if result.objectives:
+        how += f" over {result.objectives} objectives of the space `{result.space}`"
+    if result.recipe:
+        how += f", recipe `{result.recipe}`"
+    encoder = run.options.get("model") or "The small encoder of AANG's demo"
+    return (
+        f"# {plain(run.records.data.task)}\n\n"
+        f"A text classifier with the classes {labels}. {plain(encoder)} was fine-tuned by "
+        f"AANG {how}; seed {result.seed}, best on dev at step "
+        f"{result.best_step} of {result.steps}.\n"
+    )
+
+
+def _use(run: Run) -> str:
+    pair = run.options.get("text_pair")
+    argument = '{"text": "…", "text_pair": "…"}' if pair else '"…"'
+    return (
+        "## How to load it\n\n```python\nfrom transformers import pipeline\n\n"
+        f'classify = pipeline("text-classification", model=".")\nclassify({argument})\n```\n\n'
+        f"Texts were cut to {run.options['max_length']} tokens in training.\n"
+    )
+
+
+def _data(run: Run) -> str:
+    parts = run.records.data.parts
+    header = ["class", *parts]
+    rows = [
+        [plain(label), *(str(part.labels[label]) for part in parts.values())]
+        for label in run.records.evaluation.labels
+    ]
+    rows.append(["all", *(str(part.examples) for part in parts.values())])
+    return "## Data\n\n" + table(header, rows)
+
+
+def _scores(run: Run) -> str:
+    parts = run.records.evaluation.parts
+    names = list(run.records.evaluation.dev.scores)
+    rows = [[name, *(f"{part.scores[name]:.4f}" for part in parts.values())] for name in names]
+    majority = [_score(run.outcome.majority.on(part)) for part in parts]
+    rows.append([f"{run.metric} of the majority class", *majority])
+    return (
+        "## Scores\n\n"
+        + table(["score", *parts], rows)
+        + "\nDev stopped the training and chose the model; test was read once, at the end.\n"
+    )
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def _weights(run: Run) -> str:
+    records = run.records
+    if not records.objectives:
+        return ""
+    late = records.mean_weights(0.5, 1)
+    ranked = sorted(late, key=lambda name: -late[name])[:LISTED]
+    return (
+        "## What was learned\n\nMean weight in the last half of training, the heaviest "
+        f"{len(ranked)} of {len(late)} objectives; λ_e was "
+        f"{records.rounds[-1].end_task_weight:.3f} at the end.\n\n"
+        + table(["objective", "weight"], [[f"`{n}`", f"{late[n]:.4f}"] for n in ranked])
+    )
+
+
+def _made(run: Run) -> str:
+    used = set(run.plugins.primitives.values())
+    rows = [
+        [plugin.distribution, plugin.version]
+        for plugin in run.plugins.plugins
+        if plugin.distribution in used or plugin.distribution == "aang-core"
+    ]
+    rows += [[name, version(name)] for name in ("torch", "transformers")]
+    return "## Made with\n\n" + table(["distribution", "version"], rows)
+
+
+def _code(label: str) -> str:
+    return f"“{plain(label)}”"

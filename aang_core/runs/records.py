@@ -1,0 +1,113 @@
+"""What a finished run recorded of its data, its training and its model, read together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from aang_core.errors import DataError
+from aang_core.runs.log_lines import DevScores, Round
+from aang_core.runs.run_files import read_lines, read_part
+from aang_core.runs.schema import DataStatistics, Evaluation
+from aang_core.training.evaluation import Metric
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a finished run, which go with one another.
+
+    Attributes:
+        data: What it was trained on.
+        evaluation: Where the chosen model is right.
+        evaluations: Every evaluation on dev, in order.
+        rounds: Every round of training, in order.
+    """
+
+    data: DataStatistics
+    evaluation: Evaluation
+    evaluations: Sequence[DevScores]
+    rounds: Sequence[Round]
+
+    @classmethod
+    def read(cls, folder: Path, metric: Metric) -> "Records":
+        """Read them.
+
+        Args:
+            folder: The run's.
+            metric: The metric that the best model was chosen by.
+
+        Raises:
+            DataError: Another version wrote the run, or a file is damaged or does not go with the
+                others.
+        """
+        try:
+            records = cls(
+                read_part(DataStatistics, folder),
+                read_part(Evaluation, folder),
+                read_lines(DevScores, folder),
+                read_lines(Round, folder),
+            )
+        except FileNotFoundError as error:
+            raise missing(folder, error) from error
+        records._require_agreement(folder, metric)
+        return records
+
+    @property
+    def objectives(self) -> list[str]:
+        """Names of the objectives, in the order of the space."""
+        return list(self.rounds[-1].weights) if self.rounds else []
+
+    def mean_weights(self, start: float, end: float) -> dict[str, float]:
+        """Mean weight of each objective over a part of the training, from 0 to 1."""
+        first = int(start * len(self.rounds))
+        rounds = self.rounds[first : max(first + 1, round(end * len(self.rounds)))]
+        return {
+            name: sum(line.weights[name] for line in rounds) / len(rounds)
+            for name in self.objectives
+        }
+
+    def _require_agreement(self, folder: Path, metric: Metric) -> None:
+        """Raise DataError where one file does not go with another, or a line with the others."""
+        labels = self.evaluation.labels
+        parts = self.evaluation.parts.values()
+        agrees = {
+            "metrics.jsonl": bool(self.evaluations)
+            and all(metric in line.dev for line in self.evaluations),
+            "weights.jsonl": all(_shape(line) == _shape(self.rounds[0]) for line in self.rounds),
+            "evaluation.json": all(
+                part.classes.keys() == set(labels)
+                and part.scores.keys() == self.evaluation.dev.scores.keys()
+                and _is_square(part.confusion, len(labels))
+                for part in parts
+            ),
+            "data.json": all(
+                part.labels.keys() == set(labels) for part in self.data.parts.values()
+            ),
+        }
+        for name, does in agrees.items():
+            if not does:
+                raise DataError(
+                    f"{folder / name}: is damaged: what it names is not what the rest of the run "
+                    "names"
+                )
+
+
+def missing(folder: Path, error: FileNotFoundError) -> DataError:
+    """What to say of a finished run that lacks a file."""
+    return DataError(
+        f"{folder}: {Path(str(error.filename)).name} is missing; another version of AANG wrote "
+        f"this run, and this is {version('aang-core')}. Train it again"
+    )
+
+
+def _shape(line: Round) -> tuple[object, ...]:
+    """What a line of ``weights.jsonl`` has values for."""
+    return (
+        line.weights.keys(),
+        {stage: values.keys() for stage, values in line.factors.items()},
+    )
+
+
+def _is_square(counts: Sequence[Sequence[int]], size: int) -> bool:
+    """Whether it is a confusion matrix of ``size`` classes, or there is none."""
+    return not counts or [len(row) for row in counts] == [size] * size

@@ -1,0 +1,179 @@
+"""One training, from a resolved configuration to the folder that holds all of it."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from aang_core.assembly.assembly import Assembly, assemble, load_model
+from aang_core.assembly.source_rows import SourceReader
+from aang_core.assembly.sources import Sources
+from aang_core.config import TrainConfig
+from aang_core.corpora.names import plain_name
+from aang_core.modeling.untaught import untaught_heads
+from aang_core.objectives.stages import ReadReport
+from aang_core.plugins import Plugins
+from aang_core.runs import drawn_rows, outcome, recorded_plugins, resuming
+from aang_core.runs.after_run import call_after_run
+from aang_core.runs.encoder_training import METRIC
+from aang_core.runs.main_training import (
+    During,
+    Observe,
+    reusable,
+    train_and_evaluate,
+    unobserved,
+)
+from aang_core.runs.model_card import model_card
+from aang_core.runs.pretraining import ReadyStage, pretrain, try_stages
+from aang_core.runs.run import Run
+from aang_core.runs.run_files import write_part
+from aang_core.runs.schema import StageResult
+from aang_core.runs.tracking import check_trackers
+from aang_core.runs.training import check_engine, choose_device
+from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.processes import processes_of_environment
+from aang_core.training.interruption import Interruption
+from aang_core.training.precision import settle_precision
+
+
+def free_run_folder(config: TrainConfig) -> Path:
+    """The folder for a run: ``config.out``, or a new one under ``runs/`` named after the run.
+
+    Raises:
+        ConfigError: ``config.out`` holds files already.
+    """
+    if config.out is not None:
+        RunFolder.check_free(config.out)
+        return config.out
+    task = config.target or config.task_name
+    what = config.recipe or f"{Path(config.space).stem}-{config.weighter}"
+    name = f"{plain_name(task)}-{plain_name(what)}-seed{config.seed}"
+    base = Path("runs") / name.replace(":", "-")
+    numbered = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))
+    return next(path for path in itertools.chain([base], numbered) if not path.exists())
+
+
+def train_run(
+    config: TrainConfig,
+    sources: Sources,
+    *,
+    out: Path,
+    plugins: Plugins,
+    observe: Observe = unobserved,
+    resume: bool = False,
+    interruption: Interruption | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> Run:
+    """Train, evaluate and write the run folder ``out``.
+
+    The folder is made only after model, data and primitives have proved usable.
+
+    Args:
+        config: The options.
+        sources: What they name.
+        out: The run folder.
+        plugins: All plug-ins; those that ask for it are called when the run has ended.
+        observe: Gives the observers of each training.
+        resume: Go on in the folder of a run that was interrupted, as if it had not been.
+        interruption: Who asks to stop: at once before the folder is made, then between two rounds.
+        say: Called with a sentence that a user may want to know before training begins.
+
+    Raises:
+        AangError: Something that the user named cannot be used, or the disk or the memory is full.
+        Interrupted: ``interruption`` asked to stop; what was trained is kept.
+    """
+    device = choose_device(config.device)
+    processes = processes_of_environment(device)
+    check_engine(config, processes)
+    check_trackers(config.log)
+    changes = recorded_plugins.changes(out, plugins) if resume else []
+    if resume:
+        drawn_rows.check_same(out, sources.draw)
+    report = sources.report
+    sources = replace(sources, report=ReadReport())
+    torch.manual_seed(config.seed)
+    model = load_model(config, sources)
+    reader = SourceReader(config, sources, model)
+    first = try_stages(config, sources, reader, model)
+    assembly = assemble(config, sources, model, reader)
+    report.include(sources.report)
+    width = int(assembly.model.body.base.config.hidden_size)
+    precision, reason = settle_precision(config.precision, device, width, processes)
+    config = config.model_copy(update={"precision": precision})
+    for sentence in (reason, _untaught(config, sources, assembly)):
+        if sentence is not None:
+            say(sentence)
+    asked = interruption or Interruption()
+    with asked.deferred(), resuming.opened(out, resume=resume, processes=processes) as folder:
+        folder.write_text("config.yaml", reusable(config))
+        write_part(folder, recorded_plugins.plugins_used(plugins, sources, changes))
+        write_part(folder, outcome.data_statistics(replace(sources, report=report), assembly))
+        if sources.draw is not None:
+            write_part(folder, drawn_rows.record_of(sources.draw))
+        during = During(device, observe, asked, processes)
+        if sources.pretraining:
+            # The first stage trains this very encoder, and the later ones need its memory.
+            del model, assembly
+        stages, sources = _pretrained(config, sources, folder, during, reader, first)
+        for stage_result in stages.values():
+            if stage_result.note:
+                report.note(stage_result.note)
+        if stages:
+            torch.manual_seed(config.seed)
+            assembly = assemble(config, sources, reader=reader)
+        result = train_and_evaluate(config, sources, assembly, folder, during)
+        if result is None:
+            processes.wait()  # until the first one has written everything
+            return Run.open(folder.path)
+        if stages:
+            result = result.model_copy(update={"pretraining": stages})
+        run = Run.about_to_finish(folder.path, result)
+        folder.write_text("model/README.md", model_card(run))
+        for failure in call_after_run(plugins.registry, run):
+            report.note(failure)
+        # Last, because a run that has it has finished.
+        write_part(folder, result)
+        processes.wait()
+    return replace(run, _notes=report.lines())
+
+
+def _pretrained(
+    config: TrainConfig,
+    sources: Sources,
+    folder: RunFolder,
+    during: During,
+    reader: SourceReader,
+    first: ReadyStage | None,
+) -> tuple[dict[str, StageResult], Sources]:
+    """Train each stage of pre-training.
+
+    Returns:
+        What came of each, by its name, and the sources with the encoder that the last one left.
+    """
+    stages = {}
+    for stage in sources.pretraining:
+        stages[stage.name] = pretrain(
+            config,
+            sources,
+            stage,
+            folder,
+            reader=reader,
+            first=first,
+            device=during.device,
+            observers=during.observe(stage.name, stage.settings.steps, METRIC),
+            interruption=during.interruption,
+            processes=during.processes,
+        )
+        first = None
+        sources = sources.after(str(folder.path / stages[stage.name].model))
+    return stages, sources
+
+
+def _untaught(config: TrainConfig, sources: Sources, assembly: Assembly) -> str | None:
+    """A sentence about language-model heads that begin from nothing; None if none does."""
+    heads = [task.head for task in assembly.auxiliaries]
+    if sources.pretraining:
+        heads = [assembly.model.heads.language_model() for _ in sources.pretraining]
+    return untaught_heads(assembly.model, heads, sources.encoder, config.domain)

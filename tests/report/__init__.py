@@ -1,1 +1,0 @@
-"""Reports of runs: the page in a real browser, and pictures."""
