@@ -231,24 +231,6 @@ class DistributedEngine:
             parameter.grad = total
 
 
-def task_by_task(
-    body: nn.Module,
-    dev_head: DevHead,
-    precision: Precision = "fp32",
-    *,
-    processes: Processes,
-    hold_end_task: bool = True,
-    clip: TaskClip = UNCLIPPED,
-) -> StreamEngine | DistributedEngine:
-    """The engine that runs one task at a time, in one process or in several.
-
-    hold_end_task: see :class:`StreamEngine`; several processes always do.
-    """
-    if processes.size > 1:
-        return DistributedEngine(body, dev_head, precision, processes, clip=clip)
-    return StreamEngine(body, dev_head, precision, hold_end_task=hold_end_task, clip=clip)
-
-
 _DIMS = 8
 """More dimensions than features have."""
 

@@ -24,11 +24,11 @@ from aang_core.runs.encoder_training import (
     TrainedEncoder,
     train_encoder,
 )
+from aang_core.runs.training import base_optimizer
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import RowSubset, Task
 from aang_core.training.interruption import Interruption
-from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.precision import in_effect
 from aang_core.training.trainer import Observer
 
@@ -92,14 +92,7 @@ def pretrain(
 def _settings(config: TrainConfig, stage: PretrainingStage) -> EncoderTraining:
     settings = stage.settings
     return EncoderTraining(
-        optimizer=OptimizerSettings(
-            lr=settings.lr,
-            head_lr=settings.head_lr,
-            weight_decay=config.weight_decay,
-            eps=config.adam_eps,
-            warmup=config.warmup,
-            max_grad_norm=config.max_grad_norm,
-        ),
+        optimizer=replace(base_optimizer(config), lr=settings.lr, head_lr=settings.head_lr),
         steps=settings.steps,
         seconds=None,
         eval_every=settings.eval_every,

@@ -33,7 +33,7 @@ from aang_core.runs.final_fine_tuning import fine_tune
 from aang_core.runs.pretraining import check_stage, pretrain
 from aang_core.runs.run_files import inside
 from aang_core.runs.tracking import Tracker, check_trackers
-from aang_core.runs.training import build_trainer, check_engine, choose_device
+from aang_core.runs.training import build_trainer, check_options, choose_device
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes, processes_of_environment
 from aang_core.training.checkpoint import Checkpointer
@@ -44,9 +44,6 @@ from aang_core.training.trainer import Observer
 if TYPE_CHECKING:
     from pandas import DataFrame, Index
     from transformers import PreTrainedModel
-
-OTHER_DROPOUT = 1_000_003
-"""Far enough from one process's seed to the next that no step of a run bridges it."""
 
 Observe = Callable[[str, int, str], Sequence[Observer]]
 
@@ -196,7 +193,7 @@ def train_run(
     """
     device = choose_device(config.device)
     processes = processes_of_environment(device)
-    check_engine(config, processes)
+    check_options(config, processes)
     check_trackers(config.log)
     changes = resuming.changes(out, plugins) if resume else []
     if resume:
@@ -287,11 +284,6 @@ def _trained(
     observe_last: the observers of the final fine-tuning, given its steps and metric.
     """
 
-    def seed_dropout(steps: int) -> None:
-        # Dropout draws from torch's own generator, and should drop other units for other rows.
-        if not processes.first:
-            torch.manual_seed(config.seed + OTHER_DROPOUT * processes.rank + steps)
-
     cost = CostLog(folder, assembly.model.body, processes, compiled=config.compile)
     tracked = config.log and processes.first
     trackers = [Tracker(config.log, folder.path, _reusable(config))] if tracked else []
@@ -314,7 +306,6 @@ def _trained(
     checkpointer.take_up(trainer)
     if processes.first:
         cost.go_on()
-    seed_dropout(trainer.bench.steps)
     processes.wait()
     progress = trainer.train()
     for tracker in trackers:
@@ -332,7 +323,6 @@ def _trained(
             observe=lambda steps: observe_last(steps, config.metric) if observe_last else (),
             interruption=interruption,
             processes=processes,
-            seed_dropout=seed_dropout,
         )
     if not processes.first:
         return {}

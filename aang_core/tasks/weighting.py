@@ -266,6 +266,23 @@ def require_whole_round(weighter: Weighter, steps: int) -> None:
         )
 
 
+def require_several_draws(weighter: object, draws: int, option: str) -> None:
+    """Refuse a weighter whose round cannot be made of several draws.
+
+    Args:
+        weighter: One made already, or its class; only ``several_draws`` is looked at.
+        draws: How many draws a step is to be made of.
+        option: How the user asked for them, for the message.
+
+    Raises:
+        ConfigError: It takes one draw a step.
+    """
+    if draws > 1 and not getattr(weighter, "several_draws", False):
+        raise ConfigError(
+            f"{option}: a round of this weighter is not a step made of draws; leave the option out"
+        )
+
+
 class StepwiseWeighter(ABC):
     """A weighter whose round is one step: sample, step, observe.
 

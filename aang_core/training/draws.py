@@ -6,8 +6,27 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from aang_core.tasks.processes import Processes
 from aang_core.tasks.task import Batch, SharingTask, Task
 from aang_core.training.rows import RowOrder, make_batches
+
+
+OTHER_DROPOUT = 1_000_003
+"""Far enough from one process's seed to the next that no step of a run bridges it."""
+
+
+def separate_dropout(seed: int, steps: int, processes: Processes) -> None:
+    """Let each process but the first draw dropout of its own.
+
+    Dropout draws from torch's own generator, and should drop other units for other rows.
+
+    Args:
+        seed: Of the training.
+        steps: Those that it has behind it.
+        processes: Those that share it.
+    """
+    if not processes.first:
+        torch.manual_seed(seed + OTHER_DROPOUT * processes.rank + steps)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from aang_core.errors import AangError, NumericalError
 from aang_core.tasks.weighting import Weighter
 from aang_core.training.bench import TrainingBench
 from aang_core.training.clock import Clock
+from aang_core.training.draws import separate_dropout
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Trainer:
     selected: the modules whose best state is kept and restored at the end, by name; with none of
         them the last state is what remains.
     evaluate: the dev scores of the model as it stands.
+    seed: of the training; each of several processes draws dropout of its own.
     boundary: told whenever one is reached; None for nobody.
     clock: ends the training too if its time is limited; None for one that only counts.
     """
@@ -86,6 +88,7 @@ class Trainer:
         schedule: Schedule,
         selected: Mapping[str, nn.Module],
         evaluate: Callable[[], Mapping[str, float]],
+        seed: int,
         observers: tuple[Observer, ...] = (),
         boundary: Boundary | None = None,
         clock: Clock | None = None,
@@ -97,11 +100,13 @@ class Trainer:
         self.progress = Progress()
         self._selected = selected
         self._evaluate = evaluate
+        self._seed = seed
         self._observers = observers
         self.boundary = boundary
 
     def train(self) -> Progress:
         """Train, then put the best state back into the selected modules."""
+        separate_dropout(self._seed, self.bench.steps, self.bench.processes)
         self.clock.start()
         if not self.progress.evaluated:
             self._evaluation()
