@@ -155,7 +155,7 @@ class CheckedWeighter:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See :meth:`aang_core.tasks.weighting.Weighter.load_state_dict`."""
-        with self._author.blamed("taking up its state"):
+        with self._author.blamed("restoring its state"):
             self._weighter.load_state_dict(state)
 
     def _steps_of_round(self) -> int | None:

@@ -131,7 +131,7 @@ def train_encoder(
     )
     trainer.boundary = checkpointer
     before = looks.at(0)
-    checkpointer.take_up(trainer)
+    checkpointer.load(trainer)
     processes.wait()
     progress = trainer.train()
     trained = TrainedEncoder(
@@ -160,6 +160,7 @@ def _trainer(
     task = rows.task
     steps = sys.maxsize if settings.steps is None else settings.steps
     card = TaskCard(task.name, task.factors)
+    trainer: Trainer
 
     def evaluate() -> Mapping[str, float]:
         return looks.at(trainer.bench.steps)

@@ -110,7 +110,7 @@ def fine_tune(
         boundary=checkpointer,
         processes=processes,
     )
-    checkpointer.take_up(trainer)
+    checkpointer.load(trainer)
     processes.wait()
     progress = trainer.train()
     interruption.check(trainer.bench.steps)

@@ -303,7 +303,7 @@ def _trained(
         checkpointer,
         processes,
     )
-    checkpointer.take_up(trainer)
+    checkpointer.load(trainer)
     if processes.first:
         cost.go_on()
     processes.wait()

@@ -163,7 +163,7 @@ class Workbench(Protocol):
     def trial(
         self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
     ) -> Update:
-        """Train the tasks named alone, from where the model stands, and put the model back.
+        """Train the tasks named alone, from where the model stands, and restore the model.
 
         Every optimiser step takes a batch of each task and the loss Σ coefficient · loss. There
         are as many steps as it takes to see ``fraction`` of the rows of the largest task, and they
@@ -202,9 +202,9 @@ class Workbench(Protocol):
         ...
 
     def snapshot(self) -> Callable[[], None]:
-        """Remember body and heads as they stand; calling what is returned puts them back.
+        """Remember body and heads as they stand; calling what is returned restores them.
 
-        Nothing else is put back: the optimiser keeps its moments, steps stay counted, and tasks go
+        Nothing else is restored: the optimiser keeps its moments, steps stay counted, and tasks go
         on in their rows.
         """
         ...
@@ -244,7 +244,7 @@ class Weighter(Protocol):
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up where ``state`` left off."""
+        """Restore what :meth:`state_dict` gave."""
         ...
 
 

@@ -20,17 +20,21 @@ def check_coefficients(what: str, coefficients: Mapping[str, float]) -> None:
         _expect_weight(f"the coefficient of {name} in {what}", coefficient)
 
 
-def check_odds(odds: Mapping[str, float], names: Sequence[str]) -> None:
-    """Refuse weights that the objectives ``names`` cannot be drawn by.
+def check_odds(odds: Mapping[str, float], names: Sequence[str], n: int | None) -> None:
+    """Refuse weights that n of the objectives ``names`` cannot be drawn by; None for all of them.
 
     Raises:
-        WeighterError: they are of other objectives, or one is negative or not finite.
+        WeighterError: they are of other objectives, one is negative or not finite, or too few are
+            above zero.
     """
     if set(odds) != set(names):
         odd = ", ".join(sorted(set(odds) ^ set(names)))
         raise WeighterError(f"the weights of a draw are not those of the auxiliary tasks: {odd}")
     for name, weight in odds.items():
         _expect_weight(f"the weight of {name} in a draw", weight)
+    possible = sum(weight > 0 for weight in odds.values())
+    if n is not None and possible < n < len(names):
+        raise WeighterError(f"a draw of {n} tasks, of which fewer have a weight above zero")
 
 
 def mean_coefficients(draws: Sequence[Mapping[str, float]]) -> dict[str, float]:

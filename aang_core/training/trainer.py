@@ -32,12 +32,22 @@ class Schedule:
 
 @dataclass
 class Progress:
-    """Where training stands; all of it goes into a checkpoint."""
+    """How good the model has been so far."""
 
     best_step: int = 0
     best_score: float = float("-inf")
     evaluations_since_best: int = 0
     best_state: dict[str, Tensor] = field(default_factory=dict)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it."""
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state_dict` gave."""
+        self.best_step, self.best_score = state["best_step"], state["best_score"]
+        self.evaluations_since_best = state["evaluations_since_best"]
+        self.best_state = dict(state["best_state"])
 
     @property
     def evaluated(self) -> bool:
@@ -65,7 +75,7 @@ class Boundary(Protocol):
         ...
 
     def save(self, trainer: "Trainer") -> None:
-        """Called before training stops because a round failed; the trainer is back before it."""
+        """Called before training stops because a round failed, with the state before the round."""
         ...
 
 
@@ -76,7 +86,7 @@ class Trainer:
         them the last state is what remains.
     evaluate: the dev scores of the model as it stands.
     seed: of the training; each of several processes draws dropout of its own.
-    boundary: told whenever one is reached; None for nobody.
+    boundary: called between two rounds; None for nobody.
     clock: ends the training too if its time is limited; None for one that only counts.
     """
 
@@ -105,7 +115,7 @@ class Trainer:
         self.boundary = boundary
 
     def train(self) -> Progress:
-        """Train, then put the best state back into the selected modules."""
+        """Train, then restore the best state of the selected modules."""
         separate_dropout(self._seed, self.bench.steps, self.bench.processes)
         self.clock.start()
         if not self.progress.evaluated:
@@ -133,14 +143,34 @@ class Trainer:
             )
         return self.progress
 
+    def state_dict(self) -> dict[str, Any]:
+        """All that training needs to go on, but the clock: tensors, and what JSON can hold."""
+        return {
+            **self.bench.state_dict(),
+            "weighter": self.weighter.state_dict(),
+            "progress": self.progress.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state_dict` gave.
+
+        Raises:
+            DataError: It is the state of another model or space.
+        """
+        self.bench.load_state_dict(state)
+        self.weighter.load_state_dict(state["weighter"])
+        self.progress.load_state_dict(state["progress"])
+
     def _round(self) -> None:
         """One round; if it fails, what there was before is saved first."""
         self.bench.begin_round()
+        before = self.bench.state_dict(whole=False)
         weighter = copy.deepcopy(self.weighter.state_dict())
         try:
             self.weighter.round(self.bench)
         except AangError:
-            if self.boundary is not None and self.bench.back_to_round():
+            if self.boundary is not None and not self.bench.changed:
+                self.bench.load_state_dict(before)
                 self.weighter.load_state_dict(weighter)
                 self.boundary.save(self)
             raise

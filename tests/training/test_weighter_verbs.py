@@ -20,6 +20,7 @@ from aang_core.plugins import load_plugins
 from aang_core.runs.training import build_trainer, score_rows
 from aang_core.testing import RecordingWorkbench
 from aang_core.training.bench import TrainingBench
+from aang_core.training.dev_set import DevSet
 
 CPU = torch.device("cpu")
 NAMES = ["gpt-style", "xlnet-style", "bert-style"]
@@ -199,6 +200,7 @@ def test_the_steps_of_a_round_must_be_a_number_of_steps(steps: Any) -> None:
 
 def test_a_bench_without_a_score_says_so(options: dict[str, Any]) -> None:
     _, _, bench = built(options)
-    bench._score = None
+    with bench.aside() as draws:
+        dev_set = DevSet(bench.body, bench.tasks.end_task, draws, 4, None, bench.processes)
     with pytest.raises(AangError, match="give the bench a score"):
-        bench.dev_score(3)
+        dev_set.score(3)
