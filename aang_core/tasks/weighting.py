@@ -279,7 +279,7 @@ def require_several_draws(weighter: object, draws: int, option: str) -> None:
     """
     if draws > 1 and not getattr(weighter, "several_draws", False):
         raise ConfigError(
-            f"{option}: a round of this weighter is not a step made of draws; leave the option out"
+            f"{option}: a round of this weighter is no step made of draws; leave the option out"
         )
 
 

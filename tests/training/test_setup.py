@@ -170,7 +170,9 @@ def test_an_error_of_the_callers_own_weighter_is_let_pass() -> None:
 
 
 def test_a_round_that_takes_one_draw_is_told_so_in_the_callers_words() -> None:
-    with pytest.raises(ConfigError, match=r"^draws_per_step=2: a round of this weighter is not"):
+    with pytest.raises(
+        ConfigError, match=r"^draws_per_step=2: a round of this weighter is no step"
+    ):
         fitted("alpha-vil", draws_per_step=2)
 
 
