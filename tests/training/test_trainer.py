@@ -159,21 +159,6 @@ def test_a_checkpoint_of_another_space_is_refused(options: dict[str, Any], tmp_p
         load_checkpoint(tmp_path / "nothing", trainer)
 
 
-def test_a_checkpoint_of_another_format_is_refused_in_one_line(
-    options: dict[str, Any], tmp_path: Path
-) -> None:
-    """As all those are that earlier versions saved."""
-    _, _, trainer, _, _ = build(options)
-    save_checkpoint(tmp_path, trainer)
-    rest = tmp_path / "state.json"
-    state = json.loads(rest.read_text(encoding="utf-8"))
-    del state["format"]
-    rest.write_text(json.dumps(state), encoding="utf-8")
-    with pytest.raises(DataError, match="another version of AANG saved this checkpoint") as error:
-        load_checkpoint(tmp_path, trainer)
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.parametrize(
     ("weighter", "n", "body_passes", "dev_head_fits"),
     [
