@@ -13,14 +13,13 @@ from torch import nn
 from aang_core.gradients import GradientEngine
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import DevLossAlong, Signal, StepSignals, Update
-from aang_core.training.coefficients import check_odds, mean_coefficients
 from aang_core.training.dev_set import DevSet
 from aang_core.training.draws import Draws
 from aang_core.training.model_state import ModelState
 from aang_core.training.numbers import NumberPolicy, OnNan
 from aang_core.training.optimization import Optimization, Trial
 from aang_core.training.rows import RowStream
-from aang_core.training.run_tasks import DEV_HEAD, RunTasks
+from aang_core.training.run_tasks import DEV_HEAD, RunTasks, check_odds, mean_coefficients
 from aang_core.training.signal_mean import SignalMean
 from aang_core.training.step_gradient import GradientMaker
 from aang_core.training.step_rows import Plan, RowBudget, StepPlan, TrialPlan, rows_together
