@@ -98,11 +98,11 @@ class DevLoss(nn.Module):
         """
         own = dict(self.named_parameters())
         reached = [name for name, p in own.items() if any(p in u.deltas for u in updates)]
-        moved = {
+        values = {
             name: moved(parameter.detach(), parameter, updates, coefficients)
             for name, parameter in own.items()
         }
-        places = [moved[name].requires_grad_() for name in reached]
+        places = [values[name].requires_grad_() for name in reached]
         gradients: dict[str, Tensor] = {}
         like = next(self.body.parameters())
         total = torch.zeros(2, dtype=torch.float64, device=like.device)
@@ -112,7 +112,7 @@ class DevLoss(nn.Module):
             for number, batch in enumerate(batches):
                 if number % processes.size != processes.rank:
                     continue
-                losses: RowLosses = functional_call(self, moved, (batch,))
+                losses: RowLosses = functional_call(self, values, (batch,))
                 summed = losses.sums.sum()
                 total += torch.stack([summed.detach().double(), losses.counts.sum().double()])
                 if summed.requires_grad:
