@@ -85,8 +85,8 @@ class DistributedEngine:
         if end.remember:
             self.dev_head.observe(everywhere, end.batches)
         ledger = self._stream.ledger(end=None)
-        for parameter, gradient in v.items():
-            ledger.enter_v(parameter, gradient)
+        for parameter, part in v.items():
+            ledger.enter_v(parameter, part)
         sink = self._stream.sink(ledger, auxiliaries, measures=dev is not None)
         numbers = self._run_auxiliaries(sink, ledger, auxiliaries, parameters[0])
         auxiliary = summed_over(self.processes, ledger.totals, parameters)

@@ -241,7 +241,7 @@ class TrainingBench:
         Returns:
             Tensors in it are those in use, not copies.
         """
-        state = {
+        state: dict[str, Any] = {
             "steps": self.steps,
             **self._gradients.state_dict(),
             "numbers": self.numbers.state_dict(),
