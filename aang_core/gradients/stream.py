@@ -161,7 +161,7 @@ class StreamEngine:
         features = self._features(segment, held)
         sink.begin(segment.coefficient, in_parts=len(batches) > 1)
         if len(batches) == 1:
-            mean = self.passes.losses(task, task.head, *features, batches[0]).mean()
+            mean = self.passes.losses(task, task.head, next(features), batches[0]).mean()
             mean.backward()
             return mean.detach()
         total, count = backward_over(

@@ -80,7 +80,7 @@ def mean_gradient(
         parameter.grad = None
     seen = map(passes.features, batches) if features is None else features
     if processes.size == 1 and len(batches) == 1:
-        loss = passes.losses(task, head, *seen, batches[0]).mean()
+        loss = passes.losses(task, head, next(iter(seen)), batches[0]).mean()
         torch.autograd.backward(loss, inputs=parameters)
         return {p: passes.scale.off(g) for p, g in _taken(parameters).items()}, loss.detach()
     total, count = backward_over(passes, task, head, batches, seen, inputs=parameters)

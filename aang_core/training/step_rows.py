@@ -102,7 +102,7 @@ class TrialPlan:
 
     def draw(self, draws: Draws, parts: int) -> StepRows:
         """See :meth:`Plan.draw`."""
-        segments = []
+        segments: list[Segment] = []
         for (order, task), coefficient in zip(self.tasks.items(), self.coefficients, strict=True):
             # The end task's rows can be shared between processes; what an objective does with a
             # batch's rows is drawn for the batch, so its batches are those of one process.
