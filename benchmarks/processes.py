@@ -28,7 +28,7 @@ import click
 import torch
 from torch import Tensor, distributed
 
-from aang_core.gradients import FreshDevHead, GradientEngine, Segment, task_by_task
+from aang_core.gradients import EngineSettings, FreshDevHead, GradientEngine, Segment, choose_engine
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import Batch
 from benchmarks.cost_model import SUMS, cost_of, share
@@ -119,8 +119,8 @@ class _Step:
     def __init__(self, setting: Setting, processes: Processes) -> None:
         self.inputs: StepInputs = make_step(setting)
         head = FreshDevHead(torch.Generator().manual_seed(0))
-        self._engine: GradientEngine = task_by_task(
-            self.inputs.model.body, head, processes=processes
+        self._engine: GradientEngine = choose_engine(
+            EngineSettings(), self.inputs.model.body, head, processes=processes
         )
         end = self.inputs.end
         self._end = replace(end, batches=_cut(end.batches[0], processes.size))

@@ -13,7 +13,7 @@ def rehearse(task: ObjectiveTask, hidden_size: int) -> None:
 
     What a primitive does wrong shows here, on the CPU, where values cost nothing to look at, and
     before a run folder is made. No draw of the training is touched: the rows have a generator of
-    their own, and torch's, which dropout draws from, is put back.
+    their own, and torch's, which dropout draws from, is restored.
 
     hidden_size: H, of the encoder.
 

@@ -35,6 +35,7 @@ from aang_core.objectives.space import load_space
 from aang_core.objectives.stages import Example, ReadReport
 from aang_core.plugins.primitive import Primitive
 from aang_core.plugins.registry import Registry, did_you_mean
+from aang_core.tasks.weighting import require_several_draws
 
 DEMO = "demo"
 """Name of the built-in demo task."""
@@ -85,11 +86,8 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
             imported, a file cannot be used.
     """
     weighter = registry.weighter(config.weighter)
-    if config.draws_per_step > 1 and not getattr(weighter.load(), "several_draws", False):
-        raise ConfigError(
-            f"--draws-per-step {config.draws_per_step}: a round of --weighter {config.weighter} is "
-            "no step made of draws; leave the option out"
-        )
+    draws = config.draws_per_step
+    require_several_draws(weighter.load(), draws, f"--draws-per-step {draws}")
     auxiliary = auxiliary_files(config)
     registry = with_auxiliary_data(registry, auxiliary)
     report = ReadReport()

@@ -75,9 +75,9 @@ class StreamRows:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Hold the block that begins where :meth:`state_dict` says."""
         if state != self._began:
-            self._stream.go_to(state)
+            self._stream.load_state_dict(state)
             self._rows = self._next_block()
 
     def _next_block(self) -> TokenRows:
-        self._began = self._stream.position()
+        self._began = self._stream.state_dict()
         return self._tokenize([next(self._stream) for _ in range(self._buffer)])

@@ -92,10 +92,10 @@ class _CheckedStream:
             example: Any = next(self._stream)
         return self._data.checked(example, "an example of its stream")
 
-    def position(self) -> dict[str, Any]:
-        with self._data.primitive.blamed("asking for the position of its stream"):
-            return self._stream.position()
+    def state_dict(self) -> dict[str, Any]:
+        with self._data.primitive.blamed("asking for the state of its stream"):
+            return self._stream.state_dict()
 
-    def go_to(self, position: dict[str, Any]) -> None:
-        with self._data.primitive.blamed("going to a position of its stream"):
-            self._stream.go_to(position)
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        with self._data.primitive.blamed("restoring the state of its stream"):
+            self._stream.load_state_dict(state)

@@ -6,7 +6,8 @@ All of them are numbers on the host already, so every call is checked whole.
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, get_args
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, get_args
 
 from aang_core.errors import AangError, PluginError, WeighterError
 from aang_core.plugins.faults import raised_by_plugin
@@ -17,6 +18,36 @@ TOLERANCE = 1e-4
 """How far from one a sum of weights may be; a softmax in single precision is that exact."""
 
 
+class Author(Protocol):
+    """Who is told that a weighter breaks its contract."""
+
+    def fault(self, what: str) -> PluginError:
+        """An error that says whose weighter it is, for the caller to raise."""
+        ...
+
+    def blamed(self, doing: str) -> AbstractContextManager[None]:
+        """What an exception of the weighter's own becomes."""
+        ...
+
+
+class Caller:
+    """The author of a weighter that no plug-in has registered: whoever handed it over.
+
+    Exceptions of its code are let pass as they are: they are the caller's own.
+    """
+
+    def __init__(self, weighter: object) -> None:
+        self._name = type(weighter).__name__
+
+    def fault(self, what: str) -> PluginError:
+        """See :meth:`Author.fault`."""
+        return PluginError(f"weighter {self._name}: {what}")
+
+    def blamed(self, doing: str) -> AbstractContextManager[None]:
+        """See :meth:`Author.blamed`."""
+        return nullcontext()
+
+
 class CheckedWeighter:
     """A weighter whose weights are of the run's tasks, not negative, and sum to one.
 
@@ -25,9 +56,11 @@ class CheckedWeighter:
             are of the wrong form.
     """
 
-    def __init__(self, weighter: Weighter, primitive: Primitive, tasks: Iterable[str]) -> None:
+    def __init__(
+        self, weighter: Weighter, author: Primitive | Author, tasks: Iterable[str]
+    ) -> None:
         self._weighter = weighter
-        self._primitive = primitive
+        self._author = author
         self._tasks = set(tasks)
         lacking = [name for name in _MEMBERS if not hasattr(weighter, name)]
         if lacking:
@@ -57,24 +90,33 @@ class CheckedWeighter:
         names = [card.name for card in (end_task, *auxiliaries)]
         return cls(primitive.make(end_task, auxiliaries, **options), primitive, names)
 
+    @classmethod
+    def given(cls, weighter: Weighter, tasks: Iterable[str]) -> "CheckedWeighter":
+        """A weighter that the caller has made for these tasks.
+
+        Raises:
+            PluginError: it breaks the contract of weighters.
+        """
+        return cls(weighter, Caller(weighter), tasks)
+
     def round(self, bench: Workbench) -> None:
         """See :meth:`aang_core.tasks.weighting.Weighter.round`."""
         try:
             self._weighter.round(bench)
         except WeighterError as error:
-            raise self._primitive.fault(str(error)) from error
+            raise self._author.fault(str(error)) from error
         except (AangError, KeyboardInterrupt):
             raise
         except BaseException as error:
             # What the bench raises in the middle of a round is no fault of the weighter's.
             if not raised_by_plugin(error):
                 raise
-            with self._primitive.blamed("its round"):
+            with self._author.blamed("its round"):
                 raise
 
     def weights(self) -> Mapping[str, float]:
         """See :meth:`aang_core.tasks.weighting.Weighter.weights`."""
-        with self._primitive.blamed("asking for its weights"):
+        with self._author.blamed("asking for its weights"):
             weights: Any = self._weighter.weights()
         if not isinstance(weights, Mapping):
             raise self._broken("weights", "a mapping from task to number", weights)
@@ -99,21 +141,21 @@ class CheckedWeighter:
 
     def record(self) -> Mapping[str, Any]:
         """See :meth:`aang_core.tasks.weighting.Weighter.record`."""
-        with self._primitive.blamed("asking for its record"):
+        with self._author.blamed("asking for its record"):
             record = self._weighter.record()
         self._require_json("record", record)
         return record
 
     def state_dict(self) -> dict[str, Any]:
         """See :meth:`aang_core.tasks.weighting.Weighter.state_dict`."""
-        with self._primitive.blamed("asking for its state"):
+        with self._author.blamed("asking for its state"):
             state = self._weighter.state_dict()
         self._require_json("state_dict", state)
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See :meth:`aang_core.tasks.weighting.Weighter.load_state_dict`."""
-        with self._primitive.blamed("taking up its state"):
+        with self._author.blamed("restoring its state"):
             self._weighter.load_state_dict(state)
 
     def _steps_of_round(self) -> int | None:
@@ -134,7 +176,7 @@ class CheckedWeighter:
 
     def _broken(self, what: str, expected: str, got: object) -> PluginError:
         shown = got if isinstance(got, str) else repr(got)
-        return self._primitive.fault(f"{what}: expected {expected}, got {shown}")
+        return self._author.fault(f"{what}: expected {expected}, got {shown}")
 
 
 _MEMBERS = (

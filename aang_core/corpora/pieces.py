@@ -98,7 +98,7 @@ class PieceStream:
         self._texts = texts
         self._cutter = cutter
         self._held_out = held_out
-        self._began = texts.position()
+        self._began = texts.state_dict()
         self._pieces: list[Example] = []
         self._given = 0
 
@@ -108,20 +108,20 @@ class PieceStream:
         self._given += 1
         return self._pieces[self._given - 1]
 
-    def position(self) -> dict[str, Any]:
-        """See :meth:`aang_core.objectives.stages.TextStream.position`."""
+    def state_dict(self) -> dict[str, Any]:
+        """See :meth:`aang_core.objectives.stages.TextStream.state_dict`."""
         return {"text": self._began, "given": self._given}
 
-    def go_to(self, position: dict[str, Any]) -> None:
-        """See :meth:`aang_core.objectives.stages.TextStream.go_to`."""
-        self._texts.go_to(position["text"])
-        self._began, self._pieces, self._given = self._texts.position(), [], 0
-        if position["given"]:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See :meth:`aang_core.objectives.stages.TextStream.load_state_dict`."""
+        self._texts.load_state_dict(state["text"])
+        self._began, self._pieces, self._given = self._texts.state_dict(), [], 0
+        if state["given"]:
             self._next_text()
-            self._given = min(position["given"], len(self._pieces))
+            self._given = min(state["given"], len(self._pieces))
 
     def _next_text(self) -> None:
-        self._began = self._texts.position()
+        self._began = self._texts.state_dict()
         pieces = self._cutter.pieces(next(self._texts))
         self._pieces = [piece for piece in pieces if digest(piece) not in self._held_out]
         self._given = 0

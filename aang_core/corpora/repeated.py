@@ -36,12 +36,12 @@ class RepeatedTexts:
         self._given += 1
         return text
 
-    def position(self) -> dict[str, Any]:
-        """See :meth:`aang_core.objectives.stages.TextStream.position`."""
+    def state_dict(self) -> dict[str, Any]:
+        """See :meth:`aang_core.objectives.stages.TextStream.state_dict`."""
         return {"pass": self._pass, "given": self._given}
 
-    def go_to(self, position: dict[str, Any]) -> None:
-        """See :meth:`aang_core.objectives.stages.TextStream.go_to`."""
-        self._pass, self._given = position["pass"], position["given"]
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See :meth:`aang_core.objectives.stages.TextStream.load_state_dict`."""
+        self._pass, self._given = state["pass"], state["given"]
         texts: Iterator[Example] = iter(self._read(self._pass)) if self._pass else iter(())
         self._texts = islice(texts, self._given, None)

@@ -20,7 +20,7 @@ from aang_core.gradients import (
     first_token,
 )
 from aang_core.gradients.passes import Passes
-from aang_core.gradients.stream import body_gradient
+from aang_core.gradients.task_gradient import body_gradient
 from aang_core.modeling.heads import LanguageModelHead
 from aang_core.modeling.untaught import untaught_heads
 from aang_core.tasks.task import Batch, Task

@@ -12,6 +12,14 @@ from aang_core.gradients.choose_dev_head import (
     choose_dev_head,
     first_token,
 )
+from aang_core.gradients.choose_engine import (
+    EngineKind,
+    EngineSettings,
+    as_argument,
+    as_option,
+    check_engine,
+    choose_engine,
+)
 from aang_core.gradients.dev_average import AveragedDevHead
 from aang_core.gradients.dev_head import (
     DevHead,
@@ -20,7 +28,7 @@ from aang_core.gradients.dev_head import (
     FreshDevHead,
     RememberingDevHead,
 )
-from aang_core.gradients.distributed import DistributedEngine, task_by_task
+from aang_core.gradients.distributed import DistributedEngine
 from aang_core.gradients.engine import GradientEngine, Rider, Segment, members_of
 from aang_core.gradients.logistic_head import LogisticDevHead
 from aang_core.gradients.loss_scale import LossScale
@@ -40,6 +48,8 @@ __all__ = [
     "DistributedEngine",
     "DrawnDevHead",
     "EndTaskHead",
+    "EngineKind",
+    "EngineSettings",
     "FreshDevHead",
     "GradientEngine",
     "GradientStatistics",
@@ -54,8 +64,11 @@ __all__ = [
     "Segment",
     "StreamEngine",
     "TaskClip",
+    "as_argument",
+    "as_option",
+    "check_engine",
     "choose_dev_head",
+    "choose_engine",
     "first_token",
     "members_of",
-    "task_by_task",
 ]

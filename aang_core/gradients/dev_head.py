@@ -68,7 +68,7 @@ class DevHead(ABC):
         return {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:  # noqa: B027 - as above
-        """Take up where ``state`` left off."""
+        """Restore what :meth:`state_dict` gave."""
 
 
 class EndTaskHead(DevHead):

@@ -8,15 +8,20 @@ from torch import Tensor, nn
 
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.engine import Rider, Segment, members_of
+from aang_core.gradients.ledger import Ledger
 from aang_core.gradients.passes import Precision
 from aang_core.gradients.signals import GradientStatistics, assemble_statistics
-from aang_core.gradients.sink import GradientSink
-from aang_core.gradients.stream import StreamEngine, rider_loss
+from aang_core.gradients.sink import GradientSink, trained
+from aang_core.gradients.stream import StreamEngine
 from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
+from aang_core.gradients.task_gradient import (
+    Gradients,
+    mean_gradient,
+    rider_gradient,
+    summed_over,
+)
 from aang_core.tasks.processes import Processes
 from aang_core.tasks.task import Batch, Task
-
-Gradients = dict[nn.Parameter, Tensor]
 
 DOT, SQUARE, LOSS = range(3)
 """What is exchanged of every auxiliary task."""
@@ -64,7 +69,7 @@ class DistributedEngine:
     ) -> GradientStatistics | None:
         """See :meth:`aang_core.gradients.GradientEngine.step`."""
         measured = members_of((*auxiliaries, end))
-        parameters = _trained(self._passes.body, *(member.task.head for member in measured))
+        parameters = trained(self._passes.body, *(member.task.head for member in measured))
         body = self._passes.trained()
         mine = self._shares(end.batches)[self.processes.rank]
         features = [self._passes.features(end.batches[i]) for i in mine]
@@ -75,25 +80,23 @@ class DistributedEngine:
         if dev is not None:
             probe = self.dev_head.fit(end.task, everywhere, end.batches)
             batches = [dev[i] for i in self._shares(dev)[self.processes.rank]]
-            own_v, _ = self._mean_gradient(end.task, probe, batches, None, body)
+            own_v, _ = self._mean_gradient(end.task, probe, batches, body)
             v = self.dev_head.smoothed(own_v)
         if end.remember:
             self.dev_head.observe(everywhere, end.batches)
-        sink = GradientSink(
-            *(self._passes.body, [member.task.head for member in members_of(auxiliaries)], v),
-            measures=dev is not None,
-            scale=self.scale,
-            clip=self.clip,
-        )
-        numbers = self._run_auxiliaries(sink, auxiliaries, parameters[0])
-        auxiliary = self._summed(sink.totals, parameters)
+        ledger = self._stream.ledger(end=None)
+        for parameter, part in v.items():
+            ledger.enter_v(parameter, part)
+        sink = self._stream.sink(ledger, auxiliaries, measures=dev is not None)
+        numbers = self._run_auxiliaries(sink, ledger, auxiliaries, parameters[0])
+        auxiliary = summed_over(self.processes, ledger.totals, parameters)
         live = dict(zip(mine, features, strict=True)) if end.riders else {}
         seen = [live.get(i, features) for i, features in enumerate(everywhere)]
         of_riders = [self._rider_gradient(rider, seen, parameters) for rider in end.riders]
         for rider, (gradient, _) in zip(end.riders, of_riders, strict=True):
             _add(auxiliary, self.clip.clipped(gradient, body), rider.coefficient)
         batches = [end.batches[i] for i in mine]
-        own, loss = self._mean_gradient(end.task, end.task.head, batches, features, parameters)
+        own, loss = self._mean_gradient(end.task, end.task.head, batches, parameters, features)
         self.losses = [*numbers[LOSS], *(loss for _, loss in of_riders), loss]
         square = _dot(auxiliary, auxiliary, body)
         self._leave(auxiliary, self.clip.clipped(own, body), end.coefficient)
@@ -113,7 +116,7 @@ class DistributedEngine:
         )
 
     def _run_auxiliaries(
-        self, sink: GradientSink, auxiliaries: Sequence[Segment], like: Tensor
+        self, sink: GradientSink, ledger: Ledger, auxiliaries: Sequence[Segment], like: Tensor
     ) -> Tensor:
         """Run this process's auxiliary segments; dot, square and loss of every task, ``[3, K]``."""
         first = [0, *itertools.accumulate(len(segment.members) for segment in auxiliaries)]
@@ -127,8 +130,8 @@ class DistributedEngine:
                 numbers[LOSS, first[i] : first[i + 1]] = torch.stack(losses)
                 mine += places
         sink.settle()
-        if sink.measures:
-            for place, dot, square in zip(mine, *sink.measured(), strict=True):
+        if sink.measures and mine:
+            for place, dot, square in zip(mine, *ledger.measured(), strict=True):
                 numbers[DOT, place], numbers[SQUARE, place] = dot, square
         (numbers,) = self.processes.sum([numbers])
         return numbers
@@ -142,15 +145,10 @@ class DistributedEngine:
             each process adds its rows' part of the body's gradient. The head's gradient is the
             same in all of them and is counted in the first alone.
         """
-        loss = rider_loss(self._passes, rider, features)
         body = set(self._passes.trained())
-        parts = torch.autograd.grad(loss, parameters, allow_unused=True, retain_graph=True)
-        gradients = {
-            parameter: self.scale.off(part)
-            for parameter, part in zip(parameters, parts, strict=True)
-            if part is not None and (parameter in body or self.processes.first)
-        }
-        return self._summed(gradients, parameters), loss.detach()
+        found, loss = rider_gradient(self._passes, rider, features, parameters)
+        gradients = {p: g for p, g in found.items() if p in body or self.processes.first}
+        return summed_over(self.processes, gradients, parameters), loss
 
     def _shares(self, batches: Sequence[Batch]) -> list[list[int]]:
         return self.processes.own([_cost(batch) for batch in batches])
@@ -181,44 +179,15 @@ class DistributedEngine:
         task: Task,
         head: nn.Module,
         batches: Sequence[Batch],
-        features: list[Tensor] | None,
         parameters: Sequence[nn.Parameter],
+        features: Sequence[Tensor] | None = None,
     ) -> tuple[Gradients, Tensor]:
-        """Gradient of a task's mean loss over the batches of all processes, and that loss.
-
-        batches: those of this process. features: of them, where they have been computed; emptied.
-        """
-        like = parameters[0]
-        # The sum of losses, and of how many targets.
-        total = torch.zeros(2, dtype=torch.float64, device=like.device)
-        gradients: Gradients = {}
-        for batch in batches:
-            seen = self._passes.features(batch) if features is None else features.pop(0)
-            losses = self._passes.losses(task, head, seen, batch)
-            summed = losses.sums.sum()
-            total += torch.stack([summed.detach().double(), losses.counts.sum().double()])
-            parts = torch.autograd.grad(summed, parameters, allow_unused=True)
-            for parameter, part in zip(parameters, parts, strict=True):
-                if part is None:
-                    continue
-                known = gradients.get(parameter)
-                gradients[parameter] = part if known is None else known + part
-        (total,) = self.processes.sum([total])
-        count = total[1].clamp(min=1)
-        of_all = self._summed(gradients, parameters)
-        true = {p: self.scale.off(g / count.to(g.dtype)) for p, g in of_all.items()}
-        return true, total[0] / count
-
-    def _summed(
-        self, gradients: Mapping[nn.Parameter, Tensor], parameters: Sequence[nn.Parameter]
-    ) -> Gradients:
-        """Gradients summed over the processes; parameters that none of them has are left out."""
-        device = parameters[0].device
-        reached = torch.tensor([p in gradients for p in parameters], dtype=torch.int32)
-        (reached,) = self.processes.sum([reached.to(device)])
-        kept = [p for p, n in zip(parameters, reached.tolist(), strict=True) if n]
-        parts = [gradients[p] if p in gradients else torch.zeros_like(p) for p in kept]
-        return dict(zip(kept, self.processes.sum(parts), strict=True))
+        """See :func:`mean_gradient`. batches: those of this process."""
+        return mean_gradient(
+            *(self._passes, task, head, batches, parameters),
+            features=features,
+            processes=self.processes,
+        )
 
     def _leave(
         self, auxiliary: Gradients, own: Mapping[nn.Parameter, Tensor], coefficient: float
@@ -231,31 +200,8 @@ class DistributedEngine:
             parameter.grad = total
 
 
-def task_by_task(
-    body: nn.Module,
-    dev_head: DevHead,
-    precision: Precision = "fp32",
-    *,
-    processes: Processes,
-    hold_end_task: bool = True,
-    clip: TaskClip = UNCLIPPED,
-) -> StreamEngine | DistributedEngine:
-    """The engine that runs one task at a time, in one process or in several.
-
-    hold_end_task: see :class:`StreamEngine`; several processes always do.
-    """
-    if processes.size > 1:
-        return DistributedEngine(body, dev_head, precision, processes, clip=clip)
-    return StreamEngine(body, dev_head, precision, hold_end_task=hold_end_task, clip=clip)
-
-
 _DIMS = 8
 """More dimensions than features have."""
-
-
-def _trained(*modules: nn.Module) -> list[nn.Parameter]:
-    """The trained parameters of modules, each once, in an order that all processes share."""
-    return list(dict.fromkeys(p for m in modules for p in m.parameters() if p.requires_grad))
 
 
 def _cost(batch: Batch) -> float:

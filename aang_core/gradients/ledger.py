@@ -1,4 +1,4 @@
-"""What a step adds up over the gradients of many tasks, one parameter at a time."""
+"""What a step adds up over the gradients of its tasks, one parameter at a time."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from aang_core.gradients.signals import GradientStatistics, assemble_statistics
 from aang_core.gradients.sparse import SparseRows
+from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
 
 _STACK_BYTES = {"cpu": 2**18}
 _STACK_BYTES_ACCELERATOR = 2**28
@@ -17,114 +18,192 @@ Gradient = Tensor | SparseRows
 
 
 class Ledger:
-    """Dots, squares and the weighted sum of the gradients of K tasks, the end task last.
+    """Dots, squares and the weighted sum of the gradients of K tasks, the same for every engine.
 
-    body: θ; statistics run over its parameters alone. coefficients: of the K tasks' losses.
+    For every parameter the auxiliary tasks' gradients have to come before the end task's: the norm
+    of their sum is taken when the end task's arrives.
 
-    scale: of the gradients that are entered, v among them; those handed over are the true ones.
+    Args:
+        body: θ; statistics run over its parameters alone.
+        device: Of the model.
+        coefficients: Of the losses of tasks that are known beforehand; others :meth:`begin`.
+        end: Number of the end task; None for a step that measures nothing.
+        scale: Of the gradients that are entered, v among them; those handed over are the true ones.
 
-    For every parameter the auxiliary tasks' gradients must be entered before the end task's.
+    Attributes:
+        v: The dev gradient by parameter.
+        totals: The weighted sum so far, by parameter.
     """
 
     def __init__(
-        self, body: Sequence[nn.Parameter], coefficients: Sequence[float], scale: float = 1.0
+        self,
+        body: Sequence[nn.Parameter],
+        device: torch.device,
+        coefficients: Sequence[float] = (),
+        *,
+        end: int | None = None,
+        scale: float = 1.0,
     ) -> None:
-        like = body[0]
         self.v: dict[nn.Parameter, Gradient] = {}
         self.totals: dict[nn.Parameter, Tensor] = {}
-        self.end = len(coefficients) - 1
-        self._scale = scale
+        self.end = end
         self._body = set(body)
-        self._coefficients = list(coefficients)
-        self._on_device = torch.tensor(coefficients, dtype=like.dtype).to(like.device)
-        self._dots = torch.zeros_like(self._on_device)
-        self._squares = torch.zeros_like(self._on_device)
-        self._auxiliary_square = torch.zeros_like(self._on_device[0])
-        self._dev_square = torch.zeros_like(self._on_device[0])
-        self._ended: set[nn.Parameter] = set()
+        self._device = device
+        self._scale = scale
+        self._coefficients: list[float] = []
+        self._dots: list[list[Tensor]] = []
+        self._squares: list[list[Tensor]] = []
+        self._dev_squares: list[Tensor] = []
+        self._auxiliary_squares: dict[nn.Parameter, Tensor | None] = {}
+        self._weights: Tensor | None = None
+        for coefficient in coefficients:
+            self.begin(coefficient)
+
+    def begin(self, coefficient: float) -> int:
+        """Count one more task, whose loss has this coefficient; its number."""
+        self._coefficients.append(coefficient)
+        self._dots.append([])
+        self._squares.append([])
+        return len(self._coefficients) - 1
 
     def stack_size(self, parameter: nn.Parameter) -> int:
         """Of how many tasks the gradient of a parameter is best made at once."""
         limit = _STACK_BYTES.get(parameter.device.type, _STACK_BYTES_ACCELERATOR)
         return max(1, limit // (parameter.numel() * parameter.element_size()))
 
-    def add_dev(self, gradient: Gradient) -> None:
-        """Count a parameter's part of v into its norm."""
-        self._dev_square += _square(gradient)
+    def of_body(self, parameter: nn.Parameter) -> bool:
+        """Whether statistics run over a parameter."""
+        return parameter in self._body
 
-    def add(
-        self, parameter: nn.Parameter, first: int, gradients: Tensor, v: Gradient | None
-    ) -> None:
-        """Enter the gradients ``[n, *shape]`` of the tasks from number ``first`` on.
+    def enter_v(self, parameter: nn.Parameter, gradient: Gradient) -> None:
+        """Enter a parameter's part of the dev gradient."""
+        self.v[parameter] = gradient
+        self._dev_squares.append(_square(gradient))
 
-        v: the parameter's part of the dev gradient.
-        """
+    def measure(self, parameter: nn.Parameter, task: int, gradient: Tensor) -> None:
+        """Count a dense gradient into its task's dot and square."""
+        if parameter not in self._body:
+            return
+        flat = gradient.reshape(-1)
+        self._squares[task].append(torch.dot(flat, flat))
+        v = self.v.get(parameter)
+        if isinstance(v, SparseRows):
+            self._dots[task].append((v.of(gradient) * v.values).sum())
+        elif v is not None:
+            self._dots[task].append(torch.dot(flat, v.reshape(-1)))
+
+    def weigh(self, parameter: nn.Parameter, task: int, gradient: Tensor) -> None:
+        """Add a dense gradient to the weighted sum; the ledger may keep it and change it."""
+        self._before(parameter, task)
+        if parameter in self.totals:
+            self.totals[parameter].add_(gradient, alpha=self._coefficients[task])
+        else:
+            self.totals[parameter] = gradient.mul_(self._coefficients[task])
+
+    def add(self, parameter: nn.Parameter, first: int, gradients: Tensor) -> None:
+        """Enter the gradients ``[n, *shape]`` of the tasks from number ``first`` on; copied."""
+        if len(gradients) == 1:
+            self.measure(parameter, first, gradients[0])
+            known = parameter in self.totals
+            self.weigh(parameter, first, gradients[0] if known else gradients[0].clone())
+            return
         self._before(parameter, first)
         flat = gradients.flatten(1)
-        tasks = slice(first, first + len(flat))
         if parameter in self._body:
-            self._squares[tasks] += torch.linalg.vecdot(flat, flat)
-            if isinstance(v, SparseRows):
-                for i, gradient in enumerate(gradients, start=first):
-                    self._dots[i] += (v.of(gradient) * v.values).sum()
-            elif v is not None:
-                self._dots[tasks] += flat @ v.flatten()
-        if len(flat) == 1:
-            self._add_to_total(parameter, gradients[0], self._coefficients[first])
+            self._measure_stack(parameter, first, gradients, flat)
+        if self._weights is None:
+            self._weights = torch.tensor(self._coefficients, dtype=flat.dtype).to(self._device)
+        weighted = torch.mv(flat.T, self._weights[first : first + len(flat)]).view(parameter.shape)
+        if parameter in self.totals:
+            self.totals[parameter].add_(weighted)
         else:
-            weighted = torch.mv(flat.T, self._on_device[tasks]).view(parameter.shape)
-            self._add_to_total(parameter, weighted, 1.0)
+            self.totals[parameter] = weighted
 
-    def add_sparse(
-        self, parameter: nn.Parameter, task: int, gradient: SparseRows, v: Gradient | None
+    def _measure_stack(
+        self, parameter: nn.Parameter, first: int, gradients: Tensor, flat: Tensor
     ) -> None:
+        for task, square in enumerate(torch.linalg.vecdot(flat, flat).unbind(), first):
+            self._squares[task].append(square)
+        v = self.v.get(parameter)
+        if v is None:
+            return
+        if isinstance(v, SparseRows):
+            dots = [(v.of(gradient) * v.values).sum() for gradient in gradients]
+        else:
+            dots = list((flat @ v.flatten()).unbind())
+        for task, dot in enumerate(dots, first):
+            self._dots[task].append(dot)
+
+    def add_sparse(self, parameter: nn.Parameter, task: int, gradient: SparseRows) -> None:
         """Enter the gradient of one task."""
         self._before(parameter, task)
         if parameter in self._body:
-            self._squares[task] += gradient.square()
+            self._squares[task].append(gradient.square())
+            v = self.v.get(parameter)
             if isinstance(v, SparseRows):
-                self._dots[task] += gradient.dot(v, len(parameter))
+                self._dots[task].append(gradient.dot(v, len(parameter)))
             elif v is not None:
-                self._dots[task] += (gradient.of(v) * gradient.values).sum()
+                self._dots[task].append((gradient.of(v) * gradient.values).sum())
         if parameter not in self.totals:
             self.totals[parameter] = torch.zeros_like(parameter)
         gradient.add_to(self.totals[parameter], self._coefficients[task])
 
     def add_cross(self, task: int, *, square: Tensor, dot: Tensor | None) -> None:
         """Enter what two parts of one gradient, entered apart, have in common."""
-        self._squares[task] += square
+        self._squares[task].append(square)
         if dot is not None:
-            self._dots[task] += dot
+            self._dots[task].append(dot)
 
-    def finish(self, tasks: Sequence[str]) -> GradientStatistics:
-        """Hand the sums over as the parameters' gradients; the statistics of the tasks."""
+    def square(self, task: int) -> Tensor:
+        """Squared norm of a task's gradient as far as it has been measured, a scalar."""
+        return self._sum(self._squares[task])
+
+    def measured(self) -> tuple[Tensor, Tensor]:
+        """Dots and squares of all tasks, ``[K]`` each."""
+        dots, squares = (
+            torch.stack([self._sum(part) for part in parts])
+            for parts in (self._dots, self._squares)
+        )
+        return dots, squares
+
+    def release(self) -> None:
+        """Hand the sums over as the parameters' gradients."""
         for parameter, total in self.totals.items():
-            if parameter in self._body and parameter not in self._ended:
-                self._auxiliary_square += _square(total)
             parameter.grad = total if self._scale == 1.0 else total / self._scale
-        square = self._scale**2
+
+    def statistics(self, tasks: Sequence[str], clip: TaskClip = UNCLIPPED) -> GradientStatistics:
+        """The statistics of the tasks, which have these names; the end task is the last."""
+        dots, squares = self.measured()
+        for parameter in self.totals:
+            # Parameters that the end task does not reach.
+            self._before(parameter, len(tasks) - 1)
+        of_auxiliaries = [
+            square for p in self.totals if (square := self._auxiliary_squares.get(p)) is not None
+        ]
+        scale = self._scale**2
         return assemble_statistics(
             tasks,
             self._coefficients[:-1],
-            dots=self._dots / square,
-            squares=self._squares / square,
-            auxiliary_square=self._auxiliary_square / square,
-            dev_square=self._dev_square / square,
+            dots=dots / scale,
+            squares=squares / scale,
+            auxiliary_square=self._sum(of_auxiliaries) / scale,
+            dev_square=self._sum(self._dev_squares) / scale,
+            clip=clip,
         )
 
     def _before(self, parameter: nn.Parameter, task: int) -> None:
         """The auxiliary sum stands alone until the end task's gradient comes."""
-        if task != self.end or parameter in self._ended:
+        if task != self.end or parameter not in self._body:
             return
-        self._ended.add(parameter)
-        if parameter in self.totals and parameter in self._body:
-            self._auxiliary_square += _square(self.totals[parameter])
+        if parameter not in self._auxiliary_squares:
+            total = self.totals.get(parameter)
+            self._auxiliary_squares[parameter] = None if total is None else _square(total)
 
-    def _add_to_total(self, parameter: nn.Parameter, gradient: Tensor, weight: float) -> None:
-        if parameter in self.totals:
-            self.totals[parameter].add_(gradient, alpha=weight)
-        else:
-            self.totals[parameter] = gradient * weight
+    def _sum(self, scalars: Sequence[Tensor]) -> Tensor:
+        """The sum of scalars, a scalar; zero for none."""
+        if scalars:
+            return torch.stack(list(scalars)).sum()
+        return torch.zeros((), device=self._device)
 
 
 def _square(gradient: Gradient) -> Tensor:

@@ -64,7 +64,7 @@ class LossScale:
         return {"value": self.value, "good": self._good}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state."""
+        """Restore a saved state."""
         self.value, self._good = float(state["value"]), int(state["good"])
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from aang_core.gradients.ledger import Gradient, Ledger, in_stacks
+from aang_core.gradients.ledger import Ledger, in_stacks
 from aang_core.gradients.packing import Pack
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.rules import DenseUse, SparseUse, Use
@@ -80,7 +80,7 @@ class PackRun:
                 continue
             parameter.grad = None
             if parameter not in body:
-                self._ledger.add(parameter, k, gradient.unsqueeze(0), None)
+                self._ledger.weigh(parameter, k, gradient)
             elif self._may_be_tied(parameter, k):
                 self._enter_tied(parameter, k, gradient)
             else:
@@ -126,12 +126,11 @@ class PackRun:
         """Enter the gradients of a parameter that is used once."""
         parameter = use.parameter
         if DEV in self._parts:
-            self._enter_v(parameter, use.gradients([self._parts[DEV]])[0])
-        v = self._v(parameter)
+            self._ledger.enter_v(parameter, use.gradients([self._parts[DEV]])[0])
 
         def enter(run: Sequence[int]) -> None:
             gradients = use.gradients([self._parts[k] for k in run])
-            self._ledger.add(parameter, run[0], gradients, v)
+            self._ledger.add(parameter, run[0], gradients)
 
         self._in_order(enter, self._ledger.stack_size(parameter))
         self._forget_v(parameter)
@@ -142,14 +141,13 @@ class PackRun:
         dev: SparseRows | None = None
         if DEV in self._parts:
             dev = use.gradient(self._parts[DEV])
-            self._enter_v(parameter, dev)
-        v = self._v(parameter)
+            self._ledger.enter_v(parameter, dev)
         tied = self._tied.pop(parameter, {})
         for k in self._tasks:
             if k == DEV:
                 continue
             gradient = use.gradient(self._parts[k])
-            self._ledger.add_sparse(parameter, k, gradient, v)
+            self._ledger.add_sparse(parameter, k, gradient)
             if k in tied:
                 # ‖a + b‖² = ‖a‖² + 2⟨a, b⟩ + ‖b‖², a being the decoder's part and b this one.
                 own, of_dev = tied[k]
@@ -164,12 +162,11 @@ class PackRun:
         """Enter the gradients of a parameter that is used more than once."""
         held = self._pending.pop(parameter)
         if DEV in self._parts:
-            self._enter_v(parameter, held[self._tasks.index(DEV)])
-        v = self._v(parameter)
+            self._ledger.enter_v(parameter, held[self._tasks.index(DEV)])
 
         def enter(run: Sequence[int]) -> None:
             start = self._tasks.index(run[0])
-            self._ledger.add(parameter, run[0], held[start : start + len(run)], v)
+            self._ledger.add(parameter, run[0], held[start : start + len(run)])
 
         self._in_order(enter, self._ledger.stack_size(parameter))
         self._forget_v(parameter)
@@ -201,18 +198,11 @@ class PackRun:
 
     def _enter_tied(self, parameter: nn.Parameter, k: int, gradient: Tensor) -> None:
         """Enter a decoder's gradient, keeping the rows that its embedding will touch."""
-        self._ledger.add(parameter, k, gradient.unsqueeze(0), self._v(parameter))
+        self._ledger.add(parameter, k, gradient.unsqueeze(0))
         ids = self._embedded[parameter]
         own = touched(ids[self._parts[k]].flatten(), gradient)
         of_dev = touched(ids[self._parts[DEV]].flatten(), gradient) if DEV in self._parts else None
         self._tied.setdefault(parameter, {})[k] = _TiedRows(own, of_dev)
-
-    def _v(self, parameter: nn.Parameter) -> Gradient | None:
-        return self._ledger.v.get(parameter)
-
-    def _enter_v(self, parameter: nn.Parameter, gradient: Gradient) -> None:
-        self._ledger.add_dev(gradient)
-        self._ledger.v[parameter] = gradient
 
     def _forget_v(self, parameter: nn.Parameter) -> None:
         if not self._keeps_v:

@@ -16,8 +16,10 @@ from aang_core.gradients.pack_run import DEV, PackRun
 from aang_core.gradients.packing import CannotPackError
 from aang_core.gradients.passes import Precision
 from aang_core.gradients.signals import GradientStatistics
-from aang_core.gradients.stream import StreamEngine, body_gradient
+from aang_core.gradients.sink import trained
+from aang_core.gradients.stream import StreamEngine
 from aang_core.gradients.taps import Taps
+from aang_core.gradients.task_gradient import body_gradient, mean_gradient
 from aang_core.tasks.processes import ALONE
 from aang_core.tasks.task import Batch
 
@@ -106,7 +108,14 @@ class PackedEngine:
         self, taps: Taps, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch]
     ) -> GradientStatistics:
         segments = [alone for segment in (*auxiliaries, end) for alone in _rows_each(segment)]
-        ledger = Ledger(self.passes.trained(), [s.coefficient for s in segments], self.scale.value)
+        body = self.passes.trained()
+        ledger = Ledger(
+            body,
+            body[0].device,
+            [s.coefficient for s in segments],
+            end=len(segments) - 1,
+            scale=self.scale.value,
+        )
         rows = sum(batch.rows for s in segments for batch in s.batches) + _rows(dev)
         whole = all(len(s.batches) == 1 for s in segments) and len(dev) == 1
         if whole and (self.max_rows is None or rows <= self.max_rows):
@@ -114,7 +123,8 @@ class PackedEngine:
         else:
             losses = self._apart(taps, ledger, segments, dev)
         self.losses = [losses[k] for k in range(len(segments))]
-        return ledger.finish([s.task.name for s in segments])
+        ledger.release()
+        return ledger.statistics([s.task.name for s in segments])
 
     def _together(
         self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Batch
@@ -148,9 +158,8 @@ class PackedEngine:
         del features
         if len(dev) > 1:
             true = body_gradient(self.passes, segments[end].task, probe, dev)
-            ledger.v.update({p: g * self.scale.value for p, g in true.items()})
-            for gradient in ledger.v.values():
-                ledger.add_dev(gradient)
+            for parameter, gradient in true.items():
+                ledger.enter_v(parameter, gradient * self.scale.value)
         for batches in self._groups(segments[:end], dev):
             run = PackRun(self.passes, taps, ledger, batches, keeps_v=True)
             if DEV in batches:
@@ -195,22 +204,13 @@ class PackedEngine:
 
     def _in_batches(self, ledger: Ledger, task: int, segment: Segment) -> Tensor:
         """A task with more rows than go through the body at once; its loss."""
-        counts, sums = [], []
-        parameters = dict.fromkeys([*self.passes.trained(), *_trained(segment.task.head)])
-        for batch in segment.batches:
-            features = self.passes.features(batch)
-            losses = self.passes.losses(segment.task, segment.task.head, features, batch)
-            counts.append(losses.counts.sum())
-            summed = losses.sums.sum()
-            summed.backward()
-            sums.append(summed.detach())
-        count = torch.stack(counts).sum().clamp(min=1)
-        for parameter in parameters:
-            if parameter.grad is not None:
-                gradient = (parameter.grad / count).unsqueeze(0)
-                parameter.grad = None
-                ledger.add(parameter, task, gradient, ledger.v.get(parameter))
-        return torch.stack(sums).sum() / count
+        parameters = trained(self.passes.body, segment.task.head)
+        true, loss = mean_gradient(
+            *(self.passes, segment.task, segment.task.head, segment.batches, parameters)
+        )
+        for parameter, gradient in true.items():
+            ledger.add(parameter, task, (gradient * self.scale.value).unsqueeze(0))
+        return loss
 
 
 def _rows_each(segment: Segment) -> Iterator[Segment]:
@@ -234,7 +234,3 @@ def _rows_each(segment: Segment) -> Iterator[Segment]:
 
 def _rows(batches: Iterable[Batch]) -> int:
     return sum(batch.rows for batch in batches)
-
-
-def _trained(module: nn.Module) -> list[nn.Parameter]:
-    return [p for p in module.parameters() if p.requires_grad]

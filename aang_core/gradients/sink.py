@@ -1,64 +1,61 @@
-"""Where a backward pass leaves its gradients: measured, weighted, added up and dropped."""
+"""Where a backward pass leaves its gradients: taken one by one, entered and dropped."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-import torch
 from torch import Tensor, nn
 
+from aang_core.gradients.ledger import Ledger
 from aang_core.gradients.loss_scale import LossScale
-from aang_core.gradients.signals import GradientStatistics, assemble_statistics
 from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
 
 
 class GradientSink:
-    """Takes each parameter's gradient from backward, measures it, adds it up and drops it.
+    """Enters each parameter's gradient in a ledger as soon as backward has made it.
 
-    body: θ, over whose parameters statistics run. heads: further modules that are trained.
-    v: the dev gradient by parameter. measures: False only adds up. scale: of the losses.
-    clip: of each task's gradient over the body. With a limit, the body's part is held back until
-        its norm is known, when the next task begins or a sum is asked for: one more buffer of the
-        body's size.
+    Args:
+        ledger: Adds them up. Its v is entered before the first task begins.
+        parameters: All that are trained, of the body and of heads.
+        measures: False only adds up.
+        scale: Of the losses.
+        clip: Of each task's gradient over the body. With a limit, the body's part is held back
+            until its norm is known, when the next task begins or a sum is asked for: one more
+            buffer of the body's size.
     """
 
     def __init__(
         self,
-        body: nn.Module,
-        heads: Sequence[nn.Module],
-        v: Mapping[nn.Parameter, Tensor] | None = None,
+        ledger: Ledger,
+        parameters: Sequence[nn.Parameter],
         *,
-        measures: bool = True,
-        scale: LossScale | None = None,
+        measures: bool,
+        scale: LossScale,
         clip: TaskClip = UNCLIPPED,
     ) -> None:
-        self.v = v or {}
-        self._scale = scale or LossScale(moves=False)
-        self.totals: dict[nn.Parameter, Tensor] = {}
-        self._body = {p for p in body.parameters() if p.requires_grad}
-        self._parameters = dict.fromkeys(
-            p for module in (body, *heads) for p in module.parameters() if p.requires_grad
-        )
-        self._device = next(body.parameters()).device
-        self._dots: list[list[Tensor]] = []
-        self._squares: list[list[Tensor]] = []
-        self._coefficient = 0.0
-        self._divisor: Tensor | None = None
-        self._clip = clip
-        self._held: dict[nn.Parameter, Tensor] = {}
         self.measures = measures or clip.norm is not None
-        self._paused = False
+        self._ledger = ledger
+        self._parameters = dict.fromkeys(parameters)
+        self._scale = scale
+        self._clip = clip
+        self._task = -1
+        self._divisor: Tensor | None = None
+        self._held: dict[nn.Parameter, Tensor] = {}
+        self._waiting = False
 
-    def begin(self, coefficient: float) -> None:
-        """The gradients that follow belong to the next task, whose loss weighs ``coefficient``."""
+    def begin(self, coefficient: float, *, in_parts: bool = False) -> None:
+        """The gradients that follow belong to the next task, whose loss weighs ``coefficient``.
+
+        in_parts: they add up in ``.grad`` until :meth:`last_part`.
+        """
         self.settle()
-        self._coefficient = coefficient
+        self._task = self._ledger.begin(coefficient)
         self._divisor = None
-        self._dots.append([])
-        self._squares.append([])
+        self._waiting = in_parts
 
-    def divide_by(self, divisor: Tensor) -> None:
-        """The gradients that follow are to be divided by ``divisor``, a scalar."""
+    def last_part(self, divisor: Tensor) -> None:
+        """Take what the next backward pass adds up to, divided by a scalar."""
         self._divisor = divisor
+        self._waiting = False
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -70,23 +67,23 @@ class GradientSink:
             for hook in hooks:
                 hook.remove()
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Let gradients add up in ``.grad`` meanwhile."""
-        self._paused = True
-        try:
-            yield
-        finally:
-            self._paused = False
-
     def take_left_over(self) -> None:
-        """Take what was added up while paused and has not been reached since."""
+        """Take what was added up in parts and the last backward pass has not reached."""
         for parameter in self._parameters:
             if parameter.grad is not None:
                 self._take(parameter)
 
+    def settle(self) -> None:
+        """Clip what is held back of the last task, and add it up."""
+        if not self._held:
+            return
+        factor = self._clip.factor(self._ledger.square(self._task))
+        for parameter, gradient in self._held.items():
+            self._ledger.weigh(parameter, self._task, gradient.mul_(factor))
+        self._held = {}
+
     def _take(self, parameter: Tensor) -> None:
-        if self._paused:
+        if self._waiting:
             return
         assert isinstance(parameter, nn.Parameter)
         gradient = parameter.grad
@@ -95,76 +92,15 @@ class GradientSink:
         if self._divisor is not None:
             gradient.div_(self._divisor)
         gradient = self._scale.off(gradient)
-        if self.measures and parameter in self._body:
-            flat = gradient.reshape(-1)
-            self._squares[-1].append(torch.dot(flat, flat))
-            against = self.v.get(parameter)
-            if against is not None:
-                self._dots[-1].append(torch.dot(flat, against.reshape(-1)))
-        if self._clip.norm is not None and parameter in self._body:
-            held = self._held.get(parameter)
-            self._held[parameter] = gradient if held is None else held.add_(gradient)
-        else:
-            self._add(parameter, gradient)
-
-    def _add(self, parameter: nn.Parameter, gradient: Tensor) -> None:
-        if parameter in self.totals:
-            self.totals[parameter].add_(gradient, alpha=self._coefficient)
-        else:
-            self.totals[parameter] = gradient.mul_(self._coefficient)
-
-    def settle(self) -> None:
-        """Clip what is held back of the last task, and add it up."""
-        if not self._held:
+        if self.measures:
+            self._ledger.measure(parameter, self._task, gradient)
+        if self._clip.norm is None or not self._ledger.of_body(parameter):
+            self._ledger.weigh(parameter, self._task, gradient)
             return
-        factor = self._clip.factor(sum_scalars(self._squares[-1], self._device))
-        for parameter, gradient in self._held.items():
-            self._add(parameter, gradient.mul_(factor))
-        self._held = {}
-
-    def body_square(self) -> Tensor:
-        """Squared norm of what has been added up so far over the body's parameters, a scalar."""
-        self.settle()
-        return sum_scalars(
-            [_square(total) for p, total in self.totals.items() if p in self._body], self._device
-        )
-
-    def release(self) -> None:
-        """Hand the sums over as the parameters' gradients."""
-        self.settle()
-        for parameter, total in self.totals.items():
-            parameter.grad = total
-
-    def measured(self) -> tuple[list[Tensor], list[Tensor]]:
-        """Dots and squares of the tasks in the order in which they began, scalars."""
-        dots = [sum_scalars(part, self._device) for part in self._dots]
-        return dots, [sum_scalars(part, self._device) for part in self._squares]
-
-    def statistics(
-        self, tasks: Sequence[str], coefficients: Sequence[float], auxiliary_square: Tensor
-    ) -> GradientStatistics:
-        """The statistics of the tasks in the order in which they began.
-
-        coefficients: of the auxiliary tasks, which are all but the last.
-        auxiliary_square: squared norm of their weighted sum.
-        """
-        dots, squares = self.measured()
-        return assemble_statistics(
-            tasks,
-            coefficients,
-            dots=torch.stack(dots),
-            squares=torch.stack(squares),
-            auxiliary_square=auxiliary_square,
-            dev_square=sum_scalars([_square(g) for g in self.v.values()], self._device),
-            clip=self._clip,
-        )
+        held = self._held.get(parameter)
+        self._held[parameter] = gradient if held is None else held.add_(gradient)
 
 
-def _square(gradient: Tensor) -> Tensor:
-    flat = gradient.reshape(-1)
-    return torch.dot(flat, flat)
-
-
-def sum_scalars(scalars: Sequence[Tensor], device: torch.device) -> Tensor:
-    """The sum of scalars, a scalar; zero for none."""
-    return torch.stack(list(scalars)).sum() if scalars else torch.zeros((), device=device)
+def trained(*modules: nn.Module) -> list[nn.Parameter]:
+    """The trained parameters of modules, each once, in an order that all processes share."""
+    return list(dict.fromkeys(p for m in modules for p in m.parameters() if p.requires_grad))

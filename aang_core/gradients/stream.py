@@ -1,18 +1,20 @@
 """The stream engine: one task at a time, its gradient consumed while it is being made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from aang_core.gradients.dev_head import DevHead
-from aang_core.gradients.engine import Rider, Segment, members_of
-from aang_core.gradients.passes import Passes, Precision, joined
+from aang_core.gradients.engine import Segment, members_of
+from aang_core.gradients.ledger import Ledger
+from aang_core.gradients.passes import Passes, Precision
 from aang_core.gradients.signals import GradientStatistics
-from aang_core.gradients.sink import GradientSink
+from aang_core.gradients.sink import GradientSink, trained
 from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
+from aang_core.gradients.task_gradient import backward_over, body_gradient, rider_loss
 from aang_core.tasks.processes import ALONE
-from aang_core.tasks.task import Batch, RowLosses, Task
+from aang_core.tasks.task import Batch, RowLosses
 
 
 class StreamEngine:
@@ -61,14 +63,16 @@ class StreamEngine:
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
     ) -> GradientStatistics | None:
         """See :meth:`aang_core.gradients.GradientEngine.step`."""
-        heads = [member.task.head for member in members_of((end, *auxiliaries))]
+        measured = members_of((*auxiliaries, end))
+        ledger = self.ledger(end=None if dev is None else len(measured) - 1)
+        sink = self.sink(ledger, [end, *auxiliaries], measures=dev is not None)
         if dev is None:
-            sink = self._sink(heads, measures=False)
             with sink.attached():
                 self.losses = [
                     loss for s in (*auxiliaries, end) for loss in self.accumulate(sink, s)
                 ]
-            sink.release()
+            sink.settle()
+            ledger.release()
             return None
 
         # The end task's forward pass comes first, because the dev head needs its features, and its
@@ -79,20 +83,32 @@ class StreamEngine:
             features = [self.passes.features(batch) for batch in end.batches]
         probe = self.dev_head.fit(end.task, self.passes.dev_features(features), end.batches)
         v = self.dev_head.smoothed(body_gradient(self.passes, end.task, probe, dev))
-        sink = self._sink(heads, v)
+        for parameter, gradient in v.items():
+            ledger.enter_v(parameter, gradient)
         held: list[Tensor] | None = features if hold else None
         del features
         with sink.attached():
             losses = [loss for s in auxiliaries for loss in self.accumulate(sink, s)]
             losses += self._riders(sink, end, held or [])
-            auxiliary_square = sink.body_square()
             self.losses = [*losses, self._own(sink, end, held)]
-        sink.release()
-        measured = members_of((*auxiliaries, end))
-        return sink.statistics(
-            [member.task.name for member in measured],
-            [member.coefficient for member in measured[:-1]],
-            auxiliary_square,
+        sink.settle()
+        ledger.release()
+        return ledger.statistics([member.task.name for member in measured], self.clip)
+
+    def ledger(self, *, end: int | None) -> Ledger:
+        """An empty ledger for the body. end: the end task's number, where its norm is wanted."""
+        device = next(self.passes.body.parameters()).device
+        return Ledger(self.passes.trained(), device, end=end)
+
+    def sink(self, ledger: Ledger, segments: Sequence[Segment], *, measures: bool) -> GradientSink:
+        """What enters the gradients of the segments' tasks in ``ledger``."""
+        heads = [member.task.head for member in members_of(segments)]
+        return GradientSink(
+            ledger,
+            trained(self.passes.body, *heads),
+            measures=measures,
+            scale=self.scale,
+            clip=self.clip,
         )
 
     def accumulate(self, sink: GradientSink, segment: Segment) -> list[Tensor]:
@@ -134,17 +150,6 @@ class StreamEngine:
         torch.stack(weighted).sum().backward()
         return [loss.detach() for loss in losses]
 
-    def _sink(
-        self,
-        heads: Sequence[nn.Module],
-        v: Mapping[nn.Parameter, Tensor] | None = None,
-        *,
-        measures: bool = True,
-    ) -> GradientSink:
-        return GradientSink(
-            self.passes.body, heads, v, measures=measures, scale=self.scale, clip=self.clip
-        )
-
     def _own(
         self, sink: GradientSink, segment: Segment, held: list[Tensor] | None = None
     ) -> Tensor:
@@ -152,80 +157,24 @@ class StreamEngine:
 
         held: features of the batches where they have been computed already; emptied on the way.
         """
-        sink.begin(segment.coefficient)
-        batches = segment.batches
-        count: Tensor | None = None
-        total: Tensor | None = None
-        loss = torch.zeros(())
-        for i, batch in enumerate(batches):
+        batches, task = segment.batches, segment.task
+        features = self._features(segment, held)
+        sink.begin(segment.coefficient, in_parts=len(batches) > 1)
+        if len(batches) == 1:
+            mean = self.passes.losses(task, task.head, next(features), batches[0]).mean()
+            mean.backward()
+            return mean.detach()
+        total, count = backward_over(
+            *(self.passes, task, task.head, batches, features), before_last=sink.last_part
+        )
+        sink.take_left_over()
+        return total / count
+
+    def _features(self, segment: Segment, held: list[Tensor] | None) -> Iterator[Tensor]:
+        """What the body makes of each batch, when its turn comes; the dev head sees it too."""
+        for i, batch in enumerate(segment.batches):
             features = self.passes.features(batch) if held is None else held.pop(0)
             if segment.remember:
                 kept = self.passes.dev_features([features])
                 self.dev_head.observe(kept, [batch], begins=i == 0)
-            losses = self.passes.losses(segment.task, segment.task.head, features, batch)
-            del features
-            if len(batches) == 1:
-                mean = losses.mean()
-                mean.backward()
-                return mean.detach()
-            summed = losses.sums.sum()
-            total = summed.detach() if total is None else total + summed.detach()
-            # The mean is over the targets of all batches, and how many there are is known only
-            # after the last forward pass: add up gradients of sums, divide as they are taken.
-            count = losses.counts.sum() if count is None else count + losses.counts.sum()
-            if i < len(batches) - 1:
-                with sink.paused():
-                    summed.backward()
-            else:
-                count = count.clamp(min=1)
-                loss = total / count
-                sink.divide_by(count)
-                summed.backward()
-        sink.take_left_over()
-        return loss
-
-
-def rider_loss(passes: Passes, rider: Rider, features: Sequence[Tensor]) -> Tensor:
-    """Mean loss of a rider, a scalar, over the rows whose ``features`` the body has computed."""
-    seen = joined(features)
-    batch = Batch({}, rider.targets, len(seen))
-    return passes.losses(rider.task, rider.task.head, seen, batch).mean()
-
-
-def body_gradient(
-    passes: Passes, task: Task, head: nn.Module, batches: Sequence[Batch]
-) -> dict[nn.Parameter, Tensor]:
-    """∇_θ of a task's loss through ``head``; parameters that it does not reach are left out.
-
-    Over dev rows and through φ* it is v = ∇_θ L_E^val([θ; φ*]).
-    """
-    return task_gradient(passes, task, head, batches, passes.trained())
-
-
-def task_gradient(
-    passes: Passes,
-    task: Task,
-    head: nn.Module,
-    batches: Sequence[Batch],
-    parameters: Sequence[nn.Parameter],
-) -> dict[nn.Parameter, Tensor]:
-    """The gradient of a task's loss through ``head`` by those of ``parameters`` it reaches."""
-    if len(batches) == 1:
-        loss = passes.losses(task, head, passes.features(batches[0]), batches[0]).mean()
-        gradients = gradients_of(loss, parameters)
-        return {parameter: passes.scale.off(g) for parameter, g in gradients.items()}
-    gradient: dict[nn.Parameter, Tensor] = {}
-    counts = []
-    for batch in batches:
-        losses = passes.losses(task, head, passes.features(batch), batch)
-        counts.append(losses.counts.sum())
-        for parameter, part in gradients_of(losses.sums.sum(), parameters).items():
-            gradient[parameter] = gradient[parameter] + part if parameter in gradient else part
-    count = torch.stack(counts).sum().clamp(min=1)
-    return {parameter: passes.scale.off(total / count) for parameter, total in gradient.items()}
-
-
-def gradients_of(loss: Tensor, parameters: Sequence[nn.Parameter]) -> dict[nn.Parameter, Tensor]:
-    """The gradient of ``loss`` by parameter; those that it does not reach are left out."""
-    gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
-    return {p: g for p, g in zip(parameters, gradients, strict=True) if g is not None}
+            yield features

@@ -11,19 +11,20 @@ from torch import Tensor, nn
 from aang_core.assembly.objective_task import ObjectiveTask
 from aang_core.assembly.stream_rows import StreamRows
 from aang_core.checked.output import CheckedOutput
-from aang_core.gradients import EndTaskHead, task_by_task
+from aang_core.checked.weighter import CheckedWeighter
+from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.passes import Passes, Precision
 from aang_core.plugins.primitive import Primitive
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import RowLosses, Task
 from aang_core.tasks.weighting import TaskCard
-from aang_core.training.bench import TrainingBench
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.clock import Clock
 from aang_core.training.interruption import Interruption
 from aang_core.training.numbers import OnNan
-from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.optimization import OptimizerSettings
+from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.step_rows import RowBudget
 from aang_core.training.trainer import Observer, Schedule, Trainer
 
@@ -130,7 +131,7 @@ def train_encoder(
     )
     trainer.boundary = checkpointer
     before = looks.at(0)
-    checkpointer.take_up(trainer)
+    checkpointer.load(trainer)
     processes.wait()
     progress = trainer.train()
     trained = TrainedEncoder(
@@ -158,34 +159,36 @@ def _trainer(
 ) -> Trainer:
     task = rows.task
     steps = sys.maxsize if settings.steps is None else settings.steps
-    bench = TrainingBench(
+    card = TaskCard(task.name, task.factors)
+    trainer: Trainer
+
+    def evaluate() -> Mapping[str, float]:
+        return looks.at(trainer.bench.steps)
+
+    trainer = make_trainer(
         body,
         rows.train,
         rows.held_out,
         [],
-        engine=task_by_task(body, EndTaskHead(), settings.precision, processes=processes),
-        optimization=Optimization(
-            body,
-            [task.head],
-            settings.optimizer,
-            steps,
-            None if settings.seconds is None else lambda: clock.share,
+        CheckedWeighter.make(alone, card, [], {}),
+        TrainingSettings(
+            optimizer=settings.optimizer,
+            # Nothing is waited for: what is held out chooses nothing.
+            schedule=Schedule(steps, settings.eval_every, sys.maxsize, METRIC),
+            rows=RowBudget(settings.batch_size, 1, 1, settings.micro_batch_size),
+            seed=settings.seed,
+            engine=EngineSettings(precision=settings.precision),
+            dev_head=DevHeadSettings(kind="end-task"),
+            on_nan=settings.on_nan,
         ),
-        budget=RowBudget(settings.batch_size, 1, 1, settings.micro_batch_size),
-        generator=torch.Generator().manual_seed(settings.seed),
+        evaluate=evaluate,
+        keep_best=False,
         streams={task.factors["data"]: task.rows} if isinstance(task.rows, StreamRows) else {},
-        on_nan=settings.on_nan,
-    )
-    return Trainer(
-        bench,
-        alone.make(TaskCard(task.name, task.factors), []),
-        # Nothing is waited for: what is held out chooses nothing.
-        schedule=Schedule(steps, settings.eval_every, sys.maxsize, METRIC),
-        selected={},
-        evaluate=lambda: looks.at(bench.steps),
-        observers=tuple(observers),
+        observers=observers,
         clock=clock,
+        processes=processes,
     )
+    return trainer
 
 
 class _Looks:

@@ -6,6 +6,7 @@ optional: a learning rate of 1e-6, up to ten epochs, stopped after three that ar
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,23 @@ import torch
 
 from aang_core.assembly.assembly import Assembly
 from aang_core.assembly.sources import Sources
+from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import TrainConfig
-from aang_core.gradients import EndTaskHead, task_by_task
+from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.runs import outcome
 from aang_core.runs.log_lines import DevScores
 from aang_core.runs.run_files import append_line
 from aang_core.runs.schema import FinalFineTuning, Scores
-from aang_core.runs.training import score_rows
+from aang_core.runs.training import base_optimizer, score_rows
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
 from aang_core.tasks.weighting import TaskCard
-from aang_core.training.bench import TrainingBench
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.interruption import Interruption
-from aang_core.training.optimization import Optimization, OptimizerSettings
 from aang_core.training.precision import in_effect
+from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.step_rows import RowBudget
-from aang_core.training.trainer import Observer, Schedule, Trainer
+from aang_core.training.trainer import Observer, Schedule
 
 NAME = "final-fine-tuning"
 """Its folder in the run, and what its progress is shown under."""
@@ -48,7 +49,6 @@ def fine_tune(
     observe: Callable[[int], Sequence[Observer]],
     interruption: Interruption,
     processes: Processes,
-    seed_dropout: Callable[[int], None],
 ) -> FinalFineTuning | None:
     """Train the end task alone from where body and head stand, and leave them in the best state.
 
@@ -65,7 +65,6 @@ def fine_tune(
         observe: The observers, given the number of steps.
         interruption: Who asks to stop.
         processes: Those that share the training.
-        seed_dropout: Seeds torch's generator for this process, given the steps so far.
 
     Returns:
         The part of ``result.json``, in the first process; None in the others.
@@ -76,30 +75,9 @@ def fine_tune(
     assert config.final_fine_tuning is not None
     assert sources.alone is not None  # it is there for every run with that option
     before = _scores(config, sources, assembly) if processes.first else None
-    body, head = assembly.model.body, assembly.model.classifier
     epoch = math.ceil(len(assembly.end_task) / config.batch_size)
     steps = config.final_fine_tuning * epoch
     torch.manual_seed(config.seed)
-    settings = OptimizerSettings(
-        lr=LEARNING_RATE,
-        head_lr=LEARNING_RATE,
-        weight_decay=config.weight_decay,
-        eps=config.adam_eps,
-        warmup=0.0,
-        schedule="constant",
-        max_grad_norm=config.max_grad_norm,
-    )
-    bench = TrainingBench(
-        body,
-        assembly.end_task,
-        assembly.meta,
-        [],
-        engine=task_by_task(body, EndTaskHead(), in_effect(config.precision), processes=processes),
-        optimization=Optimization(body, [head], settings, steps),
-        budget=RowBudget(config.batch_size, 1, 1, config.micro_batch_size),
-        generator=torch.Generator().manual_seed(config.seed),
-        on_nan=config.on_nan,
-    )
     place = Path(NAME)
     checkpointer = Checkpointer(
         folder,
@@ -109,26 +87,42 @@ def fine_tune(
         interruption=interruption,
         processes=processes,
     )
-    trainer = Trainer(
-        bench,
-        sources.alone.make(TaskCard(assembly.end_task.name), []),
-        schedule=Schedule(steps, epoch, PATIENCE, config.metric),
-        selected={"body": body, "head": head},
+    trainer = make_trainer(
+        assembly.model.body,
+        assembly.end_task,
+        assembly.meta,
+        [],
+        CheckedWeighter.make(sources.alone, TaskCard(assembly.end_task.name), [], {}),
+        TrainingSettings(
+            optimizer=replace(
+                base_optimizer(config),
+                lr=LEARNING_RATE,
+                head_lr=LEARNING_RATE,
+                warmup=0.0,
+                schedule="constant",
+            ),
+            schedule=Schedule(steps, epoch, PATIENCE, config.metric),
+            rows=RowBudget(config.batch_size, 1, 1, config.micro_batch_size),
+            seed=config.seed,
+            engine=EngineSettings(precision=in_effect(config.precision)),
+            dev_head=DevHeadSettings(kind="end-task"),
+            on_nan=config.on_nan,
+        ),
         evaluate=lambda: score_rows(assembly, assembly.dev, processes),
         observers=(_Log(folder), *observe(steps)),
         boundary=checkpointer,
+        processes=processes,
     )
-    checkpointer.take_up(trainer)
-    seed_dropout(bench.steps)
+    checkpointer.load(trainer)
     processes.wait()
     progress = trainer.train()
-    interruption.check(bench.steps)
+    interruption.check(trainer.bench.steps)
     # It is the same again if the run dies before it has written what follows.
     checkpointer.drop_all()
     if before is None:
         return None
     return FinalFineTuning(
-        epochs=math.ceil(bench.steps / epoch),
+        epochs=math.ceil(trainer.bench.steps / epoch),
         best_epoch=math.ceil(progress.best_step / epoch),
         kept=progress.best_step > 0,
         before=before,

@@ -8,27 +8,23 @@ import torch
 from torch import nn
 
 from aang_core.checked.weighter import CheckedWeighter
-from aang_core.errors import AangError, ConfigError
 from aang_core.gradients import (
     DevHeadFit,
     DevHeadRows,
     DevHeadSettings,
-    GradientEngine,
-    PackedEngine,
-    TaskClip,
-    choose_dev_head,
-    task_by_task,
+    EngineSettings,
+    as_argument,
 )
 from aang_core.objectives.defaults import DEFAULT_WEIGHTER
 from aang_core.plugins import load_plugins
 from aang_core.tasks.processes import processes_of_environment
 from aang_core.tasks.task import Task
-from aang_core.tasks.weighting import TaskCard, Weighter, require_whole_round
-from aang_core.training.bench import TrainingBench
+from aang_core.tasks.weighting import TaskCard, Weighter
 from aang_core.training.evaluation import Metric
-from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.optimization import OptimizerSettings
+from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.step_rows import RowBudget
-from aang_core.training.trainer import Observer, Schedule, Trainer
+from aang_core.training.trainer import Observer, Schedule
 
 
 @dataclass(frozen=True)
@@ -111,73 +107,58 @@ def fit(
     seed: of torch's generator, which dropout draws from, and of the generator of all other draws.
 
     Raises:
-        AangError: no weighter of that name, an option that it lacks, weights that are none, or
-            gradients="packed" with task_clip or dev_average.
+        AangError: no weighter of that name, an option that it lacks, or weights that break the
+            contract of weighters.
+        ConfigError: gradients="packed" with task_clip, with dev_average or in several processes.
         NumericalError: a loss or gradient is not finite, ten times in a row if they are skipped.
         OutOfMemoryError: the memory does not do for one row at a time.
     """
-    torch.manual_seed(seed)
-    generator = torch.Generator().manual_seed(seed)
-    head = choose_dev_head(
-        DevHeadSettings(dev_head, dev_head_rows, dev_head_fit, average=dev_average), body, generator
-    )
     processes = processes_of_environment(next(body.parameters()).device)
-    if gradients == "packed" and task_clip is not None:
-        raise AangError(
-            "gradients='packed' drops each gradient before it is whole, which task_clip needs; "
-            "leave one of them out"
-        )
-    packed = gradients == "packed" and processes.size == 1
-    engine: GradientEngine = (
-        PackedEngine(body, head)
-        if packed
-        else task_by_task(body, head, processes=processes, clip=TaskClip(task_clip))
-    )
-    settings = optimizer or OptimizerSettings(lr=1e-3, head_lr=1e-3)
-    heads = [end_task.head, *(task.head for task in auxiliaries)]
-    bench = TrainingBench(
-        body,
-        end_task,
-        dev,
-        auxiliaries,
-        engine=engine,
-        optimization=Optimization(body, heads, settings, steps),
-        budget=RowBudget(batch_size, dev_batch_size, aux_batch_size),
-        generator=generator,
+    settings = TrainingSettings(
+        optimizer=optimizer or OptimizerSettings(lr=1e-3, head_lr=1e-3),
+        schedule=Schedule(steps, eval_every, patience, metric),
+        rows=RowBudget(batch_size, dev_batch_size, aux_batch_size),
+        seed=seed,
+        engine=EngineSettings(gradients, task_clip=task_clip),
+        dev_head=DevHeadSettings(dev_head, dev_head_rows, dev_head_fit, average=dev_average),
         meta_every=meta_every,
         draws_per_step=draws_per_step,
         weights_every=weights_every,
-        score=lambda rows: evaluate()[metric],
         on_nan=on_nan,
     )
-    if isinstance(weighter, str):
-        primitive = load_plugins().registry.weighter(weighter)
-        cards = [TaskCard(task.name, task.factors) for task in auxiliaries]
-        made: Weighter = CheckedWeighter.make(
-            primitive, TaskCard(end_task.name), cards, options or {}
-        )
-    else:
-        made = weighter
-    if draws_per_step > 1 and not getattr(made, "several_draws", False):
-        raise ConfigError(
-            f"draws_per_step={draws_per_step}: a round of this weighter is no step made of draws; "
-            "leave the option out"
-        )
-    require_whole_round(made, steps)
+    torch.manual_seed(seed)
+    made = _weighter(weighter, options or {}, end_task, auxiliaries)
     history = _History()
-    trainer = Trainer(
-        bench,
-        made,
-        schedule=Schedule(steps, eval_every, patience, metric),
-        selected={"body": body, "head": end_task.head},
+    trainer = make_trainer(
+        *(body, end_task, dev, auxiliaries, made, settings),
         evaluate=evaluate,
+        score=lambda rows: evaluate()[metric],
         observers=(history, *observers),
+        processes=processes,
+        called=as_argument,
     )
     progress = trainer.train()
     return FitResult(
         best_step=progress.best_step,
         best_score=progress.best_score,
-        steps=bench.steps,
+        steps=trainer.bench.steps,
         weights=made.weights(),
         history=history.records,
+    )
+
+
+def _weighter(
+    weighter: str | Weighter,
+    options: Mapping[str, Any],
+    end_task: Task,
+    auxiliaries: Sequence[Task],
+) -> CheckedWeighter:
+    """The weighter of that name made for the tasks, or the given one; checked either way."""
+    if not isinstance(weighter, str):
+        return CheckedWeighter.given(weighter, [task.name for task in (end_task, *auxiliaries)])
+    return CheckedWeighter.make(
+        load_plugins().registry.weighter(weighter),
+        TaskCard(end_task.name),
+        [TaskCard(task.name, task.factors) for task in auxiliaries],
+        options,
     )

@@ -27,9 +27,6 @@ from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.interruption import Interruption
 from aang_core.training.trainer import Observer
 
-OTHER_DROPOUT = 1_000_003
-"""Far enough from one process's seed to the next that no step of a run bridges it."""
-
 Observe = Callable[[str, int, str], Sequence[Observer]]
 """Gives the observers of one training, given its name, its steps and its metric.
 
@@ -72,11 +69,6 @@ def train_and_evaluate(
     """
     processes, interruption = during.processes, during.interruption
 
-    def seed_dropout(steps: int) -> None:
-        # Dropout draws from torch's own generator, and should drop other units for other rows.
-        if not processes.first:
-            torch.manual_seed(config.seed + OTHER_DROPOUT * processes.rank + steps)
-
     cost = CostLog(folder, assembly.model.body, processes, compiled=config.compile)
     tracked = config.log and processes.first
     trackers = [Tracker(config.log, folder.path, reusable(config))] if tracked else []
@@ -101,10 +93,9 @@ def train_and_evaluate(
         checkpointer,
         processes,
     )
-    checkpointer.take_up(trainer)
+    checkpointer.load(trainer)
     if processes.first:
         cost.go_on()
-    seed_dropout(trainer.bench.steps)
     processes.wait()
     progress = trainer.train()
     for tracker in trackers:
@@ -122,7 +113,6 @@ def train_and_evaluate(
             observe=lambda steps: during.observe(FINAL_FINE_TUNING, steps, config.metric),
             interruption=interruption,
             processes=processes,
-            seed_dropout=seed_dropout,
         )
     if not processes.first:
         return None

@@ -31,7 +31,7 @@ from aang_core.runs.run import Run
 from aang_core.runs.run_files import write_part
 from aang_core.runs.schema import StageResult
 from aang_core.runs.tracking import check_trackers
-from aang_core.runs.training import check_engine, choose_device
+from aang_core.runs.training import check_options, choose_device
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import processes_of_environment
 from aang_core.training.interruption import Interruption
@@ -86,7 +86,7 @@ def train_run(
     """
     device = choose_device(config.device)
     processes = processes_of_environment(device)
-    check_engine(config, processes)
+    check_options(config, processes)
     check_trackers(config.log)
     changes = recorded_plugins.changes(out, plugins) if resume else []
     if resume:

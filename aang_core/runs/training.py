@@ -1,6 +1,7 @@
 """From an assembly to the trainer that trains it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -11,21 +12,12 @@ from aang_core.assembly.prediction import Classifier, part_of, predict
 from aang_core.config import TrainConfig
 from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
-from aang_core.gradients import (
-    DevHead,
-    DevHeadSettings,
-    GradientEngine,
-    PackedEngine,
-    TaskClip,
-    choose_dev_head,
-    first_token,
-    task_by_task,
-)
+from aang_core.gradients import DevHeadSettings, EngineSettings, check_engine, first_token
 from aang_core.tasks.processes import ALONE, Processes, local_rank
-from aang_core.training.bench import TrainingBench
 from aang_core.training.evaluation import scores
-from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.precision import in_effect
+from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer
 
 
@@ -50,35 +42,13 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def check_engine(config: TrainConfig, processes: Processes) -> None:
-    """Refuse options that no engine has together, before anything is loaded.
+def check_options(config: TrainConfig, processes: Processes) -> None:
+    """Refuse options that no engine supports together, before anything is loaded.
 
     Raises:
-        ConfigError: ``--gradients packed`` with what it cannot do.
+        ConfigError: ``--gradients packed`` with an option that it cannot support.
     """
-    if config.gradients != "packed":
-        return
-    if processes.size > 1:
-        raise ConfigError(
-            "--gradients packed: runs all tasks together, which several processes cannot share; "
-            "leave it out or give stream"
-        )
-    if config.save_memory:
-        raise ConfigError(
-            "--gradients packed: needs the activations of all layers, which --save-memory drops; "
-            "leave one of them out"
-        )
-    if config.compile:
-        raise ConfigError(
-            "--gradients packed: looks at every module of the encoder, which --compile makes one "
-            "kernel of; leave one of them out"
-        )
-    for option, value in (("--task-clip", config.task_clip), ("--dev-average", config.dev_average)):
-        if value:
-            raise ConfigError(
-                f"--gradients packed: drops each gradient before it is whole, which {option} "
-                "needs; leave one of them out"
-            )
+    check_engine(_engine_settings(config), dev_head_settings(config), processes)
 
 
 def build_trainer(
@@ -91,10 +61,11 @@ def build_trainer(
 ) -> Trainer:
     """The trainer of a run on ``device``.
 
-    boundary: told between two rounds, where a checkpoint can be taken.
+    boundary: called between two rounds, where a checkpoint can be taken.
     processes: those that share the training.
     """
-    body, head = assembly.model.body.to(device), assembly.model.classifier.to(device)
+    body = assembly.model.body.to(device)
+    assembly.model.classifier.to(device)
     if config.save_memory:
         assembly.model.body.save_memory()
     if config.compile:
@@ -103,46 +74,49 @@ def build_trainer(
         functorch.donated_buffer = False
         # The lengths of batches differ; kernels that take any spare compiling for each.
         body.compile(dynamic=True)
-    heads = [task.head.to(device) for task in assembly.auxiliaries]
-    generator = torch.Generator().manual_seed(config.seed)
-    bench = TrainingBench(
+    for task in assembly.auxiliaries:
+        task.head.to(device)
+    return make_trainer(
         body,
         assembly.end_task,
         assembly.meta,
         assembly.auxiliaries,
-        engine=_engine(config, body, _dev_head(config, body, generator), device, processes),
-        optimization=Optimization(
-            body,
-            [head, *heads],
-            OptimizerSettings(
-                lr=config.lr,
-                head_lr=config.head_lr,
-                weight_decay=config.weight_decay,
+        assembly.weighter,
+        TrainingSettings(
+            optimizer=replace(
+                base_optimizer(config),
                 head_weight_decay=config.head_weight_decay,
-                eps=config.adam_eps,
-                warmup=config.warmup,
-                max_grad_norm=config.max_grad_norm,
                 clip_apart=config.clip_apart,
             ),
-            config.steps,
+            schedule=Schedule(config.steps, config.eval_every, config.patience, config.metric),
+            rows=row_budget(config),
+            seed=config.seed,
+            engine=_engine_settings(config),
+            dev_head=dev_head_settings(config),
+            meta_every=config.meta_every,
+            draws_per_step=config.draws_per_step,
+            weights_every=config.weights_every,
+            on_nan=config.on_nan,
         ),
-        budget=row_budget(config),
-        generator=generator,
-        meta_every=config.meta_every,
-        draws_per_step=config.draws_per_step,
-        weights_every=config.weights_every,
-        streams=assembly.streams,
-        score=_dev_score(config, assembly, processes),
-        on_nan=config.on_nan,
-    )
-    return Trainer(
-        bench,
-        assembly.weighter,
-        schedule=Schedule(config.steps, config.eval_every, config.patience, config.metric),
-        selected={"body": body, "head": head},
         evaluate=lambda: score_rows(assembly, assembly.dev, processes),
-        observers=tuple(observers),
+        score=_dev_score(config, assembly, processes),
+        head_reads=first_token,
+        streams=assembly.streams,
+        observers=observers,
         boundary=boundary,
+        processes=processes,
+    )
+
+
+def base_optimizer(config: TrainConfig) -> OptimizerSettings:
+    """What the optimisers of all trainings of a run have in common; stages change the rates."""
+    return OptimizerSettings(
+        lr=config.lr,
+        head_lr=config.head_lr,
+        weight_decay=config.weight_decay,
+        eps=config.adam_eps,
+        warmup=config.warmup,
+        max_grad_norm=config.max_grad_norm,
     )
 
 
@@ -159,25 +133,13 @@ def _dev_score(
     return score
 
 
-def _engine(
-    config: TrainConfig,
-    body: torch.nn.Module,
-    dev_head: DevHead,
-    device: torch.device,
-    processes: Processes,
-) -> GradientEngine:
-    """On a CPU small passes cost no more than large ones; an accelerator idles in them."""
-    limit = config.micro_batch_size
-    whole = config.save_memory or config.compile or config.task_clip or config.dev_average
-    auto = device.type != "cpu" and not whole
-    packed = config.gradients == "packed" or (config.gradients == "auto" and auto)
-    if packed and processes.size == 1:
-        return PackedEngine(body, dev_head, in_effect(config.precision), max_rows=limit)
-    return task_by_task(
-        *(body, dev_head, in_effect(config.precision)),
-        processes=processes,
-        hold_end_task=limit is None,
-        clip=TaskClip(config.task_clip),
+def _engine_settings(config: TrainConfig) -> EngineSettings:
+    return EngineSettings(
+        kind=config.gradients,
+        precision=in_effect(config.precision),
+        task_clip=config.task_clip,
+        save_memory=config.save_memory,
+        compile=config.compile,
     )
 
 
@@ -191,14 +153,6 @@ def dev_head_settings(config: TrainConfig) -> DevHeadSettings:
         lr=config.dev_head_lr,
         weight_decay=config.dev_head_weight_decay,
         average=config.dev_average,
-    )
-
-
-def _dev_head(config: TrainConfig, body: torch.nn.Module, generator: torch.Generator) -> DevHead:
-    return choose_dev_head(
-        *(dev_head_settings(config), body, generator),
-        precision=in_effect(config.precision),
-        keep=first_token,
     )
 
 

@@ -166,7 +166,7 @@ class Workbench(Protocol):
     def trial(
         self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
     ) -> Update:
-        """Train the tasks named alone, from where the model stands, and put the model back.
+        """Train the tasks named alone, from where the model stands, and restore the model.
 
         Every optimiser step takes a batch of each task and the loss Σ coefficient · loss. There
         are as many steps as it takes to see ``fraction`` of the rows of the largest task, and they
@@ -205,9 +205,9 @@ class Workbench(Protocol):
         ...
 
     def snapshot(self) -> Callable[[], None]:
-        """Remember body and heads as they stand; calling what is returned puts them back.
+        """Remember body and heads as they stand; calling what is returned restores them.
 
-        Nothing else is put back: the optimiser keeps its moments, steps stay counted, and tasks go
+        Nothing else is restored: the optimiser keeps its moments, steps stay counted, and tasks go
         on in their rows.
         """
         ...
@@ -247,7 +247,7 @@ class Weighter(Protocol):
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up where ``state`` left off."""
+        """Restore what :meth:`state_dict` gave."""
         ...
 
 
@@ -266,6 +266,23 @@ def require_whole_round(weighter: Weighter, steps: int) -> None:
         raise ConfigError(
             f"the weighter learns from rounds of {needed} steps, and the run has {steps}: it would "
             f"learn nothing. Give the weighter fewer steps a round, or --steps {needed} or more"
+        )
+
+
+def require_several_draws(weighter: object, draws: int, option: str) -> None:
+    """Refuse a weighter whose round cannot be made of several draws.
+
+    Args:
+        weighter: One made already, or its class; only ``several_draws`` is looked at.
+        draws: How many draws a step is to be made of.
+        option: How the user asked for them, for the message.
+
+    Raises:
+        ConfigError: It takes one draw a step.
+    """
+    if draws > 1 and not getattr(weighter, "several_draws", False):
+        raise ConfigError(
+            f"{option}: a round of this weighter is no step made of draws; leave the option out"
         )
 
 

@@ -1,47 +1,29 @@
 """The workbench: what a weighter trains with."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from aang_core.errors import AangError, WeighterError
-from aang_core.gradients import DevHead, GradientEngine, LossScale, Segment
-from aang_core.tasks.processes import Processes
-from aang_core.tasks.task import Batch, Task
+from aang_core.gradients import GradientEngine
+from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import DevLossAlong, Signal, StepSignals, Update
-from aang_core.training.coefficients import check_coefficients, check_odds, mean_coefficients
+from aang_core.training.dev_set import DevSet
 from aang_core.training.draws import Draws
-from aang_core.training.draws_per_step import mean_gradient
+from aang_core.training.model_state import ModelState
 from aang_core.training.numbers import NumberPolicy, OnNan
 from aang_core.training.optimization import Optimization, Trial
-from aang_core.training.rows import RowOrder, RowStream
+from aang_core.training.rows import RowStream
+from aang_core.training.run_tasks import DEV_HEAD, RunTasks, check_odds, mean_coefficients
 from aang_core.training.signal_mean import SignalMean
-from aang_core.training.step_gradient import GradientMaker, Point, StepRows
-from aang_core.training.step_rows import RowBudget, end_and_auxiliaries, rows_together
-from aang_core.training.updates import (
-    DevLoss,
-    Keepsake,
-    ParameterUpdate,
-    apply_updates,
-)
-
-
-@dataclass(frozen=True)
-class _Round:
-    """Where everything stood when a round began."""
-
-    steps: int
-    point: Point
-    numbers: Mapping[str, Any]
-    scale: Mapping[str, float]
-    streams: Mapping[str, dict[str, Any]]
-    held_signals: Sequence[Mapping[str, Any]]
+from aang_core.training.step_gradient import GradientMaker
+from aang_core.training.step_rows import Plan, RowBudget, StepPlan, TrialPlan, rows_together
+from aang_core.training.updates import ParameterUpdate, Snapshot, apply_updates, own_updates
 
 
 @dataclass(frozen=True)
@@ -66,6 +48,9 @@ class TrainingBench:
         Dropout alone draws from torch's own generator.
     streams: rows without end that auxiliary tasks draw from, by name.
     on_nan: what to do about a step whose loss or gradient is NaN or infinite.
+    tasks: all tasks of the run. modules: the body and every task's head by name.
+    dev_head: the head that the dev gradient goes through.
+    changed: whether parameters have changed since the round began.
     remembers: whether the dev head remembers rows of steps that ask for no signals, too; for those
         who measure beside the training.
     """
@@ -88,81 +73,57 @@ class TrainingBench:
         draws_per_step: int = 1,
         weights_every: int = 1,
     ) -> None:
+        self.tasks = RunTasks(body, end_task, dev, auxiliaries)
+        self.end_task = end_task.name
         self.body = body
+        self.modules = self.tasks.modules
+        self.generator = generator
+        self.processes = engine.processes
+        self.dev_head = engine.dev_head
+        self.optimization = optimization
         self.draws_per_step = draws_per_step
         self.held_signals = SignalMean(weights_every)
-        self.optimization = optimization
+        self.numbers = NumberPolicy(on_nan)
         self.steps = 0
         self.last: StepRecord | None = None
-        self.numbers = NumberPolicy(on_nan)
         self.remembers = False
-        self._end_task = end_task
-        self._auxiliaries = {task.name: task for task in auxiliaries}
-        self._engine = engine
+        self.changed = False
         self._budget = budget
         self._meta_every = meta_every
-        self._score = score
+        self._scale = engine.scale
         self._streams = dict(streams or {})
-        self._dev_loss = DevLoss(body, end_task)
         self._draws = Draws(
-            {
-                "end-task": end_task,
-                "dev": dev,
-                **({"dev-head": end_task} if engine.dev_head.draws else {}),
-                **{f"auxiliary:{name}": task for name, task in self._auxiliaries.items()},
-            },
+            self.tasks.orders(dev_head=engine.dev_head.draws > 0),
             generator=generator,
             device=next(body.parameters()).device,
             by_length=engine.splits_rows,
             at_once=budget.at_once,
         )
-        engine.dev_head.draw_from(partial(self._draws.rows, "dev-head"))
-        parts = (budget.end_task, budget.dev, budget.auxiliary)
-        whole, sake = rows_together(end_task, auxiliaries, budget)
+        engine.dev_head.draw_from(partial(self._draws.rows, DEV_HEAD))
+        self._dev = DevSet(body, end_task, self._draws, budget.dev, score, engine.processes)
+        least, sake = rows_together(end_task, auxiliaries, budget)
         self._gradients = GradientMaker(
-            body,
-            engine,
-            self._draws,
-            most_rows=max(parts) if engine.splits_rows else sum(parts),
-            least_rows=whole,
+            *(body, engine, self._draws),
+            most_rows=budget.most(together=not engine.splits_rows),
+            least_rows=least,
             sake=sake,
-            drop=optimization.drop,
         )
-        self._round_began = self._now()
-        self._touched = False
-
-    @property
-    def generator(self) -> torch.Generator:
-        """Source of every draw of the training loop but dropout, for weighters and checkpoints."""
-        return self._draws.generator
+        self._model = ModelState(self.modules, optimization)
 
     @property
     def steps_left(self) -> int:
         """See :meth:`aang_core.tasks.weighting.Workbench.steps_left`."""
         return max(self.optimization.steps - self.steps, 0)
 
-    @property
-    def end_task(self) -> str:
-        return self._end_task.name
-
     def sample(self, n: int | None, weights: Mapping[str, float] | None = None) -> tuple[str, ...]:
-        """See :meth:`aang_core.tasks.weighting.Workbench.sample`.
-
-        Raises:
-            WeighterError: the weights are not those of all auxiliary tasks, one of them is negative
-                or not finite, or fewer than n are above zero.
-        """
-        names = tuple(self._auxiliaries)
+        """See :meth:`aang_core.tasks.weighting.Workbench.sample`."""
+        names = tuple(self.tasks.auxiliaries)
         if weights is not None:
-            check_odds(weights, names)
+            check_odds(weights, names, n)
         if n is None or n >= len(names):
             return names
-        if weights is None:
-            return self._draws.some(names, n)
-        of_names = [weights[name] for name in names]
-        if sum(weight > 0 for weight in of_names) < n:
-            raise WeighterError(f"a draw of {n} tasks, of which fewer have a weight above zero")
-        return self._draws.weighted(names, of_names, n)
+        odds = None if weights is None else [weights[name] for name in names]
+        return self._draws.some(names, n, odds)
 
     def step(
         self, coefficients: Mapping[str, float], signals: frozenset[Signal]
@@ -182,41 +143,28 @@ class TrainingBench:
             OutOfMemoryError: the memory does not do for one row at a time, or for rows that have to
                 stay together.
         """
-        drawing = [
-            self._drawing(coefficients, self._budget.of_draw(len(draws), number), signals)
+        plans = [
+            self._plan(coefficients, self._budget.of_draw(len(draws), number), signals)
             for number, coefficients in enumerate(draws)
         ]
-        measured = self._optimize(drawing, self.optimization, signals)
+        self.tasks.train_mode()
+        measured = self._optimize(plans, self.optimization, signals)
         self.last = StepRecord(mean_coefficients(draws), measured)
         return self.held_signals.add(measured)
 
-    def _drawing(
-        self, coefficients: Mapping[str, float], budget: RowBudget, signals: frozenset[Signal]
-    ) -> Callable[[], StepRows]:
-        """What draws the rows of one draw of a step."""
-        check_coefficients("a step", coefficients)
-        auxiliary = {name: c for name, c in coefficients.items() if name != self.end_task}
-        unknown = [name for name in auxiliary if name not in self._auxiliaries]
-        if unknown or self.end_task not in coefficients:
-            raise WeighterError(
-                f"a step needs a coefficient for {self.end_task!r} and knows no task "
-                f"{', '.join(unknown) or '(none other)'}"
-            )
-        self._train_mode()
-        wanted = bool(signals)
-        measures = wanted and self.steps % self._meta_every == 0 and self.dev_head.ready
-        remember = (wanted or self.remembers) and self.dev_head.remembers
-        tasks = [self._auxiliaries[name] for name in auxiliary]
-
-        def draw() -> StepRows:
-            parts = self.processes.size
-            end, others = end_and_auxiliaries(
-                self._draws, self._end_task, tasks, coefficients, budget, parts
-            )
-            dev = self._draws.rows("dev", budget.dev, parts) if measures else None
-            return StepRows(replace(end, remember=remember), others, dev)
-
-        return draw
+    def _plan(
+        self, coefficients: Mapping[str, float], rows: RowBudget, signals: frozenset[Signal]
+    ) -> StepPlan:
+        """One draw of a step, from which signals are wanted or not."""
+        wanted, dev_head = bool(signals), self.dev_head
+        return StepPlan(
+            self.tasks.end_task,
+            self.tasks.of_step(coefficients),
+            coefficients,
+            rows,
+            measures=wanted and self.steps % self._meta_every == 0 and dev_head.ready,
+            remember=(wanted or self.remembers) and dev_head.remembers,
+        )
 
     def trial(
         self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
@@ -226,40 +174,24 @@ class TrainingBench:
         Raises:
             WeighterError: a coefficient names no task, is negative or not finite, or there is none.
         """
-        check_coefficients("a trial", coefficients)
-        tasks = [self._named(name) for name in coefficients]
-        if not tasks:
-            raise WeighterError("a trial needs a task to train; it was given none")
-        heads = [task.head for task in tasks]
-        self._train_mode()
-        training = self.optimization.trial(self.body, heads)
-        before = Keepsake(training.parameters)
-        rows = max(len(task) for task in tasks)
-
-        def draw() -> StepRows:
-            first, *others = [
-                Segment(task, self._draws.rows(order, self._budget.end_task, parts), coefficient)
-                for task, order, coefficient, parts in zip(
-                    tasks,
-                    map(self._order_of, coefficients),
-                    coefficients.values(),
-                    [self._parts_of(tasks[0]), *(1 for _ in tasks[1:])],
-                    strict=True,
-                )
-            ]
-            return StepRows(first, others, None)
-
+        tasks = self.tasks.of_trial(coefficients)
+        self.tasks.train_mode()
+        training = self.optimization.trial(self.body, [task.head for task in tasks.values()])
+        before = Snapshot(training.parameters)
+        size = self._budget.end_task
+        plan = TrialPlan(tasks, [*coefficients.values()], size)
+        rows = max(len(task) for task in tasks.values())
         try:
-            for _ in range(math.ceil(fraction * rows / self._budget.end_task)):
-                self._optimize([draw], training, frozenset())
+            for _ in range(math.ceil(fraction * rows / size)):
+                self._optimize([plan], training, frozenset())
             return before.difference(tuple(coefficients), offload=offload)
         finally:
-            before.put_back()
+            before.restore()
 
     def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
         """See :meth:`aang_core.tasks.weighting.Workbench.apply`."""
-        self._touched = True
-        apply_updates(_own(updates), coefficients)
+        self.changed = True
+        apply_updates(own_updates(updates), coefficients)
 
     def dev_loss(
         self,
@@ -269,126 +201,87 @@ class TrainingBench:
         batches: int | None = None,
     ) -> DevLossAlong:
         """See :meth:`aang_core.tasks.weighting.Workbench.dev_loss`."""
-        rows = self._budget.dev
-        drawn: Iterable[Batch] = self._draws.every_row("dev", rows)
-        if batches is not None:
-            drawn = [batch for _ in range(batches) for batch in self._draws.rows("dev", rows)]
-        loss, gradient = self._dev_loss.along(_own(updates), coefficients, drawn, self.processes)
-        loss, *gradient = self.processes.agree([loss, *gradient])
-        return DevLossAlong(loss, gradient)
+        return self._dev.loss(updates, coefficients, batches)
 
     def dev_score(self, rows: int | None = None) -> float:
-        """See :meth:`aang_core.tasks.weighting.Workbench.dev_score`.
-
-        Raises:
-            AangError: the bench was made without a score.
-            WeighterError: not a single row is asked for.
-        """
-        if rows is not None and rows < 1:
-            raise WeighterError(f"a dev score over {rows} rows; ask for 1 or more, or all of them")
-        if self._score is None:
-            raise AangError("this weighter asks for dev scores; give the bench a score")
-        (score,) = self.processes.agree([self._score(rows)])
-        return score
+        """See :meth:`aang_core.tasks.weighting.Workbench.dev_score`."""
+        return self._dev.score(rows)
 
     def snapshot(self) -> Callable[[], None]:
         """See :meth:`aang_core.tasks.weighting.Workbench.snapshot`."""
-        kept, touched = Keepsake(self.optimization.parameters), self._touched
+        kept, changed = Snapshot(self.optimization.parameters), self.changed
 
-        def put_back() -> None:
-            kept.put_back()
-            self._touched = touched
+        def restore() -> None:
+            kept.restore()
+            self.changed = changed
 
-        return put_back
+        return restore
 
     @contextmanager
     def aside(self) -> Iterator[Draws]:
-        """The draws of the training, which stand afterwards where they stood before."""
-        point = self._gradients.point()
+        """The draws of the training; what is drawn from them inside changes no later step."""
+        before = self._gradients.state_dict()
         try:
             yield self._draws
         finally:
-            self._gradients.come_back(point)
+            self._gradients.load_state_dict(before)
 
     def begin_round(self) -> None:
         """Bring the learning rates to where the steps of the run are, trials included."""
         self.optimization.catch_up(self.steps)
-        self._round_began = self._now()
-        self._touched = False
+        self.changed = False
 
-    def back_to_round(self) -> bool:
-        """Stand where the round began, as if it had not.
+    def state_dict(self, *, whole: bool = True) -> dict[str, Any]:
+        """All that training needs to go on: tensors, and what JSON can hold.
 
-        Returns whether that can be done: not if parameters have been changed since.
+        Args:
+            whole: False leaves out body, heads, optimiser and :attr:`rows_at_once`: what a round
+                that has not :attr:`changed` parameters leaves as it is. That costs little.
+
+        Returns:
+            Tensors in it are those in use, not copies.
         """
-        if self._touched:
-            return False
-        began = self._round_began
-        self.steps = began.steps
-        self.numbers.load_state_dict(began.numbers)
-        self.scale.load_state_dict(began.scale)
-        self.held_signals.load_state_dict(began.held_signals)
-        for name, state in began.streams.items():
-            self._streams[name].load_state_dict(state)
-        self._gradients.come_back(began.point)
-        return True
+        state: dict[str, Any] = {
+            "steps": self.steps,
+            **self._gradients.state_dict(),
+            "numbers": self.numbers.state_dict(),
+            "scale": self._scale.state_dict(),
+            "streams": {name: stream.state_dict() for name, stream in self._streams.items()},
+            "held_signals": self.held_signals.state_dict(),
+        }
+        return (
+            state | self._model.state_dict() | {"rows_at_once": self.rows_at_once}
+            if whole
+            else state
+        )
 
-    @property
-    def processes(self) -> Processes:
-        """Those that share the training."""
-        return self._engine.processes
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state_dict` gave, whole or not; see :class:`ModelState`."""
+        if "module" in state:
+            self._model.load_state_dict(state)
+            if state["rows_at_once"] is not None:
+                self._gradients.limit_rows(state["rows_at_once"])
+        self.steps = state["steps"]
+        self._gradients.load_state_dict(state)
+        self.numbers.load_state_dict(state["numbers"])
+        self._scale.load_state_dict(state["scale"])
+        for name, stream in self._streams.items():
+            stream.load_state_dict(state["streams"][name])
+        self.held_signals.load_state_dict(state["held_signals"])
 
     @property
     def rows_at_once(self) -> int | None:
         """The most rows of one task that go through the body in one pass; None for no limit."""
         return self._draws.at_once
 
-    def limit_rows(self, rows: int) -> None:
-        """Let at most so many rows through the body at once from now on."""
-        self._gradients.limit_rows(rows)
-
-    @property
-    def scale(self) -> LossScale:
-        """What losses are scaled by in half precision, for checkpoints."""
-        return self._engine.scale
-
-    @property
-    def dev_head(self) -> DevHead:
-        """The head that the dev gradient goes through, for checkpoints."""
-        return self._engine.dev_head
-
-    @property
-    def modules(self) -> Mapping[str, nn.Module]:
-        """The body and every task's head by name, for checkpoints."""
-        heads = {name: task.head for name, task in self._auxiliaries.items()}
-        return {"body": self.body, self.end_task: self._end_task.head, **heads}
-
-    def row_orders(self) -> Mapping[str, RowOrder]:
-        """Where each task stands in its rows, for checkpoints."""
-        return self._draws.orders
-
-    def streams(self) -> Mapping[str, RowStream]:
-        """Rows without end, for checkpoints."""
-        return self._streams
-
-    def _now(self) -> _Round:
-        return _Round(
-            self.steps,
-            self._gradients.point(),
-            self.numbers.state_dict(),
-            self.scale.state_dict(),
-            {name: stream.state_dict() for name, stream in self._streams.items()},
-            self.held_signals.state_dict(),
-        )
-
     def _optimize(
         self,
-        draws: Sequence[Callable[[], StepRows]],
+        plans: Sequence[Plan],
         training: Optimization | Trial,
         signals: frozenset[Signal],
     ) -> StepSignals | None:
         """One step of ``training``, which is left out if its numbers are bad; what it measured."""
-        made = mean_gradient(self._gradients, draws, training, self.steps + 1)
+        made = self._gradients.make(plans, training, self.steps + 1)
         self.steps += 1
         for stream in self._streams.values():
             stream.after_step(self.steps)
@@ -396,35 +289,8 @@ class TrainingBench:
             training.drop()
             self.numbers.bad(self.steps, made.problem)
             return None
-        self._engine.scale.good()
+        self._scale.good()
         self.numbers.good()
-        self._touched |= training is self.optimization
+        self.changed |= training is self.optimization
         training.update()
         return made.signals(signals)
-
-    def _named(self, name: str) -> Task:
-        if name == self.end_task:
-            return self._end_task
-        if name not in self._auxiliaries:
-            raise WeighterError(f"a trial of {name!r}, which is no task of this run")
-        return self._auxiliaries[name]
-
-    def _parts_of(self, task: Task) -> int:
-        """The end task's rows can be shared; what an objective does with a batch's rows is drawn
-        for the batch, so that its batches must be those that one process would have."""
-        return self.processes.size if task is self._end_task else 1
-
-    def _order_of(self, name: str) -> str:
-        return "end-task" if name == self.end_task else f"auxiliary:{name}"
-
-    def _train_mode(self) -> None:
-        self.body.train()
-        for task in (self._end_task, *self._auxiliaries.values()):
-            task.head.train()
-
-
-def _own(updates: Sequence[Update]) -> list[ParameterUpdate]:
-    strange = [update for update in updates if not isinstance(update, ParameterUpdate)]
-    if strange:
-        raise WeighterError(f"{strange[0]!r} is no update that this bench has handed out")
-    return [update for update in updates if isinstance(update, ParameterUpdate)]

@@ -1,6 +1,7 @@
 """How long a training takes, and one that ends when a time is spent."""
 
 import time
+from collections.abc import Mapping
 
 from aang_core.tasks.processes import ALONE, Processes
 
@@ -26,6 +27,14 @@ class Clock:
         """See what time it is: where an end depends on it, the same in all processes."""
         now = time.perf_counter() - self._began
         self.seconds = now if self.limit is None else processes.agree([now])[0]
+
+    def state_dict(self) -> dict[str, float]:
+        """The seconds so far."""
+        return {"seconds": self.seconds}
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        """Restore the seconds so far."""
+        self.seconds = state["seconds"]
 
     @property
     def spent(self) -> bool:

@@ -1,24 +1,31 @@
 """Everything that a run draws: the rows of its tasks, and the generators behind all draws."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from aang_core.tasks.processes import Processes
 from aang_core.tasks.task import Batch, SharingTask, Task
 from aang_core.training.rows import RowOrder, make_batches
 
+OTHER_DROPOUT = 1_000_003
+"""Far enough from one process's seed to the next that no step of a run bridges it."""
 
-@dataclass(frozen=True)
-class Moment:
-    """Where draws stand. Taken before every step, so it copies nothing large and asks the device
-    for nothing."""
 
-    generator: Tensor
-    dropout: Tensor
-    dropout_on_device: Tensor | None
-    orders: Mapping[str, tuple[Tensor, int]]
+def separate_dropout(seed: int, steps: int, processes: Processes) -> None:
+    """Let each process but the first draw dropout of its own.
+
+    Dropout draws from torch's own generator, and should drop other units for other rows.
+
+    Args:
+        seed: Of the training.
+        steps: Those that it has behind it.
+        processes: Those that share it.
+    """
+    if not processes.first:
+        torch.manual_seed(seed + OTHER_DROPOUT * processes.rank + steps)
 
 
 class Draws:
@@ -79,33 +86,38 @@ class Draws:
         for part in rows.split(min(at_once, self.at_once or at_once)):
             yield task.batch(part, self.generator).to(self._device)
 
-    def some(self, names: tuple[str, ...], n: int) -> tuple[str, ...]:
-        """So many of ``names``, uniformly without replacement."""
-        drawn = torch.randperm(len(names), generator=self.generator)[:n]
+    def some(
+        self, names: tuple[str, ...], n: int, weights: Sequence[float] | None = None
+    ) -> tuple[str, ...]:
+        """n of ``names`` without replacement.
+
+        weights: each is drawn in proportion to its weight among those left; None for even ones.
+        """
+        if weights is None:
+            drawn = torch.randperm(len(names), generator=self.generator)[:n]
+        else:
+            odds = torch.tensor(weights, dtype=torch.float64)
+            drawn = torch.multinomial(odds, n, generator=self.generator)
         return tuple(names[i] for i in drawn.tolist())
 
-    def weighted(self, names: tuple[str, ...], weights: Sequence[float], n: int) -> tuple[str, ...]:
-        """n of ``names`` without replacement, each in proportion to its weight among the rest."""
-        drawn = torch.multinomial(
-            torch.tensor(weights, dtype=torch.float64), n, generator=self.generator
-        )
-        return tuple(names[i] for i in drawn.tolist())
+    def state_dict(self) -> dict[str, Any]:
+        """Generators and row orders. It is taken before every step, so it copies nothing large."""
+        generators = {
+            "bench": self.generator.get_state(),
+            "torch": torch.default_generator.get_state(),
+        }
+        if self._device.type == "cuda":
+            generators["device"] = torch.cuda.get_rng_state(self._device)
+        orders = {name: order.state_dict() for name, order in self.orders.items()}
+        return {"generators": generators, "rows": orders}
 
-    def moment(self) -> Moment:
-        """Where draws stand now."""
-        on_device = self._device.type == "cuda"
-        return Moment(
-            self.generator.get_state(),
-            torch.default_generator.get_state(),
-            torch.cuda.get_rng_state(self._device) if on_device else None,
-            {name: order.mark() for name, order in self.orders.items()},
-        )
-
-    def come_back(self, moment: Moment) -> None:
-        """Draw again from there on what was drawn since."""
-        self.generator.set_state(moment.generator)
-        torch.default_generator.set_state(moment.dropout)
-        if moment.dropout_on_device is not None:
-            torch.cuda.set_rng_state(moment.dropout_on_device, self._device)
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state_dict` gave: what was drawn since is drawn again."""
+        generators = state["generators"]
+        self.generator.set_state(generators["bench"])
+        torch.default_generator.set_state(generators["torch"])
+        # A state that was saved on another kind of device has none for this one.
+        if self._device.type == "cuda" and "device" in generators:
+            torch.cuda.set_rng_state(generators["device"], self._device)
         for name, order in self.orders.items():
-            order.back_to(moment.orders[name])
+            order.load_state_dict(state["rows"][name])

@@ -11,7 +11,7 @@ from torch import nn
 from aang_core.errors import NumericalError
 from aang_core.gradients import Rider, Segment, members_of
 from aang_core.gradients.passes import Passes
-from aang_core.gradients.stream import gradients_of, rider_loss, task_gradient
+from aang_core.gradients.task_gradient import mean_gradient, rider_gradient
 from aang_core.tasks.weighting import StepSignals
 
 OnNan = Literal["stop", "skip"]
@@ -63,7 +63,7 @@ class NumberPolicy:
         return {"skipped": self.skipped, "in_a_row": self._in_a_row}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up saved counts."""
+        """Restore saved counts."""
         self.skipped, self._in_a_row = state["skipped"], state["in_a_row"]
 
 
@@ -109,9 +109,9 @@ def _has_finite_gradient(body: nn.Module, segment: Segment, member: Rider | Segm
     passes = Passes(body, "fp32")
     if isinstance(member, Rider):
         features = [passes.features(batch) for batch in segment.batches]
-        gradient = gradients_of(rider_loss(passes, member, features), list(parameters))
+        gradient, _ = rider_gradient(passes, member, features, list(parameters))
     else:
-        gradient = task_gradient(
+        gradient, _ = mean_gradient(
             passes, segment.task, segment.task.head, segment.batches, list(parameters)
         )
     return all(bool(torch.isfinite(part).all()) for part in gradient.values())

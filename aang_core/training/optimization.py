@@ -94,6 +94,10 @@ class Optimization:
         """Clip the gradient; the norm that it had over all parameters, a scalar."""
         return _clip(self._parts, self.settings)
 
+    def norm(self) -> Tensor:
+        """The norm of the gradient over all parameters, a scalar; nothing is clipped."""
+        return _norm(self.parameters)
+
     def update(self) -> None:
         """Update, advance the schedule and drop the gradients."""
         self.optimizer.step()
@@ -127,6 +131,10 @@ class Trial:
         """See :meth:`Optimization.clip`."""
         return _clip(self._parts, self._settings)
 
+    def norm(self) -> Tensor:
+        """See :meth:`Optimization.norm`."""
+        return _norm(self.parameters)
+
     def update(self) -> None:
         """Update and drop the gradients."""
         self._optimizer.step()
@@ -145,6 +153,11 @@ def _linear(share: float, warmup: float) -> float:
     if share < warmup:
         return max(0.01, share / warmup)
     return (1 - share) / (1 - warmup)
+
+
+def _norm(parameters: Sequence[nn.Parameter]) -> Tensor:
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    return nn.utils.get_total_norm(gradients, foreach=True)
 
 
 def _clip(parts: Sequence[Sequence[nn.Parameter]], settings: OptimizerSettings) -> Tensor:

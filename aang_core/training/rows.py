@@ -55,21 +55,13 @@ class RowOrder:
             taken.append(part)
         return torch.cat(taken)
 
-    def mark(self) -> tuple[Tensor, int]:
-        """Where it stands, at no cost; for :meth:`back_to`."""
-        return self._order, self._position
+    def state_dict(self) -> dict[str, Any]:
+        """Position and order, int64 ``[rows]``, which is not copied: no order changes in place."""
+        return {"position": self._position, "order": self._order}
 
-    def back_to(self, mark: tuple[Tensor, int]) -> None:
-        """Stand where :meth:`mark` was called."""
-        self._order, self._position = mark
-
-    def state(self) -> Tensor:
-        """Position and order as one int64 tensor, ``[1 + rows drawn]``."""
-        return torch.cat([torch.tensor([self._position]), self._order])
-
-    def load_state(self, state: Tensor) -> None:
-        """Take up where :meth:`state` was taken."""
-        self._position, self._order = int(state[0]), state[1:].clone()
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state_dict` gave."""
+        self._position, self._order = state["position"], state["order"]
 
 
 def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:

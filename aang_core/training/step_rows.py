@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from torch import Tensor
 
@@ -26,12 +27,90 @@ class RowBudget:
     auxiliary: int
     at_once: int | None = None
 
+    def most(self, *, together: bool) -> int:
+        """The most rows of one pass through the body, which takes tasks together or one by one."""
+        parts = (self.end_task, self.dev, self.auxiliary)
+        return sum(parts) if together else max(parts)
+
     def of_draw(self, draws: int, number: int) -> "RowBudget":
         """The rows of draw ``number``, from 0, where a step is made of ``draws``."""
         end_task, dev, auxiliary = (
             rows_of_draw(rows, draws, number) for rows in (self.end_task, self.dev, self.auxiliary)
         )
         return RowBudget(end_task, dev, auxiliary, self.at_once)
+
+
+@dataclass(frozen=True)
+class StepRows:
+    """The rows of one step. dev: to measure against; None for a step that measures nothing."""
+
+    end: Segment
+    auxiliaries: Sequence[Segment]
+    dev: Sequence[Batch] | None
+
+
+class Plan(Protocol):
+    """Which rows a step takes, before they are drawn; it can be drawn again."""
+
+    def draw(self, draws: Draws, parts: int) -> StepRows:
+        """Draw them. parts: how many batches shared rows are split into, at least."""
+        ...
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """One draw of a step: the end task beside objectives.
+
+    Attributes:
+        end_task: The end task.
+        auxiliaries: The objectives of the draw.
+        coefficients: Of the losses of all of them, by name.
+        rows: How many.
+        measures: Whether rows of dev are drawn, to measure against.
+        remember: Whether the dev head observes the end task's rows.
+    """
+
+    end_task: Task
+    auxiliaries: Sequence[Task]
+    coefficients: Mapping[str, float]
+    rows: RowBudget
+    measures: bool
+    remember: bool
+
+    def draw(self, draws: Draws, parts: int) -> StepRows:
+        """See :meth:`Plan.draw`."""
+        end, others = end_and_auxiliaries(
+            draws, self.end_task, self.auxiliaries, self.coefficients, self.rows, parts
+        )
+        dev = draws.rows("dev", self.rows.dev, parts) if self.measures else None
+        return StepRows(replace(end, remember=self.remember), others, dev)
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """A step of a trial: as many rows of each task, none of them shared.
+
+    Attributes:
+        tasks: By the name of their order.
+        coefficients: Of their losses.
+        rows: Of each.
+    """
+
+    tasks: Mapping[str, Task]
+    coefficients: Sequence[float]
+    rows: int
+
+    def draw(self, draws: Draws, parts: int) -> StepRows:
+        """See :meth:`Plan.draw`."""
+        segments: list[Segment] = []
+        for (order, task), coefficient in zip(self.tasks.items(), self.coefficients, strict=True):
+            # The end task's rows can be shared between processes; what an objective does with a
+            # batch's rows is drawn for the batch, so its batches are those of one process.
+            shared = order == "end-task" and not segments
+            batches = draws.rows(order, self.rows, parts if shared else 1)
+            segments.append(Segment(task, batches, coefficient))
+        first, *others = segments
+        return StepRows(first, others, None)
 
 
 def rides(task: Task, end_task: Task) -> bool:

@@ -12,6 +12,7 @@ from aang_core.errors import AangError, NumericalError
 from aang_core.tasks.weighting import Weighter
 from aang_core.training.bench import TrainingBench
 from aang_core.training.clock import Clock
+from aang_core.training.draws import separate_dropout
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,22 @@ class Schedule:
 
 @dataclass
 class Progress:
-    """Where training stands; all of it goes into a checkpoint."""
+    """How good the model has been so far."""
 
     best_step: int = 0
     best_score: float = float("-inf")
     evaluations_since_best: int = 0
     best_state: dict[str, Tensor] = field(default_factory=dict)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it."""
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state_dict` gave."""
+        self.best_step, self.best_score = state["best_step"], state["best_score"]
+        self.evaluations_since_best = state["evaluations_since_best"]
+        self.best_state = dict(state["best_state"])
 
     @property
     def evaluated(self) -> bool:
@@ -64,7 +75,7 @@ class Boundary(Protocol):
         ...
 
     def save(self, trainer: "Trainer") -> None:
-        """Called before training stops because a round failed; the trainer is back before it."""
+        """Called before training stops because a round failed, with the state before the round."""
         ...
 
 
@@ -74,7 +85,8 @@ class Trainer:
     selected: the modules whose best state is kept and restored at the end, by name; with none of
         them the last state is what remains.
     evaluate: the dev scores of the model as it stands.
-    boundary: told whenever one is reached; None for nobody.
+    seed: of the training; each of several processes draws dropout of its own.
+    boundary: called between two rounds; None for nobody.
     clock: ends the training too if its time is limited; None for one that only counts.
     """
 
@@ -86,6 +98,7 @@ class Trainer:
         schedule: Schedule,
         selected: Mapping[str, nn.Module],
         evaluate: Callable[[], Mapping[str, float]],
+        seed: int,
         observers: tuple[Observer, ...] = (),
         boundary: Boundary | None = None,
         clock: Clock | None = None,
@@ -97,11 +110,13 @@ class Trainer:
         self.progress = Progress()
         self._selected = selected
         self._evaluate = evaluate
+        self._seed = seed
         self._observers = observers
         self.boundary = boundary
 
     def train(self) -> Progress:
-        """Train, then put the best state back into the selected modules."""
+        """Train, then restore the best state of the selected modules."""
+        separate_dropout(self._seed, self.bench.steps, self.bench.processes)
         self.clock.start()
         if not self.progress.evaluated:
             self._evaluation()
@@ -128,14 +143,34 @@ class Trainer:
             )
         return self.progress
 
+    def state_dict(self) -> dict[str, Any]:
+        """All that training needs to go on, but the clock: tensors, and what JSON can hold."""
+        return {
+            **self.bench.state_dict(),
+            "weighter": self.weighter.state_dict(),
+            "progress": self.progress.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state_dict` gave.
+
+        Raises:
+            DataError: It is the state of another model or space.
+        """
+        self.bench.load_state_dict(state)
+        self.weighter.load_state_dict(state["weighter"])
+        self.progress.load_state_dict(state["progress"])
+
     def _round(self) -> None:
         """One round; if it fails, what there was before is saved first."""
         self.bench.begin_round()
+        before = self.bench.state_dict(whole=False)
         weighter = copy.deepcopy(self.weighter.state_dict())
         try:
             self.weighter.round(self.bench)
         except AangError:
-            if self.boundary is not None and self.bench.back_to_round():
+            if self.boundary is not None and not self.bench.changed:
+                self.bench.load_state_dict(before)
                 self.weighter.load_state_dict(weighter)
                 self.boundary.save(self)
             raise

@@ -23,10 +23,10 @@ def test_an_order_goes_on_from_its_state(rows: int, first: int, then: int) -> No
     generator = torch.Generator().manual_seed(1)
     order = RowOrder(rows)
     order.take(first, generator)
-    state, random = order.state(), generator.get_state()
+    state, random = order.state_dict(), generator.get_state()
     expected = order.take(then, generator)
     again, restored = RowOrder(rows), torch.Generator()
-    again.load_state(state)
+    again.load_state_dict(state)
     restored.set_state(random)
     assert torch.equal(again.take(then, restored), expected)
 

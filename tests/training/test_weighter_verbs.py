@@ -10,19 +10,17 @@ import torch
 from torch import nn
 
 from aang_core import AangError, ConfigError, PluginError, TaskCard, TensorTask, fit
-from aang_core.assembly.assembly import Assembly, assemble, row_budget
+from aang_core.assembly.assembly import Assembly, assemble
 from aang_core.assembly.prediction import part_of
 from aang_core.assembly.sources import prepare_sources
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import TrainConfig, resolve_config
 from aang_core.errors import WeighterError
-from aang_core.gradients import EndTaskHead, task_by_task
 from aang_core.plugins import load_plugins
 from aang_core.runs.training import build_trainer, score_rows
-from aang_core.tasks.processes import ALONE
 from aang_core.testing import RecordingWorkbench
 from aang_core.training.bench import TrainingBench
-from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.dev_set import DevSet
 
 CPU = torch.device("cpu")
 NAMES = ["gpt-style", "xlnet-style", "bert-style"]
@@ -201,14 +199,8 @@ def test_the_steps_of_a_round_must_be_a_number_of_steps(steps: Any) -> None:
 
 
 def test_a_bench_without_a_score_says_so(options: dict[str, Any]) -> None:
-    config, assembly, _ = built(options)
-    body, head = assembly.model.body, assembly.model.classifier
-    bench = TrainingBench(
-        *(body, assembly.end_task, assembly.meta, []),
-        engine=task_by_task(body, EndTaskHead(), "fp32", processes=ALONE),
-        optimization=Optimization(body, [head], OptimizerSettings(lr=1e-3, head_lr=1e-3), 1),
-        budget=row_budget(config),
-        generator=torch.Generator(),
-    )
+    _, _, bench = built(options)
+    with bench.aside() as draws:
+        dev_set = DevSet(bench.body, bench.tasks.end_task, draws, 4, None, bench.processes)
     with pytest.raises(AangError, match="give the bench a score"):
-        bench.dev_score(3)
+        dev_set.score(3)

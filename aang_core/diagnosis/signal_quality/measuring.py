@@ -28,7 +28,7 @@ from aang_core.gradients import (
 )
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.row_memory import RowMemory
-from aang_core.gradients.stream import body_gradient
+from aang_core.gradients.task_gradient import body_gradient
 from aang_core.modeling.heads import LanguageModelHead
 from aang_core.runs.training import build_trainer
 from aang_core.tasks.task import Batch, Task

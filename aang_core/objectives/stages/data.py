@@ -119,12 +119,12 @@ class TextStream(Protocol):
         """
         ...
 
-    def position(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """Where the next text is, of what JSON can hold."""
         ...
 
-    def go_to(self, position: dict[str, Any]) -> None:
-        """Go on where :meth:`position` was taken, also in another process."""
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken, also in another process."""
         ...
 
 

@@ -25,7 +25,7 @@ class Diw:
     end task on dev is its score. Then, from the same θ, all tasks are trained together with the
     weights w_t / Σ w and the result is scored. If that beats the score of the rounds before, the
     model keeps it. If not, every w_t moves by ``lr`` times its task's score less the joint score,
-    and the model is put back and trained again. After ``tries`` without a gain the best of them
+    and the model is restored and trained again. After ``tries`` without a gain the best of them
     is kept, so that training goes on from somewhere.
 
     lr: of the weights; 0.1 in the paper.
@@ -76,12 +76,12 @@ class Diw:
         tasks = [self._end_task, *bench.sample(self._sample_size)]
         if self._best is None:
             self._best = _finite(bench.dev_score())
-        put_back = bench.snapshot()
+        restore = bench.snapshot()
         self._alone = {}
         for task in tasks:
             update = bench.trial({task: 1.0}, fraction=self._fraction, offload=self._offload)
             self._alone[task] = self._score(bench, update)
-            put_back()
+            restore()
         self._joint = []
         best_try: tuple[float, Update] | None = None
         for _ in range(self._tries):
@@ -95,7 +95,7 @@ class Diw:
                 return
             if best_try is None or score > best_try[0]:
                 best_try = score, update
-            put_back()
+            restore()
             for task in tasks:
                 self._weights.add(task, self._lr * (self._alone[task] - score))
         assert best_try is not None

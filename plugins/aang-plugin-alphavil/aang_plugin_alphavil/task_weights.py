@@ -33,7 +33,7 @@ class TaskWeights:
         return dict(self._weights)
 
     def load_state_dict(self, state: Mapping[str, float]) -> None:
-        """Take up saved weights.
+        """Restore saved weights.
 
         Raises:
             ConfigError: they are of a run with other tasks.

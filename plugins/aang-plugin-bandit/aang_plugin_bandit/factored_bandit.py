@@ -111,7 +111,7 @@ class FactoredBandit:
         if self._score is None:
             self._score = self._rounds.score(bench)
         (choice,) = self._choices.best(self._beliefs.draw(bench.generator))
-        put_back = bench.snapshot() if self._rewind else None
+        restore = bench.snapshot() if self._rewind else None
         score = self._rounds.train(bench, self._coefficients(choice))
         self._last = {}
         if score is None:
@@ -120,8 +120,8 @@ class FactoredBandit:
         y = self._gains.in_usual_ones(score - self._score)
         self._beliefs.learn(self._choices.shares(choice), y)
         self._last = {"gain": score - self._score, "reward": y, "dev_score": score}
-        if put_back is not None and fell:
-            put_back()
+        if restore is not None and fell:
+            restore()
             self._last["rewound"] = True
         else:
             self._score = score

@@ -126,12 +126,7 @@ def test_going_on_from_a_state_is_going_on() -> None:
     state = json.loads(json.dumps(weighter.state_dict()))
     again, resumed = problem(tasks), AutoSem(whole.end, whole.auxiliaries, k=2)
     resumed.load_state_dict(state)
-    again.bench.generator.set_state(whole.bench.generator.get_state())
-    again.body.load_state_dict(whole.body.state_dict())
-    for order, other in zip(
-        again.bench.row_orders().values(), whole.bench.row_orders().values(), strict=True
-    ):
-        order.load_state(other.state())
+    again.bench.load_state_dict(whole.bench.state_dict())
     for _ in range(5):
         weighter.round(whole.bench)
         resumed.round(again.bench)

@@ -57,8 +57,8 @@ class EndlessTexts:
         self._given += 1
         return Example(self._texts[self._given - 1])
 
-    def position(self) -> dict[str, Any]:
-        """See :meth:`aang_core.TextStream.position`."""
+    def state_dict(self) -> dict[str, Any]:
+        """See :meth:`aang_core.TextStream.state_dict`."""
         lanes = [*self._lanes] if self._record is None else [self._record[0], *self._lanes]
         return {
             "lanes": [[str(lane.path), lane.done] for lane in lanes],
@@ -67,19 +67,18 @@ class EndlessTexts:
             "found": self._found,
         }
 
-    def go_to(self, position: dict[str, Any]) -> None:
-        """See :meth:`aang_core.TextStream.go_to`."""
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See :meth:`aang_core.TextStream.load_state_dict`."""
         self._lanes = deque(
-            _Lane(Path(path), done, self._read(Path(path), done))
-            for path, done in position["lanes"]
+            _Lane(Path(path), done, self._read(Path(path), done)) for path, done in state["lanes"]
         )
-        self._opened = position["opened"]
+        self._opened = state["opened"]
         self._waiting = iter([path for path in self._files if str(path) > self._opened])
-        self._found = position["found"]
+        self._found = state["found"]
         self._record, self._texts, self._given = None, (), 0
-        if position["given"]:
+        if state["given"]:
             self._next_record()
-            self._given = min(position["given"], len(self._texts))
+            self._given = min(state["given"], len(self._texts))
 
     def _next_record(self) -> None:
         if self._record is not None:

@@ -75,9 +75,9 @@ def test_it_goes_on_from_anywhere(corpus: Path, interleave: int) -> None:
         first, _ = stream(corpus, interleave=interleave)
         take(stopped, first)
         # What a checkpoint holds has been written as JSON.
-        position = json.loads(json.dumps(first.position()))
+        position = json.loads(json.dumps(first.state_dict()))
         second, _ = stream(corpus, interleave=interleave)
-        second.go_to(position)
+        second.load_state_dict(position)
         assert take(20, second) == whole[stopped : stopped + 20]
         assert take(20, first) == whole[stopped : stopped + 20]
 
@@ -88,7 +88,7 @@ def test_files_that_come_and_go_between(corpus: Path) -> None:
     (corpus / "b.jsonl").unlink()
     (corpus / "bb.txt").write_text("new\n", encoding="utf-8")
     second, context = stream(corpus, interleave=2)
-    second.go_to(first.position())
+    second.load_state_dict(first.state_dict())
     assert take(10, second) == ["aaa1", "aaa2", "aa0", "aa1", "new", "c0", "d0", "c1", "d1", "c2"]
     assert (
         "file that cannot be read (No such file or directory), skipped" not in context.report.counts

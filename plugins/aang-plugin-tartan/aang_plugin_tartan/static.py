@@ -66,7 +66,7 @@ class Static(StepwiseWeighter):
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """There is nothing to take up: the weights are options."""
+        """There is nothing to restore: the weights are options."""
 
 
 def _objective_weights(

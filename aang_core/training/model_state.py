@@ -1,0 +1,73 @@
+"""The state of body, heads and optimiser, every tensor under a name."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.errors import DataError
+from aang_core.training.optimization import Optimization
+
+
+class ModelState:
+    """Saves and restores the modules of a training and what the optimiser keeps of them.
+
+    Args:
+        modules: Body and heads by name. A tensor that several of them share is saved once, under
+            the first name that it has.
+        optimization: The optimiser of their parameters, and its schedule.
+    """
+
+    def __init__(self, modules: Mapping[str, nn.Module], optimization: Optimization) -> None:
+        self._modules = modules
+        self._optimization = optimization
+
+    def state_dict(self) -> dict[str, Any]:
+        """Parameters, buffers, moments and schedule; tensors are those in use, not copies."""
+        moments = self._optimization.optimizer.state
+        named = dict(self._named_tensors())
+        return {
+            "module": {name: tensor.detach() for name, tensor in named.items()},
+            # Parameters that have had no gradient have no moments.
+            "optimizer": {n: dict(moments[t]) for n, t in named.items() if t in moments},
+            "schedule": self._optimization.schedule.state_dict(),
+        }
+
+    @torch.no_grad()
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state_dict` gave, on the device of each tensor.
+
+        Raises:
+            DataError: It is the state of other modules.
+        """
+        named = dict(self._named_tensors())
+        differing = sorted(named.keys() ^ state["module"].keys())
+        if differing:
+            raise DataError(f"is of another model or space; they differ in {differing[0]!r}")
+        for name, tensor in named.items():
+            tensor.copy_(state["module"][name])
+        optimizer, schedule = self._optimization.optimizer, self._optimization.schedule
+        optimizer.state.clear()
+        for name, moments in state["optimizer"].items():
+            optimizer.state[named[name]] = {
+                key: _moved(key, moment, named[name]) for key, moment in moments.items()
+            }
+        schedule.load_state_dict(dict(state["schedule"]))
+        for group, rate in zip(optimizer.param_groups, schedule.get_last_lr(), strict=True):
+            group["lr"] = rate
+
+    def _named_tensors(self) -> Iterator[tuple[str, Tensor]]:
+        seen: set[int] = set()
+        for module_name, module in self._modules.items():
+            for name, tensor in module.state_dict(keep_vars=True).items():
+                if id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    yield f"{module_name}|{name}", tensor
+
+
+def _moved(key: str, moment: Any, parameter: Tensor) -> Any:
+    """A copy of a moment beside its parameter; how many steps there were stays on the CPU."""
+    if not isinstance(moment, Tensor):
+        return moment
+    return moment.to("cpu" if key == "step" else parameter.device, copy=True)

@@ -1,0 +1,119 @@
+"""The tasks of a run by name, and what a weighter multiplies their losses with, checked."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from torch import nn
+
+from aang_core.errors import WeighterError
+from aang_core.tasks.task import Task
+
+END_TASK, DEV, DEV_HEAD = "end-task", "dev", "dev-head"
+"""Orders of rows: of the end task, of its dev set, and of what the dev head draws for itself."""
+
+
+class RunTasks:
+    """The end task and the auxiliary tasks of a run.
+
+    Args:
+        body: What they share.
+        end_task: The end task.
+        dev: The end task over the rows that the dev gradient is taken on.
+        auxiliaries: The others.
+    """
+
+    def __init__(
+        self, body: nn.Module, end_task: Task, dev: Task, auxiliaries: Sequence[Task]
+    ) -> None:
+        self.end_task = end_task
+        self.auxiliaries = {task.name: task for task in auxiliaries}
+        self._dev = dev
+        heads = {name: task.head for name, task in self.auxiliaries.items()}
+        self.modules: Mapping[str, nn.Module] = {
+            "body": body,
+            end_task.name: end_task.head,
+            **heads,
+        }
+
+    def orders(self, *, dev_head: bool) -> dict[str, Task]:
+        """The task of every order of rows. dev_head: whether the dev head draws rows for itself."""
+        own = {DEV_HEAD: self.end_task} if dev_head else {}
+        return {END_TASK: self.end_task, DEV: self._dev, **own} | {
+            f"auxiliary:{name}": task for name, task in self.auxiliaries.items()
+        }
+
+    def of_step(self, coefficients: Mapping[str, float]) -> list[Task]:
+        """The auxiliary tasks of a step with these coefficients.
+
+        Raises:
+            WeighterError: One is negative or not finite, names no task, or the end task has none.
+        """
+        _check("a step", coefficients)
+        names = [name for name in coefficients if name != self.end_task.name]
+        unknown = [name for name in names if name not in self.auxiliaries]
+        if unknown or self.end_task.name not in coefficients:
+            raise WeighterError(
+                f"a step needs a coefficient for {self.end_task.name!r} and knows no task "
+                f"{', '.join(unknown) or '(none other)'}"
+            )
+        return [self.auxiliaries[name] for name in names]
+
+    def of_trial(self, coefficients: Mapping[str, float]) -> dict[str, Task]:
+        """The tasks of a trial by the names of their orders.
+
+        Raises:
+            WeighterError: A coefficient is negative or not finite, names no task, or there is none.
+        """
+        _check("a trial", coefficients)
+        if not coefficients:
+            raise WeighterError("a trial needs a task to train; it was given none")
+        tasks: dict[str, Task] = {}
+        for name in coefficients:
+            if name == self.end_task.name:
+                tasks[END_TASK] = self.end_task
+            elif name in self.auxiliaries:
+                tasks[f"auxiliary:{name}"] = self.auxiliaries[name]
+            else:
+                raise WeighterError(f"a trial of {name!r}, which is no task of this run")
+        return tasks
+
+    def train_mode(self) -> None:
+        """Turn dropout on, in the body and in every head."""
+        for module in self.modules.values():
+            module.train()
+
+
+def _check(what: str, coefficients: Mapping[str, float]) -> None:
+    """Refuse coefficients of ``what`` that no loss can have: negative ones, and not finite ones."""
+    for name, coefficient in coefficients.items():
+        _expect_weight(f"the coefficient of {name} in {what}", coefficient)
+
+
+def check_odds(odds: Mapping[str, float], names: Sequence[str], n: int | None) -> None:
+    """Refuse weights that n of the objectives ``names`` cannot be drawn by; None for all of them.
+
+    Raises:
+        WeighterError: they are of other objectives, one is negative or not finite, or too few are
+            above zero.
+    """
+    if set(odds) != set(names):
+        odd = ", ".join(sorted(set(odds) ^ set(names)))
+        raise WeighterError(f"the weights of a draw are not those of the auxiliary tasks: {odd}")
+    for name, weight in odds.items():
+        _expect_weight(f"the weight of {name} in a draw", weight)
+    possible = sum(weight > 0 for weight in odds.values())
+    if n is not None and possible < n < len(names):
+        raise WeighterError(f"a draw of {n} tasks, of which fewer have a weight above zero")
+
+
+def mean_coefficients(draws: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The coefficients that the mean of the draws' losses has; a task counts where it was drawn."""
+    if len(draws) == 1:
+        return dict(draws[0])
+    names = dict.fromkeys(name for draw in draws for name in draw)
+    return {name: math.fsum(d.get(name, 0.0) for d in draws) / len(draws) for name in names}
+
+
+def _expect_weight(what: str, value: float) -> None:
+    if not math.isfinite(value) or value < 0:
+        raise WeighterError(f"{what}: expected a finite number, not negative, got {value!r}")

@@ -1,0 +1,149 @@
+"""The one place where engine, dev head, optimiser, workbench and trainer are put together."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.gradients import (
+    DevHeadSettings,
+    EngineSettings,
+    as_option,
+    check_engine,
+    choose_dev_head,
+    choose_engine,
+)
+from aang_core.gradients.choose_engine import Called
+from aang_core.tasks.processes import ALONE, Processes
+from aang_core.tasks.task import Task
+from aang_core.tasks.weighting import Weighter, require_several_draws, require_whole_round
+from aang_core.training.bench import TrainingBench
+from aang_core.training.clock import Clock
+from aang_core.training.numbers import OnNan
+from aang_core.training.optimization import Optimization, OptimizerSettings
+from aang_core.training.rows import RowStream
+from aang_core.training.step_rows import RowBudget
+from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """The options of a training; each caller makes them of its own options.
+
+    Attributes:
+        optimizer: Optimiser, rates and clipping.
+        schedule: Steps and evaluations.
+        rows: Rows of a step.
+        seed: Of every draw of the training loop.
+        engine: How gradients are made.
+        dev_head: How the dev head is fitted.
+        meta_every: Signals are measured every ``meta_every`` steps.
+        draws_per_step: Draws of tasks and rows that a step is made of.
+        weights_every: Weights learn from the mean of this many measured steps.
+        on_nan: What to do about a step whose loss or gradient is not finite.
+    """
+
+    optimizer: OptimizerSettings
+    schedule: Schedule
+    rows: RowBudget
+    seed: int
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    dev_head: DevHeadSettings = field(default_factory=DevHeadSettings)
+    meta_every: int = 1
+    draws_per_step: int = 1
+    weights_every: int = 1
+    on_nan: OnNan = "stop"
+
+
+def make_trainer(
+    body: nn.Module,
+    end_task: Task,
+    dev: Task,
+    auxiliaries: Sequence[Task],
+    weighter: Weighter,
+    settings: TrainingSettings,
+    *,
+    evaluate: Callable[[], Mapping[str, float]],
+    score: Callable[[int | None], float] | None = None,
+    head_reads: Callable[[Tensor], Tensor] = lambda features: features,
+    keep_best: bool = True,
+    streams: Mapping[str, RowStream] | None = None,
+    observers: Sequence[Observer] = (),
+    boundary: Boundary | None = None,
+    clock: Clock | None = None,
+    processes: Processes = ALONE,
+    called: Called = as_option,
+) -> Trainer:
+    """Put a training together.
+
+    Args:
+        body: What the tasks share, on its device, as are all heads.
+        end_task: The end task.
+        dev: The end task over the rows that the dev gradient is taken on.
+        auxiliaries: The auxiliary tasks.
+        weighter: Made for these tasks, and checked.
+        settings: The options.
+        evaluate: The dev scores of the model as it stands.
+        score: The dev metric over this many dev rows, for weighters that ask for it.
+        head_reads: What the end task's head reads of features ``[B, ...]``; the dev head remembers
+            nothing else.
+        keep_best: Restore the best state of body and end-task head when training ends.
+        streams: Rows without end that tasks draw from, by name.
+        observers: Who watches.
+        boundary: Called between two rounds.
+        clock: Ends the training if its time is limited; the rates then follow it.
+        processes: Those that share the training.
+        called: How the user calls an option, for messages.
+
+    Raises:
+        ConfigError: The options do not go together, or the weighter's rounds do not suit them.
+    """
+    check_engine(settings.engine, settings.dev_head, processes, called)
+    draws = settings.draws_per_step
+    require_several_draws(weighter, draws, called("draws_per_step", draws))
+    require_whole_round(weighter, settings.schedule.steps)
+    generator = torch.Generator().manual_seed(settings.seed)
+    dev_head = choose_dev_head(
+        *(settings.dev_head, body, generator), precision=settings.engine.precision, keep=head_reads
+    )
+    engine = choose_engine(
+        *(settings.engine, body, dev_head),
+        dev_head_settings=settings.dev_head,
+        at_once=settings.rows.at_once,
+        processes=processes,
+    )
+    timed = clock is not None and clock.limit is not None
+    bench = TrainingBench(
+        body,
+        end_task,
+        dev,
+        auxiliaries,
+        engine=engine,
+        optimization=Optimization(
+            body,
+            [end_task.head, *(task.head for task in auxiliaries)],
+            settings.optimizer,
+            settings.schedule.steps,
+            (lambda: clock.share) if clock is not None and timed else None,
+        ),
+        budget=settings.rows,
+        generator=generator,
+        meta_every=settings.meta_every,
+        score=score,
+        streams=streams,
+        on_nan=settings.on_nan,
+        draws_per_step=draws,
+        weights_every=settings.weights_every,
+    )
+    return Trainer(
+        bench,
+        weighter,
+        schedule=settings.schedule,
+        selected={"body": body, "head": end_task.head} if keep_best else {},
+        evaluate=evaluate,
+        seed=settings.seed,
+        observers=tuple(observers),
+        boundary=boundary,
+        clock=clock,
+    )

@@ -1,0 +1,117 @@
+"""How much of the core one step of ``factored`` passes through: modules, functions, depth.
+
+    python -m benchmarks.step_modules
+
+One warm step of the demo task is watched with :func:`sys.setprofile`, in the thread that trains.
+Functions are told apart by where they are defined; what torch calls back into the core (hooks,
+heads, the body) counts too. Depth is the longest chain of functions of the core on the stack,
+``Weighter.round`` being the first.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import click
+import torch
+
+import aang_core
+from aang_core.assembly.assembly import assemble
+from aang_core.assembly.sources import prepare_sources
+from aang_core.config import resolve_config
+from aang_core.plugins import load_plugins
+from aang_core.runs.training import build_trainer
+from aang_core.training.trainer import Trainer
+
+WARM_UP = 4
+"""Steps before, in which the dev head's memory fills."""
+
+CORE = Path(aang_core.__file__).parent
+COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>")
+"""Code objects that nobody would call a function."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What a step has passed through.
+
+    functions: qualified names by module, the core's alone. depth: of the deepest call.
+    """
+
+    functions: Mapping[str, frozenset[str]]
+    depth: int
+
+    @property
+    def count(self) -> int:
+        """How many functions."""
+        return sum(len(names) for names in self.functions.values())
+
+
+class Watch:
+    """A profile function that notes every function of the core that is called."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, set[str]] = {}
+        self._depth = 0
+        self._deepest = 0
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        if event not in ("call", "return") or not _counts(frame.f_code):
+            return
+        if event == "return":
+            self._depth -= 1
+            return
+        self._depth += 1
+        self._deepest = max(self._deepest, self._depth)
+        module = ".".join(Path(frame.f_code.co_filename).relative_to(CORE).with_suffix("").parts)
+        self._found.setdefault(module, set()).add(frame.f_code.co_qualname)
+
+    def passage(self) -> Passage:
+        """What has been noted so far."""
+        return Passage({m: frozenset(names) for m, names in self._found.items()}, self._deepest)
+
+
+def _counts(code: CodeType) -> bool:
+    inside = Path(code.co_filename).is_relative_to(CORE)
+    return inside and code.co_name not in COMPREHENSIONS
+
+
+def step_of(options: Mapping[str, Any]) -> Passage:
+    """What a warm step with ``options`` of ``aang train`` passes through."""
+    config = resolve_config({"steps": 1000, "precision": "fp32", **options}, {})
+    torch.manual_seed(0)
+    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
+    trainer = build_trainer(config, assembly, torch.device("cpu"))
+    for _ in range(WARM_UP):
+        _round(trainer)
+    watch = Watch()
+    sys.setprofile(watch)
+    try:
+        _round(trainer)
+    finally:
+        sys.setprofile(None)
+    return watch.passage()
+
+
+def _round(trainer: Trainer) -> None:
+    trainer.weighter.round(trainer.bench)
+
+
+@click.command()
+@click.option("--gradients", default="stream", show_default=True)
+@click.option("--space", default="td", show_default=True)
+@click.option("--names", is_flag=True, help="list every function by its module")
+def main(gradients: str, space: str, names: bool) -> None:
+    """Print how many modules and functions of the core a step of factored calls, and how deep."""
+    found = step_of({"weighter": "factored", "space": space, "gradients": gradients})
+    if names:
+        for module, functions in sorted(found.functions.items()):
+            click.echo(f"{module} ({len(functions)}): {', '.join(sorted(functions))}")
+    click.echo(f"{len(found.functions)} modules, {found.count} functions, {found.depth} deep")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""A checkpoint holds all of a training, of whatever modules it is."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from aang_core import TensorTask
+from aang_core.errors import DataError
+from aang_core.gradients import DevHeadSettings, EngineSettings
+from aang_core.plugins import load_plugins
+from aang_core.tasks.weighting import TaskCard
+from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
+from aang_core.training.optimization import OptimizerSettings
+from aang_core.training.setup import TrainingSettings, make_trainer
+from aang_core.training.step_rows import RowBudget
+from aang_core.training.trainer import Schedule, Trainer
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "factored": {"weights_every": 2},
+    "averaged": {"dev_head": DevHeadSettings(rows=9, average=0.8)},
+    "drawn": {"dev_head": DevHeadSettings("drawn", 9), "engine": EngineSettings(task_clip=0.5)},
+    "draws": {"draws_per_step": 2},
+    "momentum": {"optimizer": OptimizerSettings(0.01, 0.01, optimizer="sgd")},
+}
+
+
+def squared(predicted: Tensor, wanted: Tensor) -> Tensor:
+    return (predicted.squeeze(1) - wanted).square()
+
+
+def trainer(options: Mapping[str, Any], seed: int = 0, helpers: str = "abc") -> Trainer:
+    torch.manual_seed(seed)
+    inputs = {"input": torch.linspace(-1, 1, 21).unsqueeze(1)}
+    body = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, 4))
+
+    def task(name: str, slope: float) -> TensorTask:
+        targets = slope * inputs["input"].squeeze(1)
+        return TensorTask(name, nn.Linear(4, 1), inputs, targets, squared, {"slope": name})
+
+    end, *others = [task(name, i) for i, name in enumerate(("end", *helpers), start=1)]
+    cards = [TaskCard(other.name, other.factors) for other in others]
+    weighter = load_plugins().registry.weighter("factored").make(TaskCard("end"), cards, n=2)
+    defaults: dict[str, Any] = {
+        "optimizer": OptimizerSettings(0.01, 0.01),
+        "schedule": Schedule(40, 4, 40, "accuracy"),
+        "rows": RowBudget(5, 4, 6),
+        "seed": seed,
+    }
+    return make_trainer(
+        *(body, end, end, others, weighter, TrainingSettings(**{**defaults, **options})),
+        evaluate=lambda: {"accuracy": -float(body[0].weight.detach().norm())},
+    )
+
+
+def rounds(trained: Trainer, count: int) -> None:
+    for _ in range(count):
+        trained.bench.begin_round()
+        trained.weighter.round(trained.bench)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two states are alike, bit by bit."""
+    if isinstance(one, Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, Mapping):
+        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
+    return bool(one == other)
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_training_goes_on_bit_by_bit(tmp_path: Path, case: str) -> None:
+    whole = trainer(OPTIONS[case])
+    rounds(whole, 5)
+    save_checkpoint(tmp_path, whole)
+    rounds(whole, 4)
+    expected, last = whole.state_dict(), whole.bench.last
+    # Another seed, so that whatever is not restored differs.
+    again = trainer(OPTIONS[case], seed=9)
+    load_checkpoint(tmp_path, again)
+    assert again.bench.steps == 5
+    rounds(again, 4)
+    assert again.bench.last == last
+    assert same(expected, again.state_dict())
+
+
+def test_a_round_that_changed_nothing_can_be_undone() -> None:
+    """What it drew is drawn again; a round that has changed parameters says so."""
+    trained = trainer({})
+    rounds(trained, 3)
+    trained.bench.begin_round()
+    assert not trained.bench.changed
+    before = trained.bench.state_dict(whole=False)
+    trained.bench.sample(1)
+    trained.bench.dev_loss([], [], batches=2)
+    trained.bench.trial({"a": 1.0}, fraction=0.5)
+    assert not trained.bench.changed
+    assert trained.bench.steps > 3
+    trained.bench.load_state_dict(before)
+    assert same(before, trained.bench.state_dict(whole=False))
+    rounds(trained, 1)
+    assert trained.bench.changed
+
+
+def test_another_format_is_refused_in_one_line(tmp_path: Path) -> None:
+    """As all those are that earlier versions saved."""
+    save_checkpoint(tmp_path, trainer({}))
+    rest = tmp_path / "state.json"
+    state = json.loads(rest.read_text(encoding="utf-8"))
+    del state["format"]
+    rest.write_text(json.dumps(state), encoding="utf-8")
+    with pytest.raises(DataError, match="another version of AANG saved this checkpoint") as error:
+        load_checkpoint(tmp_path, trainer({}))
+    assert "\n" not in str(error.value)
+
+
+def test_another_set_of_tasks_is_refused(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, trainer({}))
+    with pytest.raises(DataError, match=r"is of another model or space; they differ in '[cd]"):
+        load_checkpoint(tmp_path, trainer({}, helpers="abd"))

@@ -1,0 +1,205 @@
+"""All trainings are put together by one set of rules."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from aang_core import ConfigError, PluginError, TensorTask, fit
+from aang_core.gradients import (
+    DevHeadSettings,
+    DistributedEngine,
+    EngineSettings,
+    PackedEngine,
+    StreamEngine,
+    as_argument,
+    as_option,
+    check_engine,
+    choose_dev_head,
+    choose_engine,
+)
+from aang_core.plugins import load_plugins
+from aang_core.runs import fitting
+from aang_core.tasks.processes import ALONE, Processes
+from aang_core.tasks.weighting import StepwiseWeighter, TaskCard
+from aang_core.training.draws import OTHER_DROPOUT
+from aang_core.training.optimization import OptimizerSettings
+from aang_core.training.setup import TrainingSettings, make_trainer
+from aang_core.training.step_rows import RowBudget
+from aang_core.training.trainer import Schedule, Trainer
+
+
+class Second(Processes):
+    """The second of two processes, whose company says what it says itself."""
+
+    def __init__(self) -> None:
+        super().__init__(rank=1, size=2)
+
+    def sum(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        return list(tensors)
+
+    def largest(self, number: int) -> int:
+        return number
+
+    def agree(self, numbers: Sequence[float]) -> list[float]:
+        return list(numbers)
+
+
+class Even(StepwiseWeighter):
+    """Weighs all tasks alike, or as it is told."""
+
+    def __init__(self, names: Sequence[str], give: Mapping[str, float] | None = None) -> None:
+        self._weights = give or dict.fromkeys(names, 1 / len(names))
+
+    def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
+        return {name: self._weights[name] for name in ("end", *sampled)}
+
+    def weights(self) -> Mapping[str, float]:
+        return self._weights
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Nothing changes."""
+
+
+def squared(predicted: Tensor, wanted: Tensor) -> Tensor:
+    return (predicted.squeeze(1) - wanted).square()
+
+
+def task(name: str) -> TensorTask:
+    x = torch.linspace(-1, 1, 16).unsqueeze(1)
+    return TensorTask(name, nn.Linear(3, 1), {"input": x}, x.squeeze(1), squared)
+
+
+def fitted(weighter: Any = "static", **options: Any) -> Any:
+    end = task("end")
+    return fit(
+        *(nn.Linear(1, 3), end, [task("other")]),
+        dev=end,
+        evaluate=lambda: {"accuracy": 0.0},
+        weighter=weighter,
+        steps=2,
+        **options,
+    )
+
+
+PACKED = [
+    ({"save_memory": True}, {}, "save_memory", "needs the activations of all layers"),
+    ({"compile": True}, {}, "compile", "looks at every module"),
+    ({"task_clip": 0.5}, {}, "task_clip", "drops each gradient before it is whole"),
+    ({}, {"average": 0.5}, "dev_average", "drops each gradient before it is whole"),
+]
+
+
+@pytest.mark.parametrize(("engine", "dev_head", "name", "reason"), PACKED)
+def test_what_packed_cannot_support_is_refused_in_the_callers_words(
+    engine: dict[str, Any], dev_head: dict[str, Any], name: str, reason: str
+) -> None:
+    """The sentence is the same for an option and for an argument, but for their names."""
+    settings = EngineSettings("packed", **engine), DevHeadSettings(**dev_head)
+    said = []
+    for called in (as_option, as_argument):
+        with pytest.raises(ConfigError, match=reason) as error:
+            check_engine(*settings, called=called)
+        said.append(str(error.value))
+    by_option = said[0].replace(as_option("gradients", "packed"), "…").replace(as_option(name), "…")
+    by_argument = said[1].replace("gradients='packed'", "…").replace(name, "…")
+    assert by_option == by_argument
+    check_engine(replace(settings[0], kind="auto"), settings[1])
+
+
+@pytest.mark.parametrize("options", [{"task_clip": 0.5}, {"dev_average": 0.5}])
+def test_fit_names_its_arguments(options: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match=rf"^gradients='packed': .* {next(iter(options))} needs"):
+        fitted(gradients="packed", **options)
+
+
+def test_fit_refuses_packed_in_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``aang train`` does, where it once took the stream engine and said nothing."""
+    monkeypatch.setattr(fitting, "processes_of_environment", lambda device: Second())
+    with pytest.raises(ConfigError, match=r"^gradients='packed': runs all tasks together, which"):
+        fitted(gradients="packed")
+
+
+def test_the_engine_follows_the_options() -> None:
+    body = nn.Linear(1, 3)
+    head = choose_dev_head(DevHeadSettings("end-task"), body, torch.Generator())
+    packed = EngineSettings("packed")
+    assert isinstance(choose_engine(packed, body, head), PackedEngine)
+    # On a CPU the stream engine is as fast.
+    assert isinstance(choose_engine(EngineSettings("auto"), body, head), StreamEngine)
+    several = choose_engine(EngineSettings("auto"), body, head, processes=Second())
+    assert isinstance(several, DistributedEngine)
+
+
+@pytest.mark.parametrize(
+    ("give", "said"),
+    [
+        ({"end": 1.0}, "weights: expected one for each of the 2 tasks, got 1 weights, none for"),
+        ({"end": 1.5, "other": -0.5}, "the weight of other: expected a finite number"),
+        ({"end": 1.0, "other": 1.0}, "the sum of the weights: expected 1, got 2"),
+    ],
+)
+def test_fit_checks_a_weighter_that_is_handed_to_it(give: dict[str, float], said: str) -> None:
+    with pytest.raises(PluginError, match=f"^weighter Even: {said}"):
+        fitted(Even(["end", "other"], give))
+
+
+def test_weights_that_turn_bad_are_told_when_they_do() -> None:
+    class Drifting(Even):
+        def round(self, bench: Any) -> None:
+            super().round(bench)
+            self._weights = {"end": 1.0}
+
+    with pytest.raises(PluginError, match="weighter Drifting: weights: expected one for each"):
+        fitted(Drifting(["end", "other"]))
+
+
+def test_an_error_of_the_callers_own_weighter_is_let_pass() -> None:
+    class Raising(Even):
+        def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fitted(Raising(["end", "other"]))
+
+
+def test_a_round_that_takes_one_draw_is_told_so_in_the_callers_words() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^draws_per_step=2: a round of this weighter is no step"
+    ):
+        fitted("alpha-vil", draws_per_step=2)
+
+
+def trainer(processes: Processes) -> Trainer:
+    end = task("end")
+    primitive = load_plugins().registry.weighter("single-task")
+    return make_trainer(
+        *(nn.Linear(1, 3), end, end, [], primitive.make(TaskCard("end"), [])),
+        TrainingSettings(
+            optimizer=OptimizerSettings(lr=0.1, head_lr=0.1),
+            schedule=Schedule(0, 1, 1, "accuracy"),
+            rows=RowBudget(4, 4, 4),
+            seed=11,
+        ),
+        evaluate=lambda: {"accuracy": 0.0},
+        processes=processes,
+    )
+
+
+def test_each_process_draws_dropout_of_its_own() -> None:
+    """The first goes on where torch's generator stands; the others begin elsewhere."""
+    torch.manual_seed(5)
+    trainer(ALONE).train()
+    assert torch.initial_seed() == 5
+    trainer(Second()).train()
+    assert torch.initial_seed() == 11 + OTHER_DROPOUT
+    resumed = trainer(Second())
+    resumed.bench.steps = 3
+    resumed.train()
+    assert torch.initial_seed() == 11 + OTHER_DROPOUT + 3
