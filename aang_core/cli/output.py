@@ -10,7 +10,8 @@ from aang_core.printable import one_line, printable
 def echo(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
     """Print a text of one or more lines; ``style`` is what :func:`click.style` takes.
 
-    err: to standard error instead of standard output.
+    Args:
+        err: to standard error instead of standard output.
     """
     click.secho(printable(text), err=err, nl=nl, **style)
 

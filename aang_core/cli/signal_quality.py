@@ -21,7 +21,8 @@ def run(
 ) -> None:
     """Measure, and print a table or lines of JSON.
 
-    plan: steps, steps from one measurement to the next, objectives each time.
+    Args:
+        plan: steps, steps from one measurement to the next, objectives each time.
 
     Raises:
         AangError: something that the user named cannot be used.

@@ -51,8 +51,11 @@ class Spread:
 class ObjectiveDiagnosis:
     """What was measured of one objective, over the body's parameters.
 
-    rows: texts of its data. cosine: of g_k with the dev gradient v. norm: ‖g_k‖.
-    distance: Δ̂_k = ‖g_k − g_E‖, which assumption A.1 bounds by Δ.
+    Attributes:
+        rows: texts of its data.
+        cosine: of g_k with the dev gradient v.
+        norm: ‖g_k‖.
+        distance: Δ̂_k = ‖g_k − g_E‖, which assumption A.1 bounds by Δ.
     """
 
     name: str
@@ -66,11 +69,15 @@ class ObjectiveDiagnosis:
 class Diagnosis:
     """A space seen from the end task, at the parameters that training would start from.
 
-    end_task: the same of the end task itself; its distance is zero.
-    objectives: those of the space, by rising Δ̂_k. batches: how many the figures are means over.
-    end_task_weight: λ_e that the weighter begins with.
-    end_task_rows, auxiliary_rows: N_e, and N_a, the texts of all objectives, counted for each
-        objective that reads them.
+    Attributes:
+        end_task: the same of the end task itself; its distance is zero.
+        objectives: those of the space, by rising Δ̂_k.
+        batches: how many the figures are means over.
+        end_task_weight: λ_e that the weighter begins with.
+        end_task_rows: N_e, and N_a, the texts of all objectives, counted for each objective that
+            reads them.
+        auxiliary_rows: N_e, and N_a, the texts of all objectives, counted for each objective that
+            reads them.
     """
 
     end_task: ObjectiveDiagnosis
@@ -116,10 +123,11 @@ def diagnose(
     that are measured; an objective's to the batch before. Language-model heads, which are
     pre-trained, stay as they are.
 
-    batches: how many batches of every objective are measured; None for as many as one pass over the
-        end task's training rows has.
-    progress: called after each batch with the batches done and those to do.
-    say: told in a sentence what a user may want to know before the measuring begins.
+    Args:
+        batches: how many batches of every objective are measured; None for as many as one pass over
+            the end task's training rows has.
+        progress: called after each batch with the batches done and those to do.
+        say: told in a sentence what a user may want to know before the measuring begins.
 
     Raises:
         AangError: something that the user named cannot be used.

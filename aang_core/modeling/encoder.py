@@ -48,7 +48,8 @@ class EncoderBody(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor, **inputs: Tensor) -> Tensor:
         """Hidden states ``[B, T, H]`` of token ids ``[B, T]``.
 
-        attention_mask: ``[B, T]`` bool, the real tokens, or ``[B, T, T]`` bool, who sees whom.
+        Args:
+            attention_mask: ``[B, T]`` bool, the real tokens, or ``[B, T, T]`` bool, who sees whom.
         """
         mask: Any = attention_mask
         if attention_mask.dim() == 3:
@@ -132,7 +133,8 @@ class EncoderBody(nn.Module):
 def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:
     """Pad with zeros, which stand for padding in a mask and are masked elsewhere.
 
-    three: bring masks ``[B, T]`` to the shape ``[B, T, T]``.
+    Args:
+        three: bring masks ``[B, T]`` to the shape ``[B, T, T]``.
     """
     missing = tokens - values.shape[1]
     if values.dim() == 2 and values.dtype == torch.bool and three:
@@ -146,9 +148,13 @@ def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:
 class TextModel:
     """An encoder that is ready to be trained.
 
-    body: shared by every task. classifier: the end task's head. heads: makes further ones.
-    fresh_language_model: whether the folder held no LM head, so that this one knows nothing yet.
-    tied_decoder: whether that head decodes with the word embeddings.
+    Attributes:
+        body: shared by every task.
+        classifier: the end task's head.
+        heads: makes further ones.
+        fresh_language_model: whether the folder held no LM head, so that this one knows nothing
+            yet.
+        tied_decoder: whether that head decodes with the word embeddings.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -181,7 +187,8 @@ class TextModel:
 def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
     """The tokenizer of a model folder or hub name.
 
-    trust_remote_code: whether the Python code that comes with it may be run.
+    Args:
+        trust_remote_code: whether the Python code that comes with it may be run.
 
     Raises:
         ModelError: there is none.
@@ -197,7 +204,8 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
 def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrainedModel:
     """A trained classifier, in evaluation mode.
 
-    trust_remote_code: whether the Python code that comes with it may be run.
+    Args:
+        trust_remote_code: whether the Python code that comes with it may be run.
 
     Raises:
         ModelError: ``source`` holds none.
@@ -223,10 +231,11 @@ def load_text_model(
 ) -> TextModel:
     """Load an encoder with a classification head for ``labels`` and, if it has one, its LM head.
 
-    from_scratch: take the configuration only and draw fresh weights from torch's generator.
-    dropout: dropout probability everywhere in the model; None keeps the model's own.
-    head_dropout: that of classification heads and token regression; None for no other one.
-    trust_remote_code: whether the Python code that comes with it may be run.
+    Args:
+        from_scratch: take the configuration only and draw fresh weights from torch's generator.
+        dropout: dropout probability everywhere in the model; None keeps the model's own.
+        head_dropout: that of classification heads and token regression; None for no other one.
+        trust_remote_code: whether the Python code that comes with it may be run.
 
     Raises:
         ModelError: ``source`` is no model, or one that AANG cannot use as an encoder.

@@ -21,7 +21,8 @@ from aang_core.objectives.stages import Vocabulary
 class _GivenHiddenStates(nn.Module):
     """Stands in for a base model: its output is what it is given as input embeddings.
 
-    pooler: the base model's own pooler, where the class's head reads its output (BERT).
+    Args:
+        pooler: the base model's own pooler, where the class's head reads its output (BERT).
     """
 
     def __init__(self, pooler: nn.Module | None) -> None:
@@ -117,15 +118,16 @@ class TokenRegressionHead(nn.Module):
 class EncoderHeads:
     """Makes the heads of auxiliary objectives for one encoder.
 
-    classifier: the end task's head, the pattern of every classification head.
-    language_model: the encoder's LM head, the pattern of every token head.
-    share_decoder: copy only the small transform before the decoder for each objective; the V × H
-        decoder itself is one for all, tied to the word embeddings where the model ties it. False
-        copies the decoder too, as the papers do (AANG, section 6): 16 copies of a 50k-word decoder
-        do not fit small machines.
-    dropout: of token regression; None for the encoder's own. Classification heads have that of
-        ``classifier``, and language-model heads have none.
-    vocabulary: reads the tokenizer; called when its tokens are first asked for.
+    Args:
+        classifier: the end task's head, the pattern of every classification head.
+        language_model: the encoder's LM head, the pattern of every token head.
+        share_decoder: copy only the small transform before the decoder for each objective; the V ×
+            H decoder itself is one for all, tied to the word embeddings where the model ties it.
+            False copies the decoder too, as the papers do (AANG, section 6): 16 copies of a
+            50k-word decoder do not fit small machines.
+        dropout: of token regression; None for the encoder's own. Classification heads have that of
+            ``classifier``, and language-model heads have none.
+        vocabulary: reads the tokenizer; called when its tokens are first asked for.
     """
 
     def __init__(

@@ -35,7 +35,9 @@ def refuse_decoders(source: str, config: PreTrainedConfig) -> None:
 def lacks_language_model(model: Model, missing: Collection[str]) -> bool:
     """Whether the head of a masked-LM ``model`` was newly made: a matrix of it was ``missing``.
 
-    missing: the parameters that the folder did not hold. A decoder that is tied is none of them.
+    Args:
+        missing: the parameters that the folder did not hold. A decoder that is tied is none of
+            them.
     """
     return any(parameter.dim() > 1 for parameter in _of_head(model, missing))
 

@@ -14,7 +14,10 @@ def untaught_heads(
 ) -> str | None:
     """A sentence about language-model heads that begin from nothing, with what makes them; or None.
 
-    heads: of all objectives. encoder: as the user named it. domain: their in-domain text, if any.
+    Args:
+        heads: of all objectives.
+        encoder: as the user named it.
+        domain: their in-domain text, if any.
     """
     untaught = [h for h in heads if any(isinstance(m, LanguageModelHead) for m in h.modules())]
     if not model.fresh_language_model or not untaught:

@@ -25,8 +25,9 @@ class GradCosine(StepwiseWeighter):
     Signals come after a step, so a cosine decides about the steps that follow, until the next one.
     What an objective loses the end task gets.
 
-    end_task_weight: λ_e while all objectives count, which share the rest evenly.
-    n: how many objectives a step trains; None for all of them.
+    Args:
+        end_task_weight: λ_e while all objectives count, which share the rest evenly.
+        n: how many objectives a step trains; None for all of them.
     """
 
     signals: frozenset[Signal] = frozenset({"cosine"})

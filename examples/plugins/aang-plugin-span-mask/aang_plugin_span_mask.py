@@ -19,7 +19,8 @@ P, LONGEST = 0.2, 10
 class SpanMask:
     """Spans of whole words become mask tokens; their lengths are Geo(0.2), at most 10, mean 3.8.
 
-    rate: the share of the ordinary tokens at which no further span is drawn.
+    Args:
+        rate: the share of the ordinary tokens at which no further span is drawn.
     """
 
     def __init__(self, rate: float = 0.15) -> None:

@@ -25,15 +25,17 @@ class AlphaVil:
     lower the end task's dev loss at θ + Σ α_t δ_t. Finally θ ← θ + Σ α_t δ_t and
     w_t ← max(w_t + (α_t − 1), 1e-6).
 
-    tuning_steps: s; each costs a forward and a backward pass over ``dev_batches``.
-    dev_batches: batches of dev rows that a tuning step looks at, the next ones each time; None for
-        the whole dev set, as Algorithm 1 has it.
-    lr, momentum: of SGD on the α_t; 0.005 and 0.5 for MultiMNIST, 0.001 and 0.5 for language.
-    fraction: ρ, the part of a task's rows that a round trains on; 1 for MultiMNIST, 0.25 for
-        language.
-    n: how many auxiliary tasks a round takes, drawn anew each time; None for all of them, as in
-        the paper. A space of dozens of objectives needs a few at a time.
-    offload: keep the δ_t on the CPU; they are one model each.
+    Args:
+        tuning_steps: s; each costs a forward and a backward pass over ``dev_batches``.
+        dev_batches: batches of dev rows that a tuning step looks at, the next ones each time; None
+            for the whole dev set, as Algorithm 1 has it.
+        lr: of SGD on the α_t; 0.005 and 0.5 for MultiMNIST, 0.001 and 0.5 for language.
+        momentum: of SGD on the α_t; 0.005 and 0.5 for MultiMNIST, 0.001 and 0.5 for language.
+        fraction: ρ, the part of a task's rows that a round trains on; 1 for MultiMNIST, 0.25 for
+            language.
+        n: how many auxiliary tasks a round takes, drawn anew each time; None for all of them, as in
+            the paper. A space of dozens of objectives needs a few at a time.
+        offload: keep the δ_t on the CPU; they are one model each.
 
     Raises:
         ConfigError: an option is out of its range.

@@ -28,11 +28,12 @@ class Diw:
     and the model is put back and trained again. After ``tries`` without a gain the best of them
     is kept, so that training goes on from somewhere.
 
-    lr: of the weights; 0.1 in the paper.
-    tries: joint trainings of one round; 10 in the paper.
-    fraction: ρ, the part of a task's rows that a training of the round takes.
-    n: how many auxiliary tasks a round takes, drawn anew each time; None for all of them.
-    offload: keep updates on the CPU.
+    Args:
+        lr: of the weights; 0.1 in the paper.
+        tries: joint trainings of one round; 10 in the paper.
+        fraction: ρ, the part of a task's rows that a training of the round takes.
+        n: how many auxiliary tasks a round takes, drawn anew each time; None for all of them.
+        offload: keep updates on the CPU.
 
     Raises:
         ConfigError: an option is out of its range.

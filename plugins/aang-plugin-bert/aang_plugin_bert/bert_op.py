@@ -16,7 +16,8 @@ class BertOp:
     BERT, section 3.1 (Task #1) and appendix A.1. AANG, section 3, puts the same in other words:
     mask 80% of the selected tokens and randomly replace 50% of the remaining ones.
 
-    rate: probability with which an ordinary token is selected.
+    Args:
+        rate: probability with which an ordinary token is selected.
 
     Raises:
         ConfigError: ``rate`` is not in (0, 1].

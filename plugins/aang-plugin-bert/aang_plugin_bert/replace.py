@@ -12,7 +12,8 @@ class Replace:
 
     The random token may be the original one: whoever asks which tokens differ compares the ids.
 
-    rate: probability with which an ordinary token is selected.
+    Args:
+        rate: probability with which an ordinary token is selected.
 
     Raises:
         ConfigError: ``rate`` is not in (0, 1].

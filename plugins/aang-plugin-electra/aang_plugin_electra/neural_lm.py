@@ -22,17 +22,19 @@ _FORMAT = 1
 class NeuralLm:
     """Text that a language model writes (AANG, Figure 1: the data of Electra).
 
-    model: folder or hub name of a causal or a masked language model. A causal one writes each text
-        from its start token on. A masked one rewrites a training text of the end task until every
-        token is its own (Wang and Cho, 2019). Without a name a small causal one is trained on the
-        end task's training text first.
-    texts: how many; None for as many as the end task has training examples.
-    max_tokens: longest text, in tokens of the model.
-    temperature, top_k: of sampling; a top_k of 0 samples from the whole vocabulary.
-    train_steps: steps that the default model is trained for.
-
     Texts depend on these options, the seed of the run, the training text and the model alone; they
     are sampled once and then kept in the cache.
+
+    Args:
+        model: folder or hub name of a causal or a masked language model. A causal one writes each
+            text from its start token on. A masked one rewrites a training text of the end task
+            until every token is its own (Wang and Cho, 2019). Without a name a small causal one is
+            trained on the end task's training text first.
+        texts: how many; None for as many as the end task has training examples.
+        max_tokens: longest text, in tokens of the model.
+        temperature: of sampling; a top_k of 0 samples from the whole vocabulary.
+        top_k: of sampling; a top_k of 0 samples from the whole vocabulary.
+        train_steps: steps that the default model is trained for.
 
     Raises:
         ConfigError: an option is out of its range.

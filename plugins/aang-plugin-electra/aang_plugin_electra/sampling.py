@@ -42,7 +42,9 @@ class Sampling:
 class LanguageModel:
     """A model that can write, and its tokenizer.
 
-    name: what messages call it. masked: whether it fills gaps instead of going on from a start.
+    Attributes:
+        name: what messages call it.
+        masked: whether it fills gaps instead of going on from a start.
     """
 
     name: str
@@ -93,7 +95,8 @@ class LanguageModel:
     def sample(self, originals: Sequence[str], settings: Sampling, *, seed: int) -> list[str]:
         """Texts drawn with ``seed``; torch's own generators are left as they were.
 
-        originals: what a masked model rewrites, one after the other.
+        Args:
+            originals: what a masked model rewrites, one after the other.
 
         Raises:
             DataError: the model writes nothing but blanks.

@@ -28,17 +28,26 @@ class Factored(StepwiseWeighter):
     factor += η Σ cos(g_k, v) over the k in K that use it. λ_e is the first of a softmax over two
     logits (primary, auxiliary), which move by η_s cos(g_E, v) and η_s cos(Σ_k w_k g_k, v).
 
-    lr: η; appendix D tries 1.0 and 0.1. In the few hundred steps of a small task 0.1 hardly moves
-        the factors.
-    end_task_lr: η_s; appendix D tries 0.1 and 0.01. With 32 rows a step 0.1 drives λ_e towards 0
-        within 200 steps, whatever the objectives are worth.
-    n: how many objectives a step trains; None, or more than there are, for all of them.
-    end_task_weight: λ_e to start from.
-    scaling: ``paper`` multiplies the losses as above; ``released`` as the authors' code does, see
-        :class:`ReleasedScaling`, which leaves the end task a larger share.
-    scaling_rows: rows that ``released`` rounds its shares up to.
-    share, floor, evenness, draw, explore: against the run into one corner, see
-        :class:`aang_plugin_factored.evening.Evening`; by default nothing is done against it.
+    Args:
+        lr: η; appendix D tries 1.0 and 0.1. In the few hundred steps of a small task 0.1 hardly
+            moves the factors.
+        end_task_lr: η_s; appendix D tries 0.1 and 0.01. With 32 rows a step 0.1 drives λ_e towards
+            0 within 200 steps, whatever the objectives are worth.
+        n: how many objectives a step trains; None, or more than there are, for all of them.
+        end_task_weight: λ_e to start from.
+        scaling: ``paper`` multiplies the losses as above; ``released`` as the authors' code does,
+            see :class:`ReleasedScaling`, which leaves the end task a larger share.
+        scaling_rows: rows that ``released`` rounds its shares up to.
+        share: against the run into one corner, see :class:`aang_plugin_factored.evening.Evening`;
+            by default nothing is done against it.
+        floor: against the run into one corner, see :class:`aang_plugin_factored.evening.Evening`;
+            by default nothing is done against it.
+        evenness: against the run into one corner, see
+            :class:`aang_plugin_factored.evening.Evening`; by default nothing is done against it.
+        draw: against the run into one corner, see :class:`aang_plugin_factored.evening.Evening`; by
+            default nothing is done against it.
+        explore: against the run into one corner, see :class:`aang_plugin_factored.evening.Evening`;
+            by default nothing is done against it.
 
     Raises:
         ConfigError: an option is no number or out of its range, or ``released`` is asked for over

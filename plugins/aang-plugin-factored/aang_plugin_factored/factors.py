@@ -57,8 +57,9 @@ class Factors:
         and a factor that several of them share gets the sum. This is how an objective that was not
         sampled still learns (AANG, section 5).
 
-        mean: give it the mean of theirs instead, so that a primitive of many objectives moves no
-            faster than one of few.
+        Args:
+            mean: give it the mean of theirs instead, so that a primitive of many objectives moves
+                no faster than one of few.
         """
         users = Counter(part for objective in gradients for part in self._parts[objective].items())
         for objective, gradient in gradients.items():

@@ -22,8 +22,9 @@ class MetaTartan(StepwiseWeighter):
     META-TARTAN (TARTAN, section 3.2; Algorithm 1 in appendix A.3):
     α = softmax(w*, w_1, …), w* ← w* + η cos(g_E, v), w_i ← w_i + η cos(g_i, v).
 
-    lr: η; the paper tries 1e-1, 5e-2, 3e-2 and 1e-2.
-    n: how many objectives a step trains; None, or more than there are, for all of them.
+    Args:
+        lr: η; the paper tries 1e-1, 5e-2, 3e-2 and 1e-2.
+        n: how many objectives a step trains; None, or more than there are, for all of them.
 
     Raises:
         ConfigError: an option is no number or out of its range.

@@ -15,11 +15,12 @@ class Static(StepwiseWeighter):
     L_total = λ_e L_E + (1 − λ_e) Σ_k w_k L_k, the w_k normalised over the objectives of the step.
     It asks for no signals, so a step costs what plain multitask training costs.
 
-    weights: w_k by objective, relative to each other; an objective that is not named has 1. Zero
-        leaves an objective out of the loss.
-    end_task_weight: λ_e. The default is 1/(n + 1), so that the end task weighs as much as each
-        of the n objectives does on average (TARTAN, section 4: "equalized task weights").
-    n: how many objectives a step trains; None, or more than there are, for all of them.
+    Args:
+        weights: w_k by objective, relative to each other; an objective that is not named has 1.
+            Zero leaves an objective out of the loss.
+        end_task_weight: λ_e. The default is 1/(n + 1), so that the end task weighs as much as each
+            of the n objectives does on average (TARTAN, section 4: "equalized task weights").
+        n: how many objectives a step trains; None, or more than there are, for all of them.
 
     Raises:
         ConfigError: an option has no meaning: negative or no number, a name that is no objective's.

@@ -21,10 +21,11 @@ _EXTENSIONS = (".txt", ".text", ".md", ".rst", ".gz")
 class OutOfDomain:
     """Generic text (AANG, Figure 1: the data of BERT, GPT, XLNet and ELMo).
 
-    unit: what one text is: a line, a paragraph (the lines between blank ones, joined), or for
-        "auto" a paragraph in files that have blank lines and a line in others.
-    limit: stop after so many texts.
-    min_length: leave texts with fewer characters out.
+    Args:
+        unit: what one text is: a line, a paragraph (the lines between blank ones, joined), or for
+            "auto" a paragraph in files that have blank lines and a line in others.
+        limit: stop after so many texts.
+        min_length: leave texts with fewer characters out.
 
     Raises:
         ConfigError: an option is out of its range.

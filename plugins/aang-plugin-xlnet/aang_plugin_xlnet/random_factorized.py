@@ -13,9 +13,10 @@ class RandomFactorized:
     section 3, stage 3. The first token, which classification reads, is the last of every order, so
     it sees the whole row.
 
-    pairs: instead of an order, keep each pair of tokens independently with this probability. The
-        code released with AANG does so with 0.6. The diagonal is removed; the first token still
-        sees the whole row.
+    Args:
+        pairs: instead of an order, keep each pair of tokens independently with this probability.
+            The code released with AANG does so with 0.6. The diagonal is removed; the first token
+            still sees the whole row.
 
     Raises:
         ConfigError: ``pairs`` is neither None nor a number in (0, 1].
