@@ -16,8 +16,8 @@ from aang_core.plugins import Plugins
 from aang_core.storage.yaml_source import NumberLoader, parse_yaml
 
 RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
-"""Options that may change where a run is resumed: nothing that was trained depends on them, and a
-folder cannot itself say that it is to be trusted."""
+"""Options that may be given with --resume: the training so far does not depend on them, and a
+folder cannot declare itself trustworthy."""
 
 
 @click.command(short_help="Train a classifier with auxiliary objectives.")
@@ -28,7 +28,7 @@ folder cannot itself say that it is to be trusted."""
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="run folder of an interrupted run, to go on with; takes no other option but --on-nan and "
+    help="continue the interrupted run in this folder; takes no other option but --on-nan and "
     "--trust-remote-code",
 )
 @click.option("--quiet", is_flag=True, help="no progress; print the result alone")
@@ -45,9 +45,9 @@ def train(
 ) -> None:
     """Train a classifier with auxiliary objectives, and learn which of them help.
 
-    Without any data named, trains the built-in demo: which package of the standard library does
-    a paragraph of documentation belong to? CONFIG.yaml may hold any option; options given on the
-    command line win.
+    Without data, train on the built-in demo: which package of the standard library does a paragraph
+    of documentation belong to? CONFIG.yaml may contain any option; options on the command line take
+    precedence.
     """
     from aang_core.assembly.sources import prepare_sources
     from aang_core.cli.progress import training_progress
@@ -62,7 +62,7 @@ def train(
     if resume is not None:
         if config_file or set(given) - RESUMABLE_WITH:
             raise ConfigError(
-                "--resume: an interrupted run goes on with its own options; leave the others out"
+                "--resume: an interrupted run continues with its own options; leave the others out"
             )
         refuse_links(resume)
         config, out = unfinished(resume, **{"trust_remote_code": False, **given}), resume
@@ -72,7 +72,7 @@ def train(
         config = resolve_training(read_config_file(config_file) if config_file else {}, given)
         out = free_run_folder(config)
     processes = processes_of_environment(choose_device(config.device))
-    processes.wait()  # until all of them have found the same free folder
+    processes.wait()  # until all of them have chosen the same free folder
     quiet = quiet or not processes.first
     try:
         with interruptible() as interruption, training_progress(quiet=quiet) as observe:
@@ -103,10 +103,10 @@ def train(
 
 
 def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given on the command line, as a configuration file would hold them.
+    """The options given on the command line, in the form of a configuration file.
 
     Raises:
-        ConfigError: one that is made of several parts has another form.
+        ConfigError: an option with several parts is malformed.
     """
     given = {name: value for name, value in options.items() if value not in (None, ())}
     if "set" in given:
@@ -117,10 +117,10 @@ def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """``NAME.OPTION=VALUE`` each, VALUE in YAML, as options by name.
+    """Options by name, from ``NAME.OPTION=VALUE`` each, with VALUE in YAML.
 
     Raises:
-        ConfigError: one has another form.
+        ConfigError: one is malformed.
     """
     parsed: dict[str, dict[str, Any]] = {}
     for setting in settings:
@@ -135,10 +135,10 @@ def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def parse_files(tasks: Sequence[str]) -> dict[str, str]:
-    """``NAME=FILE`` each, as files by name.
+    """Files by name, from ``NAME=FILE`` each.
 
     Raises:
-        ConfigError: one has another form, or a name is given twice.
+        ConfigError: one is malformed, or a name is given twice.
     """
     files: dict[str, str] = {}
     for task in tasks:
@@ -158,15 +158,15 @@ def _print_result(result: Mapping[str, Any], folder: Path, config: TrainConfig) 
     if reference := result.get("fine_tuning"):
         lines.insert(1, (f"plain fine-tuning, mean of {reference['seeds']} seeds", reference))
     if result["best_step"] == 0:
-        echo("No step of training beat the untrained model on dev, so that one is kept:")
+        echo("No step of training beat the untrained model on dev, so the untrained one is kept:")
     else:
-        echo(f"The best model is that of step {result['best_step']}:")
+        echo(f"The best model is from step {result['best_step']}:")
     if tuned := result.get("final_fine_tuning"):
         before, after = (tuned[when]["dev"] for when in ("before", "after"))
         echo(
             f"Fine-tuned on the end task alone, from {before:.4f} to {after:.4f} on dev:"
             if tuned["kept"]
-            else "Fine-tuning it on the end task alone was no better on dev and is undone:"
+            else "Fine-tuning it on the end task alone did not improve dev and was undone:"
         )
     print_table(
         [metric["name"], "dev", "test"],
