@@ -10,7 +10,7 @@ class Mask:
     """Every selected token becomes the mask token (AANG, section 3, stage 2; Figure 2).
 
     Args:
-        rate: probability with which an ordinary token is selected.
+        rate: probability of selecting an ordinary token.
 
     Raises:
         ConfigError: ``rate`` is not in (0, 1].

@@ -1,4 +1,4 @@
-"""What the objectives' losses are multiplied by: as AANG's paper says, or as its code does."""
+"""Multipliers of the objectives' losses: those of AANG's paper, or those of its code."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from aang_core import ConfigError, TaskCard
 from aang_plugin_factored.factors import OWN, Factors
 
 STAGES = ("representation", "data", "transform")
-"""The stages that the released code divides a batch's rows by, in its order."""
+"""The stages by which the released code divides a batch's rows, in its order."""
 
 OUTPUT = "output"
 
@@ -48,7 +48,7 @@ class ReleasedScaling:
         self._rows = rows
 
     def weights(self, sampled: Sequence[str]) -> dict[str, float]:
-        """What multiplies each sampled objective's loss, before 1 − λ_e; at most one in sum."""
+        """Multiplier of each sampled objective's loss, before 1 − λ_e; they sum to at most one."""
         logits = {
             name: self._factors.value(OWN, name)
             + self._factors.value(OUTPUT, self._parts[name][OUTPUT])
@@ -58,20 +58,20 @@ class ReleasedScaling:
         return {name: self._share(name, sampled) * likelihoods[name] for name in sampled}
 
     def _share(self, objective: str, sampled: Sequence[str]) -> float:
-        """The part of the batch that an objective's group has."""
+        """The share of the batch that an objective's group has."""
         rows, alike = self._rows, list(sampled)
         for stage in STAGES:
             own = self._parts[objective][stage]
             primitives = dict.fromkeys(self._parts[name][stage] for name in alike)
             probability = softmax({p: self._factors.value(stage, p) for p in primitives})[own]
-            # 3 × (1/3) may be a hair above one, which is no reason for another row.
+            # Rounding may lift 3 × (1/3) slightly above one, which must not add a row.
             rows = math.ceil(rows * probability - 1e-9)
             alike = [name for name in alike if self._parts[name][stage] == own]
         return rows / self._rows
 
 
 def softmax(logits: Mapping[str, float]) -> dict[str, float]:
-    """exp of each logit over the sum of all; nothing for nothing."""
+    """exp of each logit over the sum of all; empty for no logits."""
     highest = max(logits.values(), default=0.0)
     powers = {name: math.exp(logit - highest) for name, logit in logits.items()}
     total = math.fsum(powers.values())

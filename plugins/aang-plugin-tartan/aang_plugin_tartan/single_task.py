@@ -30,4 +30,4 @@ class SingleTask:
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """There is nothing to take up: nothing is learned."""
+        """Nothing to restore: nothing is learned."""
