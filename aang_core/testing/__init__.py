@@ -7,7 +7,9 @@ ones included, and raises an ``AssertionError`` that says what was checked, expe
 from aang_core.testing import check_transform
 from my_plugin.shuffle import Shuffle
 
-def test_shuffle_keeps_the_contract(): check_transform(Shuffle()) ```
+def test_shuffle_keeps_the_contract():
+    check_transform(Shuffle())
+```
 
 Pass the traits that the primitive is registered to provide as ``provides``: those with a meaning
 here are checked too. ``aang check-plugin`` runs all checks over a whole plug-in, and so does
