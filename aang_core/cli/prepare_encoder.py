@@ -85,7 +85,7 @@ def prepare_encoder(
         if processes.first:
             echo(str(stopped), err=True)
             if stopped.step is not None:
-                echo(f"to go on:\n    {resume_preparation(config.out)}", err=True)
+                echo(f"to continue:\n    {resume_preparation(config.out)}", err=True)
         raise SystemExit(stopped.status) from None
     if not processes.first:
         return

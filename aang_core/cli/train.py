@@ -90,7 +90,7 @@ def train(
         if processes.first:
             echo(str(stopped), err=True)
             if (out / "config.yaml").is_file():
-                echo(f"to go on:\n    {resume_command(out)}", err=True)
+                echo(f"to continue:\n    {resume_command(out)}", err=True)
         raise SystemExit(stopped.status) from None
     if not processes.first:
         return

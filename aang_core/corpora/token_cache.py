@@ -253,7 +253,7 @@ def _definition(tokenizer: PreTrainedTokenizerBase) -> object:
     if backend is None:
         return [sorted(tokenizer.get_vocab().items()), repr(tokenizer)]
     definition = json.loads(backend.to_str())
-    # Left over from whoever called the tokenizer last.
+    # State that the tokenizer's last call left behind.
     for state in ("truncation", "padding"):
         definition.pop(state, None)
     return definition

@@ -30,7 +30,7 @@ from aang_core.training.precision import in_effect, settle_precision
 Gradient = Mapping[nn.Parameter, Tensor]
 
 _DEV = "dev"
-"""Key of the dev rows among the draws; no task has this name."""
+"""Key of the dev rows in the draws; no task has this name."""
 
 
 @dataclass(frozen=True)

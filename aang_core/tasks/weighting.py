@@ -184,7 +184,7 @@ class Workbench(Protocol):
         """Draw n auxiliary tasks without replacement; all of them for None.
 
         Args:
-            n: how many.
+            n: number of tasks.
             weights: of every auxiliary task, not negative. Tasks are drawn one after the other,
                 each with a probability proportional to its weight among those that are left. None
                 for equal probabilities.

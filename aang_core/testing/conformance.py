@@ -114,7 +114,7 @@ def _of_primitive(primitive: Primitive) -> Iterator[Check]:
         yield Check(f"{what}: its contract", lambda: _check(primitive), _CONTRACT)
         return
     yield Check(
-        f"{what}: it is made without options",
+        f"{what}: it can be made without options",
         lambda: _made(primitive),
         "give every option a default",
     )

@@ -1,7 +1,8 @@
-"""Every public name shows how it is used, and what it shows is true."""
+"""Every public name shows how it is used, and every example prints what it says."""
 
 import doctest
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -14,39 +15,46 @@ EXEMPT = {
     *("AmbiguousNameError", "ConfigError", "DataError", "ModelError", "PluginError"),
     "UnknownNameError",
 }
-# Names that have no example yet. A name leaves this list when it gets one, and none joins it.
+# Names without an example. A name leaves this list when it gets one, and none joins it.
 LACKING = {
     *("FitResult", "Objective", "OptimizerSettings", "Origin", "Plugins", "Primitive", "Registry"),
     *("Run", "Space", "fit", "load_plugins", "load_space", "number_option", "sample_size_option"),
     *("scores", "train"),
 }
 NAMES = [name for name in aang_core.__all__ if name not in EXEMPT]
+PRIMITIVES = aang_core.load_plugins(environ={}).registry.primitives()
 
 
-def _example(name: str) -> doctest.DocTest:
+def _example(what: object, name: str) -> doctest.DocTest:
     # Without the names of the module it stands in: a reader does not have them either.
-    text = inspect.cleandoc(getattr(aang_core, name).__doc__ or "")
+    text = inspect.cleandoc(what.__doc__ or "")
     return doctest.DocTestParser().get_doctest(text, {}, name, None, None)
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AANG_CACHE", str(tmp_path / "cache"))
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_every_public_name_has_an_example(name: str) -> None:
-    assert name in LACKING or _example(name).examples
+def test_a_public_name_has_an_example(name: str) -> None:
+    example = _example(getattr(aang_core, name), name)
+    assert example.examples or name in LACKING
+    _run(example)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if _example(name).examples])
-def test_the_example_prints_what_it_says(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp(name)
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("AANG_CACHE", str(folder / "cache"))
-    told: list[str] = []
-    failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(
-        _example(name), out=told.append
-    )
-    assert not failed.failed, "".join(told)
+@pytest.mark.parametrize("primitive", PRIMITIVES, ids=lambda primitive: primitive.name)
+def test_the_example_of_a_primitive(primitive: aang_core.Primitive) -> None:
+    """Where it has one."""
+    _run(_example(primitive.load(), primitive.name))
 
 
-def test_exempt_names_are_public() -> None:
+def _run(example: doctest.DocTest) -> None:
+    said: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=said.append)
+    assert not result.failed, "".join(said)
+
+
+def test_the_lists_name_public_names() -> None:
     assert set(aang_core.__all__) >= EXEMPT | LACKING

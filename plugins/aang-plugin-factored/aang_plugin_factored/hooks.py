@@ -5,7 +5,7 @@ from aang_core import RegisterPrimitive, hookimpl
 
 @hookimpl
 def aang_register_weighters(register: RegisterPrimitive) -> None:
-    """AANG's own way to weight."""
+    """AANG's own weighter."""
     register(
         "factored",
         "weights shared between objectives through their primitives, learned (AANG)",

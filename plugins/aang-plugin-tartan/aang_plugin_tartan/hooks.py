@@ -5,10 +5,10 @@ from aang_core import RegisterPrimitive, hookimpl
 
 @hookimpl
 def aang_register_weighters(register: RegisterPrimitive) -> None:
-    """The two ways to weight of the paper, and its baseline without auxiliary tasks."""
+    """The paper's two weighters, and its baseline without auxiliary tasks."""
     register(
         "static",
-        "fixed weights, equal unless told otherwise (MT-TARTAN)",
+        "fixed weights, equal by default (MT-TARTAN)",
         "aang_plugin_tartan.static:Static",
     )
     register(
