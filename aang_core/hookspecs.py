@@ -200,8 +200,8 @@ def aang_register_weighters(register: RegisterPrimitive) -> None:
     """Register weighters: strategies that decide task weights and drive the training.
 
     The target makes a :class:`~aang_core.tasks.weighting.Weighter` when called as
-    ``target(end_task_card, auxiliary_cards, **options)``. Weighters belong to no stage, so they
-    have no traits.
+    ``target(end_task_card, auxiliary_cards, **options)``. Weighters belong to no stage;
+    their traits have no effect.
     """
 
 

@@ -286,8 +286,8 @@ class Weighter(Protocol):
             needs to be built.
 
     Examples:
-        >>> from aang_core import Weighter
-        >>> from aang_core.testing import RecordingWorkbench, check_weighter
+        >>> from aang_core import TaskCard, Weighter
+        >>> from aang_core.testing import RecordingWorkbench
         >>> class EndTaskOnly:
         ...     signals = frozenset()
         ...     uses_auxiliaries = False
@@ -303,7 +303,11 @@ class Weighter(Protocol):
         ...         return {}
         ...     def load_state_dict(self, state):
         ...         pass
-        >>> check_weighter(EndTaskOnly)
+        >>> weighter: Weighter = EndTaskOnly(TaskCard("end"), [TaskCard("a")])
+        >>> bench = RecordingWorkbench("end", ["a"])
+        >>> weighter.round(bench)
+        >>> bench.coefficients
+        [{'end': 1.0}]
     """
 
     signals: frozenset[Signal]

@@ -13,26 +13,26 @@ OUTPUT = "output"
 
 
 class ReleasedScaling:
-    """The loss shares of the code that AANG's authors released, which are not their paper's.
+    """The loss shares of the code that AANG's authors released, which differ from the paper's.
 
     The code gives each group of objectives that agree in data, transform and representation its own
-    rows: a batch is divided among the sampled representations by the softmax of W_R, each part
-    among the data that go with that representation by the softmax of W_D, and each of these among
-    their transforms by the softmax of W_T, rounded up each time. All objectives of a group are
-    trained on the group's rows. An objective's loss is multiplied by its group's part of the batch
-    times the softmax, over all sampled objectives, of W_All + W_O alone. These do not sum to one:
+    rows. A batch is divided among the sampled representations by the softmax of W_R, each part
+    among the data of that representation by the softmax of W_D, and each of these among their
+    transforms by the softmax of W_T, rounded up each time. All objectives of a group train on the
+    group's rows. An objective's loss is multiplied by its group's share of the batch times the
+    softmax, over all sampled objectives, of W_All + W_O alone. These products do not sum to one:
     with uniform factors they sum to 1/n if no two objectives share their rows. Over the samples
-    from the space td the mean is 0.35 for n = 3 and 0.19 for n = 6, so with λ_e = 0.5 the end task
-    has 0.74 and 0.84 of the loss.
+    from the space td the mean sum is 0.35 for n = 3 and 0.19 for n = 6, so with λ_e = 0.5 the end
+    task has 0.74 and 0.84 of the loss.
 
     Args:
-        objectives: All that may be sampled.
-        factors: The factor vectors, read each time.
-        rows: Rows of a batch, whose parts are rounded up; 64 in the published runs of AANG-TD,
-            whose 256 rows a step are four batches.
+        objectives: all that may be sampled.
+        factors: the factor vectors, read each time.
+        rows: number of rows of a batch, of which parts are rounded up; 64 in the published runs of
+            AANG-TD, whose 256 rows per step are four batches.
 
     Raises:
-        ConfigError: An objective is not made of the four stages.
+        ConfigError: an objective is not made of the four stages.
     """
 
     def __init__(self, objectives: Sequence[TaskCard], factors: Factors, rows: int) -> None:
