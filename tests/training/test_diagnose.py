@@ -145,7 +145,7 @@ def test_bad_options_of_signal_quality(aang: Aang, options: list[object], tmp_pa
         (["--scores", tmp_path], "--scores: needs --signal-quality"),
         (["--signal-quality", "--batches", 2], "--batches: does not go with --signal-quality"),
         (["--signal-quality", "--quality-steps", 22], "raise --quality-steps"),
-        (["--signal-quality", "--precision", "fp16"], "take bf16 or fp32"),
+        (["--signal-quality", "--precision", "fp16"], "use bf16 or fp32"),
         (["--signal-quality", "--scores", tmp_path / "no.csv"], "cannot be read as scores"),
     ):
         done = aang(*options, *more)
