@@ -205,8 +205,8 @@ def _scaling(
     """The released code's scaling; None for the paper's."""
     if scaling not in ("paper", "released"):
         raise ConfigError(
-            f"weighter option scaling is {scaling!r}; give paper, or released for that of the "
-            "authors' code"
+            f"weighter option scaling is {scaling!r}; give paper or released, which is that of "
+            "the authors' code"
         )
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         raise ConfigError(
