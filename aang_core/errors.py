@@ -1,4 +1,4 @@
-"""Everything AANG raises on purpose.
+"""Every exception that AANG raises on purpose.
 
 Every message says what was wrong, where (file, line, column, option or name) and what to do about
 it. The command line prints such an error without a traceback and exits with status 2.
@@ -6,11 +6,20 @@ it. The command line prints such an error without a traceback and exits with sta
 
 
 class AangError(Exception):
-    """Root of the family: catch this to catch everything that AANG raises on purpose."""
+    """Base class of every exception that AANG raises on purpose.
+
+    Examples:
+        >>> from aang_core import AangError, Objective, load_plugins
+        >>> try:
+        ...     Objective.parse("task/bert-op", load_plugins().registry)
+        ... except AangError as error:
+        ...     print("refused:", type(error).__name__)
+        refused: ConfigError
+    """
 
 
 class DataError(AangError):
-    """A file of the user's cannot be used: missing, malformed, empty or inconsistent."""
+    """A file of the user cannot be used: it is missing, malformed, empty or inconsistent."""
 
 
 class ModelError(AangError):
@@ -22,32 +31,32 @@ class ConfigError(AangError):
 
 
 class UnknownNameError(AangError):
-    """A primitive, weighter, space or plug-in name that nobody has registered."""
+    """No plug-in registers a primitive, weighter, space or plug-in of this name."""
 
 
 class AmbiguousNameError(AangError):
-    """A short name that two plug-ins own; ``distribution:name`` picks one."""
+    """Two plug-ins register this short name; ``distribution:name`` picks one."""
 
 
 class PluginError(AangError):
-    """A plug-in that cannot be loaded or does not keep the contract of its stage."""
+    """A plug-in cannot be loaded, or breaks the contract of its stage."""
 
 
 class WeighterError(PluginError):
-    """A weighter that asks a workbench for what cannot be done."""
+    """A weighter asks its workbench for something impossible."""
 
 
 class StorageError(AangError):
-    """A file cannot be written: the disk is full, read-only, or something else is in the way."""
+    """A file cannot be written, for example because the disk is full or read-only."""
 
 
 class LockedError(AangError):
-    """Another process writes into the folder."""
+    """Another process is writing to the folder."""
 
 
 class NumericalError(AangError):
-    """A loss or gradient is NaN or infinite."""
+    """A loss or a gradient is NaN or infinite."""
 
 
 class OutOfMemoryError(AangError):
-    """There is not enough memory for a step, however few rows go through the model at once."""
+    """A step does not fit into memory, even with one row at a time."""

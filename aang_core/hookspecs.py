@@ -1,20 +1,20 @@
-"""Every hook that a plug-in may implement, and what each hands to it.
+"""Every hook that a plug-in may implement, and the function that each one receives.
 
 A plug-in is a module with functions of these names, decorated with :data:`hookimpl`. Each hook is
-called once with ``register``, which is bound to the plug-in, so that everything registered knows
-the distribution and version it came from. What ``register`` refuses (a name or trait of the wrong
-form, a name given twice, a missing summary) raises :class:`~aang_core.errors.PluginError`; the
-plug-in then registers nothing at all, and the command goes on without it.
+called once with ``register``, which is bound to the plug-in: every registration records the
+distribution and the version it came from. An invalid registration (a malformed name or trait, a
+name registered twice, a missing summary) raises :class:`~aang_core.errors.PluginError`. The plug-in
+then registers nothing at all, and the command continues without it.
 
-The hooks whose names do not begin with ``aang_register`` are called later, when what they are for
-has happened or is asked for.
+The hooks whose names do not begin with ``aang_register`` are called later, when their event has
+happened or their work is asked for.
 
-A registration should be light: with a target ``"module:object"``, the module that holds the
-primitive, and whatever it needs, is imported when the primitive is first used.
+Keep registrations light. With a target ``"module:object"``, the module of the primitive and
+everything it needs are imported when the primitive is first used.
 
-What is to go is announced here first: a hook by ``@hookspec(warn_on_impl=...)``, and a former name
-of ``register`` by an argument that ``warn_on_impl_args`` names. pluggy warns the plug-ins that use
-it, which go on working: under either name a hook is handed the same.
+Deprecations are announced here: a hook with ``@hookspec(warn_on_impl=...)``, a former name of
+``register`` with an argument listed in ``warn_on_impl_args``. pluggy then warns the plug-ins that
+use it. They keep working, since a hook receives the same object under both names.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +36,21 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 class RegisterPrimitive(Protocol):
-    """What the hooks of the four stages and of the weighters are handed."""
+    """What the hooks of the four stages and of the weighters receive.
+
+    Examples:
+        >>> from aang_core import RegisterPrimitive, hookimpl
+        >>> class Shout:
+        ...     def examples(self, context):
+        ...         return context.train
+        >>> @hookimpl
+        ... def aang_register_data(register: RegisterPrimitive) -> None:
+        ...     register("shout", "the training texts", Shout, provides=("text",))
+        >>> def show(name, summary, target, *, provides=(), requires=()):
+        ...     print(name, "provides", *provides)
+        >>> aang_register_data(show)
+        shout provides text
+    """
 
     def __call__(
         self,
@@ -49,38 +63,64 @@ class RegisterPrimitive(Protocol):
     ) -> None:
         """Register one primitive.
 
-        name: lower-case letters, digits and hyphens.
-        summary: one line for people.
-        target: what makes the primitive when called with the user's options, or
-            ``"module:object"``, imported when first used.
-        provides, requires: traits. A combination is legal if all that its four primitives require
-            is provided by some of them.
+        Args:
+            name: lower-case letters, digits and hyphens.
+            summary: one line that describes it to people.
+            target: what makes the primitive when called with the user's options, or
+                ``"module:object"``, imported when first used.
+            provides: traits that the primitive provides.
+            requires: traits that the primitive needs. A combination is legal if its four primitives
+                together provide every trait that any of them requires.
         """
         ...
 
 
 class RegisterSpace(Protocol):
-    """What :func:`aang_register_spaces` is handed."""
+    """What :func:`aang_register_spaces` receives.
+
+    Examples:
+        >>> from aang_core import RegisterSpace, hookimpl
+        >>> @hookimpl
+        ... def aang_register_spaces(register: RegisterSpace) -> None:
+        ...     stages = {"data": ["task"], "transform": ["mask", "no-op"]}
+        ...     stages |= {"representation": ["bidirectional"], "output": ["denoise"]}
+        ...     register("masks", "denoising, with and without masks", stages)
+        >>> aang_register_spaces(lambda name, summary, source: print(name, source["transform"]))
+        masks ['mask', 'no-op']
+    """
 
     def __call__(
         self, name: str, summary: str, source: str | PathLike[str] | Mapping[str, Any]
     ) -> None:
         """Register one space.
 
-        name: lower-case letters, digits, hyphens and plus signs. summary: one line for people.
-        source: the path of its YAML file, or the same content as a mapping.
+        Args:
+            name: lower-case letters, digits, hyphens and plus signs.
+            summary: one line that describes it to people.
+            source: the path of its YAML file, or the same content as a mapping.
         """
         ...
 
 
 class RegisterObjective(Protocol):
-    """What :func:`aang_register_objectives` is handed."""
+    """What :func:`aang_register_objectives` receives.
+
+    Examples:
+        >>> from aang_core import RegisterObjective, hookimpl
+        >>> @hookimpl
+        ... def aang_register_objectives(register: RegisterObjective) -> None:
+        ...     register("my-bert", "BERT's objective", "task/bert-op/bidirectional/denoise")
+        >>> aang_register_objectives(lambda name, summary, *objectives: print(name, *objectives))
+        my-bert task/bert-op/bidirectional/denoise
+    """
 
     def __call__(self, name: str, summary: str, *objectives: str) -> None:
         """Register a name for one or several objectives.
 
-        name: lower-case letters, digits and hyphens. summary: one line for people.
-        objectives: each as ``data/transform/representation/output``.
+        Args:
+            name: lower-case letters, digits and hyphens.
+            summary: one line that describes them to people.
+            objectives: each as ``data/transform/representation/output``.
         """
         ...
 
@@ -108,7 +148,20 @@ class RegisterRecipe(Protocol):
 
 
 class RegisterCommand(Protocol):
-    """What :func:`aang_register_commands` is handed."""
+    """What :func:`aang_register_commands` receives.
+
+    Examples:
+        >>> import click
+        >>> from aang_core import RegisterCommand, hookimpl
+        >>> @click.command("hello", short_help="Say hello.")
+        ... def hello():
+        ...     click.echo("hello")
+        >>> @hookimpl
+        ... def aang_register_commands(register: RegisterCommand) -> None:
+        ...     register(hello)
+        >>> aang_register_commands(lambda command: print(command.name))
+        hello
+    """
 
     def __call__(self, name: str, summary: str, target: "str | click.Command") -> None:
         """Add one command to ``aang``.
@@ -143,34 +196,36 @@ def aang_register_data(register: RegisterPrimitive) -> None:
     """Register data primitives: where the text of an objective comes from.
 
     The target makes a :class:`~aang_core.objectives.stages.Data`.
-    Traits in use: ``text`` for a source of
-    texts, ``labels:end-task`` for one whose examples carry the end task's labels, ``labels:own``
-    for one whose examples carry labels of another task, ``rows-of-the-step`` for the rows that the
-    end task trains on in the step (:class:`~aang_core.objectives.stages.StepData`).
+
+    Traits in use: ``text`` for a source of texts; ``labels:end-task`` if its examples carry the end
+    task's labels; ``labels:own`` if they carry the labels of another task; ``rows-of-the-step`` if
+    they are the rows that the end task trains on in the same step
+    (:class:`~aang_core.objectives.stages.StepData`).
     """
 
 
 @hookspec
 def aang_register_transforms(register: RegisterPrimitive) -> None:
-    """Register transforms: how the input is corrupted and which tokens are to be predicted.
+    """Register transforms: how the input is corrupted and which tokens are predicted.
 
     The target makes a :class:`~aang_core.objectives.stages.Transform`.
-    Traits in use: ``masks-tokens`` where
-    some of the selected tokens become the mask token, ``replaces-tokens`` where some become
-    another ordinary token, ``unchanged-input`` where the ids stay as they are.
+
+    Traits in use: ``masks-tokens`` if some of the selected tokens become the mask token;
+    ``replaces-tokens`` if some become another ordinary token; ``unchanged-input`` if the ids stay
+    as they are.
     """
 
 
 @hookspec
 def aang_register_representations(register: RegisterPrimitive) -> None:
-    """Register representations: which tokens a token may see.
+    """Register representations: which tokens each token may attend to.
 
     The target makes a :class:`~aang_core.objectives.stages.Representation`.
-    Traits in use: ``directional``
-    where tokens see one side only, ``sentence-representation`` where the first token sees the
-    whole row, so that it can stand for the sentence, ``reading-order`` where a token sees itself
-    and those before it in some order of the row, ``full-attention`` where every token sees the
-    whole row.
+
+    Traits in use: ``directional`` if tokens see one side only; ``sentence-representation`` if the
+    first token sees the whole row, so that it can represent the sentence; ``reading-order`` if each
+    token sees itself and the tokens before it in some order of the row; ``full-attention`` if every
+    token sees the whole row.
     """
 
 
@@ -178,10 +233,11 @@ def aang_register_representations(register: RegisterPrimitive) -> None:
 def aang_register_outputs(register: RegisterPrimitive) -> None:
     """Register outputs: what is predicted, and its loss.
 
-    The target makes an :class:`~aang_core.objectives.stages.Output`.
-    An output says what it needs of the
-    other stages with ``requires``: any of the traits that they provide. Trait in use:
-    ``several-views`` where each row is shown several times, so that it shares no pass with others.
+    The target makes an :class:`~aang_core.objectives.stages.Output`. An output names the traits
+    that it needs from the other stages in ``requires``.
+
+    Trait in use: ``several-views`` if each row is shown to the encoder several times; such an
+    objective shares no forward pass with others.
     """
 
 
@@ -189,8 +245,9 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
 def aang_register_weighters(register: RegisterPrimitive) -> None:
     """Register weighters: strategies that decide task weights and drive the training.
 
-    The target makes a :class:`~aang_core.tasks.weighting.Weighter` from ``target(end_task_card,
-    auxiliary_cards, **options)``. Weighters belong to no stage; their traits play no part.
+    The target makes a :class:`~aang_core.tasks.weighting.Weighter` when called as
+    ``target(end_task_card, auxiliary_cards, **options)``. Weighters belong to no stage;
+    their traits have no effect.
     """
 
 

@@ -2,10 +2,11 @@
 
     python examples/multimnist.py FOLDER --weighter alpha-vil --target top-left --seed 0
 
-FOLDER holds MNIST in its own format (t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz). Two
-digits are overlaid, the first shifted to the top left and the second to the bottom right; which is
-the first? and which the second? are the two tasks (αVIL, section 4.1). Images for training, dev and
-test show different digits of the 10,000. A step has 256 rows of each task, as in the paper.
+FOLDER contains MNIST in its own format (t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz).
+Two digits are overlaid, the first shifted to the top left and the second to the bottom right. The
+two tasks are to classify the first and to classify the second (αVIL, section 4.1). Images for
+training, dev and test show different digits of the 10,000. A step has 256 rows of each task, as in
+the paper.
 """
 
 import argparse
@@ -51,10 +52,10 @@ def read_mnist(folder: Path) -> tuple[Tensor, Tensor]:
 
 
 def overlay(images: Tensor, labels: Tensor, seed: int) -> tuple[Tensor, dict[str, Tensor]]:
-    """Every image beside another one, drawn by ``seed``: ``[N, 1, 28, 28]`` and both labels.
+    """Overlay every image on another one, drawn by ``seed``: ``[N, 1, 28, 28]`` and both labels.
 
-    Each is shifted by four pixels on a 36 × 36 canvas, brighter pixels win, and the canvas is
-    brought back to 28 × 28 (Sabour et al., 2017; Sener and Koltun, 2018).
+    Each is shifted by four pixels on a 36 × 36 canvas, the brighter pixels win, and the canvas is
+    resized to 28 × 28 (Sabour et al., 2017; Sener and Koltun, 2018).
     """
     partner = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
     first = functional.pad(images, (0, 8, 0, 8))
@@ -67,7 +68,7 @@ def overlay(images: Tensor, labels: Tensor, seed: int) -> tuple[Tensor, dict[str
 def multi_mnist(
     folder: Path, seed: int, sizes: Mapping[str, int]
 ) -> dict[str, tuple[Tensor, dict[str, Tensor]]]:
-    """Train, dev and test, of digits that no two of them share."""
+    """Train, dev and test images, which share no digit image with each other."""
     images, labels = read_mnist(folder)
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
     parts, start = {}, 0
@@ -87,7 +88,7 @@ def train(
     epochs: int = 100,
     sizes: Mapping[str, int] = SIZES,
 ) -> tuple[FitResult, float, float]:
-    """Train for ``target``; what it came to, and its dev and test accuracy."""
+    """Train for ``target``; returns the result, and its dev and test accuracy."""
     parts = multi_mnist(folder, seed, sizes)
     torch.manual_seed(seed)
     body = Encoder()
@@ -116,7 +117,7 @@ def train(
         dev=task(target, "dev"),
         evaluate=lambda: score("dev"),
         weighter="static" if weighter == "multitask" else weighter,
-        # A round of theirs trains each task for an epoch, and both together, up to ten times.
+        # A round of these trains each task for an epoch, and then both together, up to ten times.
         steps=epochs * epoch * {"alpha-vil": 2, "diw": 3}.get(weighter, 1),
         eval_every=1 if by_rounds else epoch,
         patience=epochs,

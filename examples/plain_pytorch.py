@@ -3,7 +3,7 @@
     python examples/plain_pytorch.py static
 
 The end task has few rows: is a point inside the ring? Two helpers have many: the point's distance
-from the centre, which matters for the answer, and a colour given at random, which does not.
+from the centre, which matters for the answer, and a random colour, which does not.
 """
 
 import sys
@@ -17,7 +17,7 @@ from aang_core import OptimizerSettings, TensorTask, fit, scores
 
 
 def main(weighter: str = "static") -> None:
-    """Train under ``weighter`` and print what it came to."""
+    """Train under ``weighter`` and print the result."""
     torch.manual_seed(0)
     x = torch.rand(3000, 2) * 4 - 2
     radius = x.norm(dim=1, keepdim=True)

@@ -1,1 +1,1 @@
-"""New plug-ins, complete from the start."""
+"""Writes new plug-ins."""

@@ -1,4 +1,4 @@
-"""A new plug-in written out: a project file, a module with one primitive, and its test."""
+"""Writes a new plug-in: a project file, a module with one primitive, and its test."""
 
 import re
 from collections.abc import Mapping
@@ -17,20 +17,28 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 def write_plugin(name: str, stage: Stage, parent: Path) -> list[Path]:
     """Write the plug-in ``aang-plugin-NAME`` into a new folder of that name in ``parent``.
 
-    Its tests pass as they are; what its primitive does is the place to begin. Returns the files.
+    Its tests pass from the start. Change its primitive to make it your own.
+
+    Args:
+        name: with or without the prefix ``aang-plugin-``.
+        stage: the stage of its primitive, or ``weighter``.
+        parent: the folder to create it in.
+
+    Returns:
+        The files.
 
     Raises:
-        ConfigError: the name is none, or there is such a folder already.
+        ConfigError: the name is invalid, or the folder exists already.
     """
     short = name.removeprefix("aang-plugin-")
     if not _NAME.fullmatch(short):
         raise ConfigError(
-            f"{name}: is no name for a plug-in; give lower-case letters, digits and hyphens, such "
-            "as span-mask"
+            f"{name}: is not a valid plug-in name; use lower-case letters, digits and hyphens, "
+            "such as span-mask"
         )
     folder = parent / f"aang-plugin-{short}"
     if folder.exists():
-        raise ConfigError(f"{folder}: is there already; give another name or remove it")
+        raise ConfigError(f"{folder}: exists already; give another name or remove it")
     module = f"aang_plugin_{short.replace('-', '_')}"
     values = {
         "name": short,

@@ -1,4 +1,4 @@
-"""The command line, ``aang``. Nothing heavier than this module is imported to find a command.
+"""The command line, ``aang``. Finding a command imports nothing heavier than this module.
 
 Public, for commands of plug-ins:
 
@@ -47,14 +47,17 @@ _HOMES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run ``aang`` with the arguments given, by default those of the process, and exit.
+    """Run ``aang`` and exit.
 
-    Exit status: 0, 1 where a check failed, 2 for a mistake in the arguments, the files or the
-    environment, told in one line without a traceback unless ``--debug`` is given.
+    The exit status is 0, 1 if a check failed, or 2 for a mistake in the arguments, the files or the
+    environment, which is reported in one line, without a traceback unless ``--debug`` is given.
+
+    Args:
+        arguments: by default those of the process.
     """
     from aang_core.cli.app import aang
 
-    # A path or a plug-in's summary may hold what the terminal's encoding does not.
+    # A path or a plug-in's summary may contain characters that the terminal cannot encode.
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="backslashreplace")
     aang.main(args=None if arguments is None else list(arguments), prog_name="aang")

@@ -52,23 +52,23 @@ COMMANDS = {
     ),
     "plugins": ("aang_core.cli.plugins:plugins", "List the plug-ins and whether they loaded."),
 }
-"""The core's commands: where each is, imported when it is run, and its line in the help."""
+"""The core's commands: the object to import when one is run, and its line in the help."""
 
 REPORTING = {"list-primitives", "plugins"}
-"""Commands that say themselves which plug-ins failed; before all others it is told."""
+"""Commands that report failed plug-ins themselves; all others are preceded by such a report."""
 
 
 _ARGUMENTS = "aang_core.arguments"
 
 
 def given_arguments(context: click.Context) -> list[str]:
-    """All that ``aang`` was called with, to be called with again."""
+    """All arguments of this call of ``aang``, to call it again."""
     arguments: list[str] = context.meta[_ARGUMENTS]
     return arguments
 
 
 class AangGroup(click.Group):
-    """Commands of the core by lazy import, then those of plug-ins; errors without a traceback."""
+    """The core's commands, imported when used, then those of plug-ins; errors in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS, *self._plugin_commands(ctx)]
@@ -104,7 +104,7 @@ class AangGroup(click.Group):
             return super().invoke(ctx)
 
     def _plugin_commands(self, ctx: click.Context) -> dict[str, CommandEntry]:
-        """Commands of plug-ins, under the shortest name that reaches them."""
+        """Commands of plug-ins, each under the shortest unambiguous name."""
         entries = list(loaded_plugins(ctx).registry.commands)
         taken = [*COMMANDS, *(entry.name for entry in entries)]
         return {
@@ -125,9 +125,9 @@ class AangGroup(click.Group):
 
 @contextmanager
 def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
-    """Turn what AANG raises on purpose, or an interrupt, into a line on standard error.
+    """Turn an AangError or an interrupt into one line on standard error.
 
-    So too what the system says about a file or folder that it names: it is about the user's disk.
+    So too an error of the system that names a file or folder, since it concerns the user's disk.
     """
     try:
         yield
@@ -149,12 +149,12 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
         echo("interrupted", err=True)
         ctx.exit(128 + signal.SIGINT)
     except click.ClickException as error:
-        # Click quotes arguments as they are, and a shell's glob may have named files of strangers.
+        # Click quotes arguments unescaped, and a shell's glob may have matched any file name.
         error.message = printable(error.message)  # type: ignore[misc]
         raise
 
 
-# The options are eager so that they hold for --help too, which lists the plug-ins' commands.
+# The options are eager so that they apply to --help too, which lists the plug-ins' commands.
 @click.group(
     cls=AangGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -167,7 +167,7 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
     is_eager=True,
-    help="Load a plug-in from a file, besides those that are installed. May be repeated.",
+    help="Load a plug-in from a file, besides the installed ones. May be repeated.",
 )
 @click.option(
     "--disable-plugin",
@@ -175,7 +175,7 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
     metavar="NAME",
     multiple=True,
     is_eager=True,
-    help="Leave out a plug-in, by the name of its distribution or entry point. May be repeated.",
+    help="Disable a plug-in, by the name of its distribution or entry point. May be repeated.",
 )
 @click.option("--debug", is_flag=True, is_eager=True, help="Show tracebacks.")
 @click.version_option(package_name="aang-core", message="aang %(version)s")

@@ -1,4 +1,4 @@
-"""``aang check-plugin``: does a plug-in keep to what the core and its users rely on?"""
+"""``aang check-plugin``: does a plug-in keep its contracts?"""
 
 import click
 
@@ -11,7 +11,7 @@ from aang_core.errors import ConfigError
 def check_plugin(plugin: str) -> None:
     """Run every check of a plug-in: an installed distribution, its folder, or a file FILE.py.
 
-    Prints a line for each check, and for those that fail what was expected and what to do.
+    Prints one line per check and, for a check that fails, what was expected and what to do.
     """
     try:
         from aang_core.testing.conformance import checks_of, require_path
@@ -27,8 +27,7 @@ def check_plugin(plugin: str) -> None:
             check.run()
         except KeyboardInterrupt:
             raise
-        # A plug-in is somebody else's code and may raise anything while it is checked, sys.exit
-        # included.
+        # A plug-in is somebody else's code and may raise anything, including SystemExit.
         except BaseException as error:
             failed += 1
             echo(f"FAILED  {check.name}", fg="red")
@@ -42,6 +41,6 @@ def check_plugin(plugin: str) -> None:
 
 def _told(error: BaseException) -> str:
     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-    # Hypothesis adds how to reproduce a failure below what it is.
+    # Hypothesis appends lines that say how to reproduce the failure.
     first = str(error).strip().splitlines()
     return kind + (first[0] if first else "it says nothing")

@@ -1,4 +1,4 @@
-"""``aang diagnose``: what the theory says of a space, before any training."""
+"""``aang diagnose``: how close the objectives of a space are to the end task."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,11 +18,11 @@ from aang_core.plugins import Plugins
 if TYPE_CHECKING:
     from aang_core.diagnosis.objectives import Diagnosis
 
-# What only a whole training has.
+# Options of a complete training.
 _UNUSED = frozenset(
     {"recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every", "out"}
 )
-# What only a training has that is measured on the way.
+# Options that only --signal-quality uses.
 _OF_TRAINING = (
     *("steps", "aux_batch_size", "lr", "head_lr", "weight_decay", "warmup", "max_grad_norm"),
     *("clip_apart", "task_clip", "dev_average"),
@@ -46,26 +46,26 @@ _OF_TRAINING = (
 @click.option(
     "--signal-quality",
     is_flag=True,
-    help="train for some steps and measure how far signals can be told from noise",
+    help="train for some steps and measure how well signals stand out from noise",
 )
 @click.option(
     "--quality-steps",
     type=click.IntRange(min=1),
     default=60,
     show_default=True,
-    help="steps that are trained for --signal-quality",
+    help="training steps of --signal-quality",
 )
 @click.option(
     "--quality-every",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="steps from one measurement to the next",
+    help="steps between measurements",
 )
 @click.option(
     "--quality-sample",
     type=click.IntRange(min=1),
-    help="objectives that are measured each time, drawn anew; default: all",
+    help="objectives to measure each time, drawn anew; default: all",
 )
 @click.option(
     "--scores",
@@ -97,21 +97,21 @@ def diagnose(
     For each objective: the cosine of its gradient with the dev gradient, its norm, and the distance
     Δ̂ to the end task's gradient (AANG, section 4), as means and standard deviations over batches.
 
-    With --signal-quality the options' training is run for some steps, --weighter single-task being
-    plain fine-tuning, and the cosine of every objective is measured on the way, in several ways,
-    each with its t; --json prints a line for each objective and way.
+    With --signal-quality, train for some steps with the given options (--weighter single-task is
+    plain fine-tuning) and measure the cosine of every objective on the way, in several ways, each
+    with its t; --json prints one line per objective and way.
     """
     given = given_options(options)
     from_file = read_config_file(config_file) if config_file else {}
     if signal_quality:
         from aang_core.cli.signal_quality import run
 
-        _refuse({"--plot": plot, "--batches": batches}, "is of a diagnosis without a training")
+        _refuse({"--plot": plot, "--batches": batches}, "does not go with --signal-quality")
         config = resolve_config(from_file, given, plugins.registry)
         run(plugins, config, (quality_steps, quality_every, quality_sample), scores, quiet, as_json)
         return
     training = {f"--{name.replace('_', '-')}": given.get(name) for name in _OF_TRAINING}
-    _refuse({**training, "--scores": scores}, "goes with --signal-quality, which trains")
+    _refuse({**training, "--scores": scores}, "needs --signal-quality, which trains")
 
     from aang_core.assembly.sources import prepare_sources
     from aang_core.cli.progress import counting
@@ -123,8 +123,8 @@ def diagnose(
     sources = prepare_sources(config, plugins.registry)
     if not sources.objectives:
         raise ConfigError(
-            f"--weighter {config.weighter} trains the end task alone: there is no objective to "
-            "diagnose; leave it out"
+            f"--weighter {config.weighter} trains the end task alone, so there is no objective "
+            "to diagnose; leave it out"
         )
     with counting("batches", quiet=quiet) as progress:
         found = measure(
@@ -189,7 +189,7 @@ def _print(found: Any, sort: str) -> None:
     ratio = found.total_rows / found.end_task_rows
     echo(
         f"\nMeans ± standard deviations over {_counted(found.batches, 'batch', 'batches')}. "
-        "What Theorem 4.1 of AANG says of them:"
+        "What Theorem 4.1 of AANG says about them:"
     )
     farther = (
         f", farthest {farthest.name} (Δ̂ {farthest.distance.mean:.3g})"
@@ -208,7 +208,7 @@ def _print(found: Any, sort: str) -> None:
     )
     echo(
         f"    γ = λ_e N' / N_e = {found.gamma:.3g} with the λ_e of {found.end_task_weight:.3g} "
-        f"that the weighter begins with; λ_e = {1 / ratio:.3g} would give γ = 1."
+        f"that the weighter starts from; λ_e = {1 / ratio:.3g} would give γ = 1."
     )
 
 

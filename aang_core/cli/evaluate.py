@@ -1,4 +1,4 @@
-"""``aang evaluate``: the scores of a run's model on further data."""
+"""``aang evaluate``: the scores of a run's model on other data."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``aang list-objectives``: the objectives that have names, or all that can be made."""
+"""``aang list-objectives``: the named objectives, or all legal ones."""
 
 import itertools
 import json
@@ -15,13 +15,13 @@ from aang_core.plugins.registry import ObjectiveEntry, Registry
 
 
 @click.command("list-objectives")
-@click.option("--named", is_flag=True, help="Only those that have a name, and their names.")
+@click.option("--named", is_flag=True, help="Only the named ones, with their names.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 @click.pass_obj
 def list_objectives(plugins: Plugins, named: bool, as_json: bool) -> None:
     """List every legal objective that the installed primitives make, or those with names.
 
-    A named objective is a space of its own: aang train --space NAME.
+    A named objective can be used as a space: aang train --space NAME.
     """
     registry = plugins.registry
     if named:

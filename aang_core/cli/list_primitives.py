@@ -24,7 +24,7 @@ def list_primitives(
 ) -> None:
     """List the primitives of every stage, and the weighters.
 
-    A primitive goes with others if all that the four require is provided by some of them.
+    Four primitives go together if every trait that one requires is provided by some of them.
     """
     plugins = loaded_plugins(context)
     primitives = plugins.registry.primitives(stage)

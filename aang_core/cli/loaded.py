@@ -1,4 +1,4 @@
-"""The plug-ins as the global options ask for them, loaded once a process."""
+"""The plug-ins that the global options select, loaded once per process."""
 
 import traceback
 
@@ -11,10 +11,10 @@ _KEY = "aang_core.plugins"
 
 
 def loaded_plugins(context: click.Context) -> Plugins:
-    """All plug-ins, with regard to ``--plugin`` and ``--disable-plugin``; loaded on first use.
+    """All plug-ins, subject to ``--plugin`` and ``--disable-plugin``; loaded on first use.
 
     Raises:
-        UnknownNameError: ``--disable-plugin`` names none that there is.
+        UnknownNameError: ``--disable-plugin`` names an unknown plug-in.
     """
     if _KEY not in context.meta:
         options = context.find_root().params
@@ -27,9 +27,9 @@ def loaded_plugins(context: click.Context) -> Plugins:
 
 
 def plugin_options(context: click.Context) -> list[str]:
-    """The global options that say which plug-ins there are, for other processes to have the same.
+    """The global options that select plug-ins, so that other processes load the same ones.
 
-    Files are named from the root, as another process may work in another folder.
+    Paths are absolute, since another process may have another working directory.
     """
     options = context.find_root().params
     files = [str(path.absolute()) for path in options.get("local", ())]
@@ -38,7 +38,7 @@ def plugin_options(context: click.Context) -> list[str]:
 
 
 def tell_failures(context: click.Context, *, to_stderr: bool = True) -> None:
-    """Name every plug-in that failed to load, and why; with its traceback under ``--debug``."""
+    """Report every plug-in that failed to load and why, with its traceback under ``--debug``."""
     for record in loaded_plugins(context).failed:
         origin = record.origin
         echo(

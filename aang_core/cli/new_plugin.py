@@ -1,4 +1,4 @@
-"""``aang new-plugin``: a plug-in to begin with."""
+"""``aang new-plugin``: a plug-in to start from."""
 
 from pathlib import Path
 from typing import cast, get_args
@@ -16,14 +16,14 @@ from aang_core.plugins.primitive import Stage
     type=click.Choice(get_args(Stage)),
     default="transform",
     show_default=True,
-    help="what its first primitive is",
+    help="stage of its first primitive",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=".",
     show_default=True,
-    help="where to put it",
+    help="where to create it",
 )
 def new_plugin(name: str, stage: str, folder: Path) -> None:
     """Write the plug-in aang-plugin-NAME: a project, a module with one primitive, and a test."""

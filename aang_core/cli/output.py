@@ -1,4 +1,4 @@
-"""Lines of a command's output: whatever they quote, a terminal does nothing but show them."""
+"""Lines of a command's output; control characters in quoted text are made visible."""
 
 from typing import Any
 
@@ -8,13 +8,17 @@ from aang_core.printable import one_line, printable
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
-    """Print a text of one or more lines; ``style`` is what :func:`click.style` takes.
+    """Print a text of one or more lines.
 
-    err: to standard error instead of standard output.
+    Args:
+        text: the text.
+        err: print to standard error instead of standard output.
+        nl: end with a newline.
+        **style: what :func:`click.style` takes.
     """
     click.secho(printable(text), err=err, nl=nl, **style)
 
 
 def note(sentence: str) -> None:
-    """Print a line of its own to standard error that begins with ``note:``."""
+    """Print one line to standard error that begins with ``note:``."""
     click.echo(f"note: {one_line(sentence)}", err=True)

@@ -1,4 +1,4 @@
-"""``aang plugins``: which plug-ins there are, and what became of each."""
+"""``aang plugins``: the plug-ins, and whether each loaded."""
 
 import json
 

@@ -46,7 +46,7 @@ def predict(
     trust_remote_code: bool,
     quiet: bool,
 ) -> None:
-    """Write label and probabilities of each text to standard output, as they are computed.
+    """Print the label and the probabilities of each text as soon as they are computed.
 
     RUN is a run folder, MODEL any folder with a transformers classifier.
     """
@@ -57,7 +57,7 @@ def predict(
     from aang_core.runs.training import choose_device
 
     if bool(texts) == (data is not None):
-        raise ConfigError("give texts, or a file of them with --data; one of the two")
+        raise ConfigError("give either texts or a file of texts with --data")
     predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
     columns = Columns(
         text or predictor.columns.text, text_pair or predictor.columns.text_pair, label=""
@@ -75,7 +75,7 @@ def predict(
 
 
 def _lines(stream: BinaryIO) -> Iterator[str]:
-    """The lines of standard input that are not blank, as they come.
+    """The lines of standard input that are not blank, as they arrive.
 
     Raises:
         DataError: a line is not UTF-8.
@@ -107,9 +107,9 @@ def _json_lines(found: Iterator[Any], out: TextIO, labels: list[str]) -> None:
 
 
 def _escaped(document: str) -> str:
-    """JSON in which what a terminal acts upon is escaped: still the same text to whoever parses it.
+    """JSON with escapes for characters that a terminal acts on; parsing it gives the same text.
 
-    Control characters under U+0020 are escaped in any JSON.
+    JSON always escapes control characters below U+0020.
     """
     return ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 

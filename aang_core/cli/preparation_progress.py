@@ -1,4 +1,4 @@
-"""Preparing an encoder as it goes, for people: a bar on a terminal, plain lines elsewhere."""
+"""Progress of preparing an encoder: a bar on a terminal, plain lines elsewhere."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from aang_core.training.trainer import Observer
 
 
 class PreparationBar:
-    """Shows step, loss and accuracy on held-out text, and how much time is left."""
+    """Shows step, loss and accuracy on held-out text, and the time left."""
 
     def __init__(self, progress: Progress, config: PreparationConfig, clock: Clock) -> None:
         self._progress = progress
@@ -51,7 +51,7 @@ class PreparationBar:
         return " · ".join(part for part in parts if part)
 
     def _left(self, step: int) -> float | None:
-        """Seconds; None while nothing tells yet how long a step takes."""
+        """Seconds left; None until it is known how long a step takes."""
         if self._clock.limit is not None:
             return max(0.0, self._clock.limit - self._clock.seconds)
         if self._began is None or self._config.steps is None or step == self._began[0]:
@@ -64,9 +64,9 @@ class PreparationBar:
 def preparation_progress(
     config: PreparationConfig, *, quiet: bool
 ) -> Iterator[Callable[[Clock], Sequence[Observer]]]:
-    """What gives the observers that show the training: none if ``quiet``.
+    """Yield a function that makes the observers that show the training; no observers if ``quiet``.
 
-    Everything goes to standard error, so that standard output holds the result alone.
+    Everything goes to standard error, so that standard output contains only the result.
     """
     console = Console(stderr=True)
     if quiet or not console.is_terminal:

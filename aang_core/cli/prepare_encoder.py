@@ -22,7 +22,7 @@ from aang_core.runs.preparation_config import PreparationConfig, from_anywhere, 
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="folder of an interrupted preparation, to go on with; takes no other option but --on-nan "
+    help="continue the interrupted preparation in this folder; takes no other option but --on-nan "
     "and --trust-remote-code",
 )
 @click.option("--quiet", is_flag=True, help="no progress; print the result alone")
@@ -37,10 +37,10 @@ def prepare_encoder(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Train the encoder MODEL further on text, as the masked language model that it is.
+    """Train the encoder MODEL further on text, with its masked-language-model objective.
 
-    MODEL is a folder or a hub name. What comes out is an ordinary transformers folder, for
-    ``aang train --model`` and for everything else that loads a masked language model.
+    MODEL is a folder or a hub name. The result is an ordinary transformers folder, for ``aang train
+    --model`` and for everything else that loads a masked language model.
     """
     from aang_core.cli.preparation_progress import preparation_progress
     from aang_core.runs.preparation import (
@@ -57,14 +57,14 @@ def prepare_encoder(
     if resume is not None:
         if model or set(given) - RESUMABLE_WITH:
             raise ConfigError(
-                "--resume: an interrupted preparation goes on with its own options; leave the "
+                "--resume: an interrupted preparation continues with its own options; leave the "
                 "others out"
             )
         config = unfinished_preparation(resume, **{"trust_remote_code": False, **given})
     else:
         if model is None or "text" not in given or "out" not in given:
             raise ConfigError(
-                "give the encoder and what it is to read: MODEL --text FILE --out DIR"
+                "give the encoder, the text to train on and the output: MODEL --text FILE --out DIR"
             )
         config = resolve_preparation(from_anywhere({**given, "model": model}))
         check_free(config.out)
@@ -85,7 +85,7 @@ def prepare_encoder(
         if processes.first:
             echo(str(stopped), err=True)
             if stopped.step is not None:
-                echo(f"to go on:\n    {resume_preparation(config.out)}", err=True)
+                echo(f"to continue:\n    {resume_preparation(config.out)}", err=True)
         raise SystemExit(stopped.status) from None
     if not processes.first:
         return

@@ -1,4 +1,4 @@
-"""Training as it goes, for people: a progress bar on a terminal, plain lines elsewhere."""
+"""Progress of a training: a bar on a terminal, plain lines elsewhere."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from aang_core.runs.main_training import Observe
 
 
 class ProgressBar:
-    """Shows step, dev score, λ_e of the last step and the objective that weighs most of all."""
+    """Shows step, dev score, λ_e of the last step and the objective with the largest weight."""
 
     def __init__(self, progress: Progress, stage: str, steps: int, metric: str) -> None:
         self._progress = progress
@@ -53,9 +53,9 @@ class ProgressBar:
 
 @contextmanager
 def training_progress(*, quiet: bool) -> Iterator[Observe]:
-    """What gives the observers that show each training of a run: none if ``quiet``.
+    """Yield a function that makes the observers of each training of a run; none if ``quiet``.
 
-    Everything goes to standard error, so that standard output holds the result alone.
+    Everything goes to standard error, so that standard output contains only the result.
     """
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
@@ -76,7 +76,7 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
 
 @contextmanager
 def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], None]]:
-    """What shows on standard error how many of how many are done; nothing if ``quiet``."""
+    """Show on standard error how many items are done; nothing if ``quiet``."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         disable_progress_bars()

@@ -1,4 +1,4 @@
-"""Click options made from a pydantic schema, so that the options are described in one place."""
+"""Click options made from a pydantic schema, so that options are described in one place."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +17,8 @@ def options_of(
 ) -> Callable[[Command], Command]:
     """A decorator that adds an option for each field of ``schema``, in the fields' order.
 
-    An option that is not given is None (an empty tuple if it may be given several times), so that
-    what was given can be told from a default.
+    An option that is not given is None (an empty tuple if it may be repeated), so that it can be
+    told from an option given with its default value.
     """
 
     def add(command: Command) -> Command:

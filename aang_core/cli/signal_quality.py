@@ -1,4 +1,4 @@
-"""``aang diagnose --signal-quality``: what the signals of a training are worth."""
+"""``aang diagnose --signal-quality``: how reliable the signals of a training are."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,13 @@ def run(
 ) -> None:
     """Measure, and print a table or lines of JSON.
 
-    plan: steps, steps from one measurement to the next, objectives each time.
+    Args:
+        plugins: the loaded plug-ins.
+        config: the training's options.
+        plan: number of steps, steps between measurements, objectives to measure each time.
+        scores: file of dev scores to compare rankings with.
+        quiet: no progress and no notes.
+        as_json: print lines of JSON.
 
     Raises:
         AangError: something that the user named cannot be used.
@@ -97,7 +103,7 @@ def _print(found: SignalQuality) -> None:
     )
     for variant, meaning in found.variants.items():
         echo(f"{variant}: {meaning}")
-    echo("reliability: the part of a gradient's squared norm that two batches agree on")
+    echo("reliability: the share of a gradient's squared norm that two batches agree on")
 
 
 def _cell(figure: Figure) -> str:

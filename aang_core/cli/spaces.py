@@ -1,4 +1,4 @@
-"""``aang list-spaces`` and ``aang show-space``: what a space is made of."""
+"""``aang list-spaces`` and ``aang show-space``: the objectives of spaces."""
 
 import json
 
@@ -81,7 +81,7 @@ def show_space(plugins: Plugins, space: str, as_json: bool) -> None:
 
 
 def _echo_passes(space: Space) -> None:
-    """Which objectives share a pass through the encoder, if any do."""
+    """Print which objectives share a pass through the encoder, if any do."""
     if not space.shared_passes:
         return
     echo("\nsharing one pass through the encoder where a step trains several of them")

@@ -1,4 +1,4 @@
-"""Tables for people: aligned where they fit, one record below the other where they do not."""
+"""Tables for people: aligned if they fit, otherwise one record after the other."""
 
 import os
 import shutil
@@ -14,11 +14,11 @@ _LEAST_TEXT = 24  # running text broken into a narrower column than this is hard
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, lead: int = 1) -> None:
-    """Print a table to standard output; no cell is ever cut short, no word broken.
+    """Print a table to standard output; no cell is truncated, no word broken.
 
-    A terminal's width is kept to, by breaking cells between words, or else by writing records of
-    which the first ``lead`` cells are the heading. Into a file or a pipe every row is one line,
-    unless ``COLUMNS`` is set.
+    On a terminal, cells are broken between words to fit its width. If that is not enough, each row
+    is printed as a record with its first ``lead`` cells as the heading. In a file or a pipe every
+    row is one line, unless ``COLUMNS`` is set.
     """
     rows = [[one_line(cell) for cell in row] for row in rows]
     columns = list(zip(header, *rows, strict=True))
@@ -38,14 +38,14 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, lead: i
 
 
 def _width(text: str) -> int:
-    """Columns that a text takes on a terminal, where some letters take two."""
+    """Width of a text on a terminal, where some letters take two columns."""
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def _share(spare: int, least: Sequence[int], natural: Sequence[int]) -> list[int]:
-    """Widen columns towards their natural width, those that lack least first."""
+    """Widen columns towards their natural width, those that need the least first."""
     widths = list(least)
     for index in sorted(range(len(widths)), key=lambda i: natural[i] - least[i]):
         more = min(spare, natural[index] - least[index])
@@ -68,9 +68,9 @@ def _print_aligned(
 
 
 def _break(cell: str, width: int) -> Iterator[str]:
-    """Break a cell into lines of at most ``width``, which no word of it exceeds.
+    """Break a cell into lines of at most ``width``; no word is longer than that.
 
-    Rich breaks words of two-column letters that would fit, and crops the rest of the line.
+    Rich would break words of two-column letters that fit, and crop the rest of the line.
     """
     if _width(cell) <= width:
         yield cell
@@ -88,7 +88,7 @@ def _break(cell: str, width: int) -> Iterator[str]:
 
 def _print_records(header: Sequence[str], rows: Sequence[Sequence[str]], lead: int) -> None:
     for row in rows:
-        # Left to the terminal to wrap, so that a copied line is whole.
+        # The terminal wraps it, so that a copied line is complete.
         echo(" ".join(row[:lead]), bold=True)
         for title, cell in zip(header[lead:], row[lead:], strict=True):
             if cell:

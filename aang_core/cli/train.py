@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from aang_core.runs.run import Run
 
 RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
-"""Options that may change where a run is resumed: nothing that was trained depends on them, and a
-folder cannot itself say that it is to be trusted."""
+"""Options that may be given with --resume: the training so far does not depend on them, and a
+folder cannot declare itself trustworthy."""
 
 
 class _ListsRecipes(click.Command):
@@ -42,7 +42,7 @@ class _ListsRecipes(click.Command):
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="run folder of an interrupted run, to go on with; takes no other option but --on-nan and "
+    help="continue the interrupted run in this folder; takes no other option but --on-nan and "
     "--trust-remote-code",
 )
 @click.option("--quiet", is_flag=True, help="no progress; print the result alone")
@@ -59,9 +59,9 @@ def train(
 ) -> None:
     """Train a classifier with auxiliary objectives, and learn which of them help.
 
-    Without any data named, trains the built-in demo: which package of the standard library does
-    a paragraph of documentation belong to? CONFIG.yaml may hold any option; options given on the
-    command line win.
+    Without data, train on the built-in demo: which package of the standard library does a paragraph
+    of documentation belong to? CONFIG.yaml may contain any option; options on the command line take
+    precedence.
     """
     from aang_core.assembly.sources import prepare_sources
     from aang_core.cli.progress import training_progress
@@ -77,7 +77,7 @@ def train(
     if resume is not None:
         if config_file or set(given) - RESUMABLE_WITH:
             raise ConfigError(
-                "--resume: an interrupted run goes on with its own options; leave the others out"
+                "--resume: an interrupted run continues with its own options; leave the others out"
             )
         refuse_links(resume)
         config, out = unfinished(resume, **{"trust_remote_code": False, **given}), resume
@@ -89,7 +89,7 @@ def train(
         )
         out = free_run_folder(config)
     processes = processes_of_environment(choose_device(config.device))
-    processes.wait()  # until all of them have found the same free folder
+    processes.wait()  # until all of them have chosen the same free folder
     quiet = quiet or not processes.first
     try:
         with interruptible() as interruption, training_progress(quiet=quiet) as observe:
@@ -107,7 +107,7 @@ def train(
         if processes.first:
             echo(str(stopped), err=True)
             if (out / "config.yaml").is_file():
-                echo(f"to go on:\n    {resume_command(out)}", err=True)
+                echo(f"to continue:\n    {resume_command(out)}", err=True)
         raise SystemExit(stopped.status) from None
     if not processes.first:
         return
@@ -120,10 +120,10 @@ def train(
 
 
 def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given on the command line, as a configuration file would hold them.
+    """The options given on the command line, in the form of a configuration file.
 
     Raises:
-        ConfigError: one that is made of several parts has another form.
+        ConfigError: an option with several parts is malformed.
     """
     given = {name: value for name, value in options.items() if value not in (None, ())}
     if "set" in given:
@@ -149,10 +149,10 @@ def training_options(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """``NAME.OPTION=VALUE`` each, VALUE in YAML, as options by name.
+    """Options by name, from ``NAME.OPTION=VALUE`` each, with VALUE in YAML.
 
     Raises:
-        ConfigError: one has another form.
+        ConfigError: one is malformed.
     """
     parsed: dict[str, dict[str, Any]] = {}
     for setting in settings:
@@ -167,10 +167,10 @@ def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def parse_files(tasks: Sequence[str]) -> dict[str, str]:
-    """``NAME=FILE`` each, as files by name.
+    """Files by name, from ``NAME=FILE`` each.
 
     Raises:
-        ConfigError: one has another form, or a name is given twice.
+        ConfigError: one is malformed, or a name is given twice.
     """
     files: dict[str, str] = {}
     for task in tasks:
@@ -194,15 +194,15 @@ def _print_result(run: "Run") -> None:
         name = f"plain fine-tuning, mean of {reference.seeds} seeds"
         lines.insert(1, (name, reference.dev, reference.test))
     if outcome.best_step == 0:
-        echo("No step of training beat the untrained model on dev, so that one is kept:")
+        echo("No step of training beat the untrained model on dev, so the untrained one is kept:")
     else:
-        echo(f"The best model is that of step {outcome.best_step}:")
+        echo(f"The best model is from step {outcome.best_step}:")
     if tuned := outcome.final_fine_tuning:
         echo(
             "Fine-tuned on the end task alone, "
             f"from {tuned.before.dev:.4f} to {tuned.after.dev:.4f} on dev:"
             if tuned.kept
-            else "Fine-tuning it on the end task alone was no better on dev and is undone:"
+            else "Fine-tuning it on the end task alone did not improve dev and was undone:"
         )
     print_table(
         [chosen.name, "dev", "test"],

@@ -1,4 +1,4 @@
-"""Where AANG keeps what is dear to compute again, and how files get there whole."""
+"""The folder for results that are expensive to compute again, and atomic writes into it."""
 
 import os
 from collections.abc import Iterator
@@ -12,10 +12,17 @@ from aang_core.storage.durable import whole_file
 
 
 def cache_folder() -> Path:
-    """The folder of all of AANG's caches; it need not exist yet.
+    """The folder of all of AANG's caches; it may not exist yet.
 
-    ``AANG_CACHE`` if that is set, else ``aang`` in the platform's folder for caches, such as
+    It is ``AANG_CACHE`` if that is set, otherwise ``aang`` in the platform's cache folder, such as
     ``$XDG_CACHE_HOME`` or ``~/.cache``.
+
+    Examples:
+        >>> import os
+        >>> from aang_core import cache_folder
+        >>> os.environ["AANG_CACHE"] = "my-cache"
+        >>> cache_folder().name
+        'my-cache'
     """
     chosen = os.environ.get("AANG_CACHE")
     if chosen:
@@ -24,7 +31,7 @@ def cache_folder() -> Path:
 
 
 def make_folder(folder: Path) -> Path:
-    """Create ``folder`` and its parents where they are missing; returns ``folder``.
+    """Create ``folder`` and its missing parents, and return it.
 
     Raises:
         ConfigError: the folder cannot be created or written to.
@@ -40,13 +47,21 @@ def make_folder(folder: Path) -> Path:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path to write to, whose file takes the place of ``path`` when the block succeeds.
+    """Yield a path to write to; the file replaces ``path`` when the block succeeds.
 
-    Readers see the old file or the new one and never half of it, and of two processes that write
-    the same file at once the later one wins. When the block fails, nothing is left behind.
+    Readers see the old file or the new one, never a part of one. If two processes write the same
+    file at once, the last one wins. If the block fails, nothing is left behind.
 
     Raises:
         ConfigError: the folder of ``path`` cannot be created or written to.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang_core import atomic_write
+        >>> with atomic_write(Path("texts/sampled.txt")) as draft:
+        ...     characters = draft.write_text("hello")
+        >>> Path("texts/sampled.txt").read_text()
+        'hello'
     """
     make_folder(path.parent)
     with whole_file(path, shared=True) as draft:
@@ -54,7 +69,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def unusable(folder: Path, error: OSError) -> ConfigError:
-    """The error to raise when writing into the cache ``folder`` failed with ``error``."""
+    """The error to raise if writing to the cache ``folder`` failed with ``error``."""
     reason = error.strerror or str(error)
     return ConfigError(
         f"{folder}: AANG cannot write its cache there ({reason}). "

@@ -12,7 +12,7 @@ from aang_core.objectives.stages.data import ReadReport
 _DEV_NAMES = ("validation", "valid", "dev")
 
 _HIDDEN = -1
-"""What a ``ClassLabel`` column holds where the labels are not public, as in GLUE's test sets."""
+"""Value of a ``ClassLabel`` column whose labels are not public, as in GLUE's test sets."""
 
 
 def load_dataset_task(
@@ -28,12 +28,19 @@ def load_dataset_task(
 ) -> LabelledTask:
     """Read the end task with ``datasets.load_dataset``.
 
-    name: a data set of the hub (``imdb``) or a local folder that ``load_dataset`` understands.
-    config: which part of a data set of many, such as ``rte`` of ``nyu-mll/glue``.
-
     Its splits ``train``, ``validation`` (or ``valid``, ``dev``) and ``test`` become the parts of
-    the task; other options as for :func:`.labelled_task.load_task`. Class ids become class
-    names. A test split whose labels are not public is left out, and counted in the report.
+    the task. Class ids become class names. A test split whose labels are not public is left out and
+    counted in the report.
+
+    Args:
+        name: a data set of the hub (``imdb``) or a local folder that ``load_dataset`` understands.
+        config: configuration of the data set, such as ``rte`` of ``nyu-mll/glue``.
+        text: column of the text.
+        text_pair: column of the second text; None for single texts.
+        label: column of the label.
+        seed: of the dev split.
+        dev_fraction: see :func:`.labelled_task.load_task`.
+        report: where to count what was skipped or changed.
 
     Raises:
         DataError: the data set cannot be loaded or used.
@@ -70,7 +77,7 @@ def _load(name: str, config: str | None) -> Mapping[str, Any]:
 
     try:
         loaded = load_dataset(name, config)
-    # Configuration missing, unknown split names, no network, broken files: each its own class.
+    # A missing configuration, unknown splits, no network, broken files: each has its own class.
     except (DatasetsError, OSError, ValueError, RuntimeError, ImportError) as error:
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise DataError(
@@ -99,7 +106,7 @@ def _rows(
 
 
 def _values(split: Any, wanted: list[str], columns: Columns) -> Iterator[Row]:
-    """Rows with the class id, where the data set declares classes, replaced by its name."""
+    """Rows in which the name of the class replaces its id, if the data set declares classes."""
     names = getattr(split.features.get(columns.label), "names", None)
     for number, row in enumerate(split.select_columns(wanted), start=1):
         class_id = row.get(columns.label)

@@ -1,12 +1,11 @@
 """The built-in demo task: which standard-library package does a paragraph document?
 
-Every Python installation carries the text, so the demo needs no network and no data
-files. The docstrings are read from the sources with ``ast``; nothing is imported. A paragraph
-never contains the name of a package it could be labelled with, otherwise the task would be
-a matter of spelling.
+Every Python installation contains the text, so the demo needs no network and no data files. The
+docstrings are read from the sources with ``ast``; nothing is imported. The names of the packages
+are removed from every paragraph, otherwise the task would only be a matter of spelling.
 
-The task depends only on the interpreter's sources: the same Python release gives the same
-split on every machine, other releases give slightly different paragraphs.
+The task depends only on the interpreter's sources: the same Python release gives the same split on
+every machine, other releases give slightly different paragraphs.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MIN_CHARACTERS = 60
 """Shorter paragraphs ("Return the result.") say nothing about where they come from."""
 
 MIN_PARAGRAPHS = 40
-"""A package with fewer cannot fill the three parts and is left out of the task."""
+"""A package with fewer paragraphs cannot fill the three parts and is left out of the task."""
 
 TRAIN_SIZE = 200
 DEV_SIZE = 200
@@ -58,12 +57,12 @@ class DemoExample:
 
 @dataclass(frozen=True, slots=True)
 class DemoTask:
-    """The demo task, split.
+    """The demo task, split into train, dev and test.
 
     No text occurs twice, within a part or across parts. ``train`` and ``dev`` are stratified
-    samples of 200 examples each (fewer where the interpreter has few paragraphs), ``test``
-    is all the rest, several times larger so that its scores are steady. Each part holds every
-    label and is ordered by a hash of the text.
+    samples of 200 examples each (fewer if the interpreter has few paragraphs). ``test`` is the
+    rest, several times larger so that its scores are stable. Each part contains every label and is
+    ordered by a hash of the text.
     """
 
     train: tuple[DemoExample, ...]
@@ -84,12 +83,14 @@ class DemoTaskUnavailable(DataError):  # noqa: N818 - a state of the machine, no
 def load_demo_task(stdlib: Path | None = None) -> DemoTask:
     """Read and split the demo task from the sources in ``stdlib``.
 
-    ``stdlib`` is the running interpreter's own standard library unless given. Takes a few
-    seconds: about 700 files are parsed.
+    It takes a few seconds, since about 700 files are parsed.
+
+    Args:
+        stdlib: folder of a standard library; by default that of the running interpreter.
 
     Raises:
-        DemoTaskUnavailable: fewer than two of the eight packages have at least 40 paragraphs,
-            as in an embedded Python whose standard library is byte code or a zip archive.
+        DemoTaskUnavailable: fewer than two of the eight packages have at least 40 paragraphs, as in
+            an embedded Python whose standard library is byte code or a zip archive.
     """
     root = Path(sysconfig.get_path("stdlib")) if stdlib is None else stdlib
     paragraphs = _read_library(root)
@@ -102,8 +103,8 @@ def load_demo_task(stdlib: Path | None = None) -> DemoTask:
             f"{', '.join(labelled) or 'none'}. Use a Python that comes with its sources "
             "(python.org, a Linux distribution's, conda), or name data of your own."
         )
-    # Texts of packages too small to be labels stay out of the domain too: which text may be
-    # seen unlabelled must not depend on how a distribution splits its Python packages.
+    # Texts of packages that are too small to be labels stay out of the domain too: which text is
+    # available without labels must not depend on how a distribution splits its Python packages.
     examples = {strip_package_names(text) for texts in paragraphs.values() for text in texts}
     train, dev, test = _split(labelled)
     return DemoTask(
@@ -119,10 +120,10 @@ def load_demo_task(stdlib: Path | None = None) -> DemoTask:
 
 
 def out_of_domain_paragraphs(task: DemoTask, stdlib: Path | None = None) -> tuple[str, ...]:
-    """Paragraphs of the language reference that the interpreter carries for ``help()``.
+    """Paragraphs of the language reference that the interpreter contains for ``help()``.
 
-    Prose about the language rather than about packages; none is a text of ``task``. Empty where
-    the interpreter lacks the module, ``pydoc_data.topics``.
+    They are about the language and not about packages, and none is a text of ``task``. The result
+    is empty if the interpreter lacks the module ``pydoc_data.topics``.
     """
     root = Path(sysconfig.get_path("stdlib")) if stdlib is None else stdlib
     topics = root / "pydoc_data" / "topics.py"
@@ -160,8 +161,8 @@ def docstring_paragraphs(source: bytes) -> Iterator[str]:
             not in the encoding it declares.
     """
     with warnings.catch_warnings():
-        # Parsing other people's files reports their invalid escapes; not our user's business,
-        # and under ``-W error`` it would turn them into syntax errors.
+        # Parsing reports invalid escapes in the files, which do not concern the user and which
+        # ``-W error`` would turn into syntax errors.
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -202,7 +203,7 @@ def _sources(root: Path) -> Iterator[Path]:
 def _label(paragraphs: Mapping[str, Iterable[str]]) -> dict[str, list[DemoExample]]:
     """Return the examples of each package that has enough, ordered by the texts' ranks.
 
-    A text that two packages share after stripping has no one right label and is dropped.
+    A text that two packages share after stripping has no unique label and is dropped.
     """
     owners: dict[str, set[str]] = defaultdict(set)
     for package, texts in paragraphs.items():
@@ -222,15 +223,15 @@ def _label(paragraphs: Mapping[str, Iterable[str]]) -> dict[str, list[DemoExampl
 
 
 def _rank(text: str) -> str:
-    """Order that looks random, yet is the same for every file system, hash seed and RNG."""
+    """A hash that orders texts alike on every file system, hash seed and random generator."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _split(labelled: Mapping[str, Sequence[DemoExample]]) -> tuple[tuple[DemoExample, ...], ...]:
-    """Split each package's examples in the same proportions into train, dev and test.
+    """Split each package's examples into train, dev and test, in the same proportions.
 
-    Where there are too few, train and dev take two and one fifth, so that test stays the
-    largest part or as large as train.
+    If there are too few, train and dev get two fifths and one fifth, so that test is never smaller
+    than train.
     """
     sizes = {package: len(examples) for package, examples in labelled.items()}
     total = sum(sizes.values())
@@ -246,7 +247,7 @@ def _split(labelled: Mapping[str, Sequence[DemoExample]]) -> tuple[tuple[DemoExa
 
 
 def _quotas(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
-    """Share ``wanted`` out in proportion to ``sizes`` by the method of largest remainders."""
+    """Distribute ``wanted`` in proportion to ``sizes``, by the method of largest remainders."""
     total = sum(sizes.values())
     quotas = {package: size * wanted // total for package, size in sizes.items()}
     by_remainder = sorted(sizes, key=lambda p: (-(sizes[p] * wanted % total), p))

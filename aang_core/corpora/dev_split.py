@@ -1,4 +1,4 @@
-"""A dev set for tasks that come without one, split off the training data."""
+"""A dev set for tasks that have none, split off the training data."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,15 +11,24 @@ from aang_core.objectives.stages.data import ReadReport
 def split_dev(
     train: LabelledRows, fraction: float, seed: int, report: ReadReport
 ) -> tuple[LabelledRows, LabelledRows]:
-    """Split ``fraction`` of the examples off, stratified by class: what is left, and dev.
+    """Split off ``fraction`` of the examples, stratified by class.
 
-    Both keep the order of the file. A class with a single example stays in train, every other
-    keeps at least one example there. Dev has at least one example for each class that has two,
-    or as near to that as stratification comes.
+    Both parts keep the order of the file. A class with a single example stays in train; every other
+    class keeps at least one example there. Dev has at least one example of each class that has two,
+    or as close to that as stratification allows.
+
+    Args:
+        train: the training examples.
+        fraction: the share that becomes the dev set, above 0 and at most 0.5.
+        seed: of the draw.
+        report: where to note the split.
+
+    Returns:
+        The remaining training examples, and the dev set.
 
     Raises:
-        ConfigError: ``fraction`` is not between 0 and 0.5.
-        DataError: no class has two examples, so that there is nothing to split.
+        ConfigError: ``fraction`` is out of range.
+        DataError: no class has two examples, so there is nothing to split.
     """
     if not 0 < fraction <= 0.5:
         raise ConfigError(f"--dev-fraction is {fraction}; it must be above 0 and at most 0.5.")

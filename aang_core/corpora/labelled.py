@@ -1,4 +1,4 @@
-"""Labelled examples from one file of the user's."""
+"""Labelled examples from one of the user's files."""
 
 import math
 import re
@@ -17,9 +17,13 @@ _INTEGRAL = re.compile(r"([+-]?\d+)\.0+")
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns to read; ``text_pair`` is None for tasks over single texts.
+    """Names of the columns to read.
 
-    task: name of the auxiliary task whose columns they are; None for the end task.
+    Attributes:
+        text: column of the text.
+        text_pair: column of the second text; None for tasks over single texts.
+        label: column of the label.
+        task: name of the auxiliary task that the columns belong to; None for the end task.
     """
 
     text: str = "text"
@@ -33,13 +37,13 @@ class Columns:
         return (self.text, *pair, self.label)
 
     def option(self, name: str) -> str:
-        """The command line's option that names this column."""
+        """The command-line option that names this column."""
         if name == self.label:
             return self.option_of("label")
         return self.option_of("text" if name == self.text else "text_pair")
 
     def option_of(self, role: str) -> str:
-        """The option that names the column of that role: ``--label``, or ``--set wnli.label``."""
+        """The option that names the column in this role: ``--label``, or ``--set wnli.label``."""
         if self.task is None:
             return f"--{role.replace('_', '-')}"
         return f"--set {self.task}.{role}"
@@ -47,9 +51,12 @@ class Columns:
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Examples with where each comes from, so that later checks can still name the line.
+    """Examples and the place of each, so that later checks can still name the line.
 
-    places: ``file:line`` or the like of each example.
+    Attributes:
+        source: what messages call the file.
+        examples: in file order.
+        places: ``file:line`` or similar, of each example.
     """
 
     source: str
@@ -61,7 +68,7 @@ def read_rows(path: Path, columns: Columns, report: ReadReport) -> LabelledRows:
     """The examples of a JSON Lines, JSON, CSV, TSV or Parquet file, in file order.
 
     Labels become strings: ``1``, ``1.0`` and ``"1.0"`` are all ``"1"``, and true is ``"True"``,
-    as pandas writes it to CSV, so that the formats agree. Space around a label is dropped.
+    as pandas writes it to CSV, so that the formats agree. Spaces around a label is dropped.
 
     Args:
         path: The file.
@@ -69,14 +76,14 @@ def read_rows(path: Path, columns: Columns, report: ReadReport) -> LabelledRows:
         report: Where to count what was read differently from how it is written.
 
     Raises:
-        DataError: The file cannot be read, a column is missing, a text or label is empty or not
-            a text or label at all; the message names the line.
+        DataError: The file cannot be read, a column is missing, a text or label is empty or of
+            the wrong type; the message names the line.
     """
     return examples_of(read_table(path, columns.names()), columns, report)
 
 
 def examples_of(table: Table, columns: Columns, report: ReadReport) -> LabelledRows:
-    """Check every row of a table and make it an example.
+    """Check every row of a table and turn it into an example.
 
     Raises:
         DataError: As for :func:`read_rows`.

@@ -15,17 +15,21 @@ from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
 
 MOST_CLASSES = 10_000
-"""A column with more different values is no column of classes."""
+"""A column with more distinct values does not hold classes."""
 
 
 @dataclass(frozen=True)
 class LabelledTask:
     """A classification task over texts or pairs of texts.
 
-    train, dev, test: examples in file order; every label is one of ``labels``. Train and dev are
-        never empty, test may be.
-    rest: training examples that a draw of training rows left out; nothing trains on them.
-    labels: the classes of train, sorted; a class's index here is its id.
+    Attributes:
+        name: the task's name.
+        train: training examples in file order; never empty.
+        dev: dev examples in file order; never empty.
+        test: test examples in file order; may be empty.
+        labels: the classes of train, sorted; a class's index here is its id. Every example has one
+            of them.
+        rest: training examples that a draw of training rows left out; nothing trains on them.
     """
 
     name: str
@@ -63,16 +67,23 @@ def load_task(
 ) -> LabelledTask:
     """Read the end task from the user's files; formats as :func:`.labelled.read_rows`.
 
-    task: its name, for one of several tasks; None to call it after its training file.
-
-    dev: where it is None, the fraction ``dev_fraction`` of train is split off, stratified by
-        class and drawn with ``seed``; the report says so.
-    test: where it is None, the task has no test examples.
+    Args:
+        train: the training file.
+        dev: the dev file; None to split ``dev_fraction`` of train off, stratified by class and
+            drawn with ``seed``, which the report notes.
+        test: the test file; None for a task without test examples.
+        text: column of the text.
+        text_pair: column of the second text; None for single texts.
+        label: column of the label.
+        task: name of the task, if it is one of several; None to name it after its training file.
+        seed: of the dev split.
+        dev_fraction: the share of train that becomes the dev set.
+        report: where to count what was skipped or changed.
 
     Raises:
-        DataError: a file cannot be used, train or a given part is empty, train has only one
-            class, or dev or test hold a class that train lacks.
-        ConfigError: ``dev_fraction`` is not between 0 and 0.5.
+        DataError: a file cannot be used, train or a given part is empty, train has only one class,
+            or dev or test contain a class that train lacks.
+        ConfigError: ``dev_fraction`` is not above 0 and at most 0.5.
     """
     report = ReadReport() if report is None else report
     columns = Columns(text, text_pair, label, task)
@@ -99,13 +110,21 @@ def assemble_task(
     report: ReadReport,
     label_option: str = "--label",
 ) -> LabelledTask:
-    """Check the parts against each other and make them a task; as :func:`load_task`.
+    """Check the parts against each other and combine them into a task; see :func:`load_task`.
 
-    label_option: what names the column of the label, for messages.
+    Args:
+        name: the task's name.
+        train: its training examples.
+        dev: its dev examples; None to split them off.
+        test: its test examples, if any.
+        seed: of the dev split.
+        dev_fraction: the share of train that becomes the dev set.
+        report: where to count what was skipped or changed.
+        label_option: the option that names the column of the label, for messages.
     """
     for part in (train, dev, test):
         if part is not None and not part.examples:
-            raise DataError(f"{part.source}: there is no example in it.")
+            raise DataError(f"{part.source}: it contains no examples.")
     labels = classes_of(train, label_option)
     note_look_alikes(train.source, labels, report)
     for part in (dev, test):
@@ -124,10 +143,12 @@ def assemble_task(
 def classes_of(train: LabelledRows, option: str) -> tuple[str, ...]:
     """The classes of a training set, sorted.
 
-    option: what names the column of the label.
+    Args:
+        train: the training examples.
+        option: the option that names the column of the label, for messages.
 
     Raises:
-        DataError: there are fewer than two, or more than :data:`MOST_CLASSES`.
+        DataError: there are fewer than two classes, or more than :data:`MOST_CLASSES`.
     """
     labels = tuple(sorted(set(_labels(train.examples))))
     if len(labels) < 2:
@@ -138,14 +159,14 @@ def classes_of(train: LabelledRows, option: str) -> tuple[str, ...]:
     if len(labels) > MOST_CLASSES:
         raise DataError(
             f"{train.source}: there are {len(labels)} different labels in {len(train.examples)} "
-            f"examples, such as {_listed([label[:40] for label in labels], 3)}. The most is "
+            f"examples, such as {_listed([label[:40] for label in labels], 3)}. The maximum is "
             f"{MOST_CLASSES} classes; does {option} name the right column?"
         )
     return labels
 
 
 def note_look_alikes(source: str, labels: Iterable[str], report: ReadReport) -> None:
-    """Tell of labels that differ only in case, space or signs that nobody sees."""
+    """Note labels that differ only in case, spaces or invisible characters."""
     alike: dict[str, list[str]] = {}
     for label in labels:
         alike.setdefault(_skeleton(label), []).append(label)
@@ -178,7 +199,7 @@ def _require_known_labels(part: LabelledRows, labels: Sequence[str], source: str
 
 
 def _count_overlap(train: LabelledRows, part: LabelledRows, name: str, report: ReadReport) -> None:
-    """Scores on texts that were trained on say too much, and nobody notices on their own."""
+    """Count texts that are also in train: they make scores too good, and nobody notices."""
     seen = {(example.text, example.text_pair) for example in train.examples}
     for example, where in zip(part.examples, part.places, strict=True):
         if (example.text, example.text_pair) in seen:

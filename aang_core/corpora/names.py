@@ -1,4 +1,4 @@
-"""What a task is called after the file it is read from."""
+"""The name of a task, taken from the file that it is read from."""
 
 from pathlib import Path
 
@@ -13,6 +13,6 @@ def task_name(train: Path) -> str:
 
 
 def plain_name(name: str) -> str:
-    """The name as part of the name of a run's folder: printable, no path, not too long for one."""
+    """The name, printable and short enough to be a part of the name of a run folder."""
     shown = "".join(c if c.isprintable() and c not in "/\\" else "-" for c in name)
     return shown[:_LONGEST]

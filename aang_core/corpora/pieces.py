@@ -1,4 +1,4 @@
-"""Long texts in pieces that fit a row, so that nothing of them is cut off."""
+"""Long texts cut into pieces that fit a row, so that nothing is truncated."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator
@@ -12,10 +12,10 @@ from aang_core.objectives.stages.data import Example, TextStream
 
 
 class Cutter:
-    """Cuts a text into pieces of at most ``max_length`` tokens, special ones included.
+    """Cuts a text into pieces of at most ``max_length`` tokens, including special ones.
 
-    A piece ends before a word where there is one in its second half to end before. It is text again
-    and is tokenised like any other, so what reads texts need not know of pieces.
+    A piece ends before a word if its second half has a place to do so. A piece is text again and is
+    tokenised like any other, so what reads texts need not know about pieces.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
@@ -23,7 +23,7 @@ class Cutter:
         self._room = max(1, max_length - tokenizer.num_special_tokens_to_add(pair=False))
 
     def pieces(self, example: Example) -> Iterator[Example]:
-        """The example in pieces; one with two texts is left whole."""
+        """The pieces of an example; an example with two texts stays whole."""
         if example.text_pair is not None:
             yield example
             return
@@ -37,7 +37,7 @@ class Cutter:
         ends = self._ends(text)
         for start, end in zip([0, *ends], [*ends, len(text)], strict=True):
             piece = text[start:end].strip()
-            # A word that is the first of a row may take more tokens than in the middle of one.
+            # A word may take more tokens at the start of a row than in the middle of one.
             if piece and (self._fits(piece) or len(piece) == 1):
                 yield piece
             elif piece:
@@ -48,7 +48,7 @@ class Cutter:
         return len(ids) <= self._room
 
     def _ends(self, text: str) -> list[int]:
-        """Where pieces end, in characters; nowhere if the tokenizer does not tell."""
+        """Where pieces end, in characters; the middle if the tokenizer has no offsets."""
         if not self._tokenizer.is_fast:
             return [_middle(text)]
         encoded = self._tokenizer(
@@ -61,7 +61,7 @@ class Cutter:
             last = first + self._room
             near = range(last, last - (self._room + 1) // 2, -1)
             cut = next((i for i in near if _new_word(text, starts[i])), last)
-            # Several tokens may stand for one character; there is no ending between them.
+            # Several tokens may make up one character, which cannot be cut.
             if starts[cut] > (ends[-1] if ends else 0):
                 ends.append(starts[cut])
             first = cut
@@ -81,7 +81,7 @@ def _new_word(text: str, start: int) -> bool:
 
 
 def _middle(text: str) -> int:
-    """The space that is nearest to the middle, or the middle; there is a character on each side."""
+    """The space nearest to the middle, or else the middle itself; never at either end."""
     middle = len(text) // 2
     before, after = text.rfind(" ", 1, middle + 1), text.find(" ", middle, -1)
     spaces = [place for place in (before, after) if place > 0]
@@ -89,9 +89,12 @@ def _middle(text: str) -> int:
 
 
 class PieceStream:
-    """The pieces of a stream of texts, but for those that are held out.
+    """The pieces of a stream of texts, except those that are held out.
 
-    held_out: digests of pieces that never come, wherever they stand in the texts.
+    Args:
+        texts: the stream.
+        cutter: cuts them.
+        held_out: digests of pieces that are always skipped, wherever they occur in the texts.
     """
 
     def __init__(self, texts: TextStream, cutter: Cutter, held_out: Collection[bytes]) -> None:
@@ -134,5 +137,5 @@ def pieces_of(examples: Iterable[Example], cutter: Cutter) -> Iterator[Example]:
 
 
 def digest(piece: Example) -> bytes:
-    """What tells a piece from others."""
+    """A fingerprint of the piece."""
     return hashlib.blake2b(piece.text.encode(), digest_size=16).digest()

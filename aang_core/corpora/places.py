@@ -1,4 +1,4 @@
-"""The files behind an option that takes files, folders and globs; their lines, however damaged."""
+"""The files behind an option that takes files, folders and globs, and their lines."""
 
 import glob
 import gzip
@@ -21,21 +21,36 @@ _GZIP = b"\x1f\x8b"
 _AT_ONCE = 2**18
 
 LONGEST_LINE = 2**26
-"""Bytes of the longest line that is looked at; a whole paper takes a few hundred thousand."""
+"""Longest line that is read, in bytes; a whole paper takes a few hundred thousand."""
 
 
 def find_files(
     places: Sequence[Path], extensions: tuple[str, ...], option: str, report: ReadReport
 ) -> list[Path]:
-    """All files that the user's files, folders and globs stand for, sorted, each once.
+    """All files that the user's files, folders and globs name, sorted, without duplicates.
 
-    A file that is named is taken whatever its extension; of a folder, at any depth, those that
-    end in one of ``extensions``, and the others are counted in ``report``.
+    A file that is named directly is taken whatever its extension. Of the files in a folder, at any
+    depth, those that end in one of ``extensions`` are taken; the others are counted in ``report``.
 
-    option: what the user named the places with, for messages.
+    Args:
+        places: files, folders and globs.
+        extensions: such as ``(".txt", ".gz")``.
+        option: the option that named the places, for messages.
+        report: where to count skipped files.
 
     Raises:
         DataError: a path does not exist, or a glob matches nothing.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang_core import ReadReport, find_files
+        >>> for name in ("b.txt", "a.txt", "c.pdf"):
+        ...     Path(name).touch()
+        >>> report = ReadReport()
+        >>> [str(path) for path in find_files([Path()], (".txt",), "--domain", report)]
+        ['a.txt', 'b.txt']
+        >>> report.lines()
+        ['1 × file of another type in a folder, skipped (first: c.pdf)']
     """
     found: dict[Path, Path] = {}
     for place in places:
@@ -46,7 +61,7 @@ def find_files(
 
 
 def _matches(place: Path, option: str) -> list[Path]:
-    # A path that exists is meant as it is, even with brackets in its name.
+    # An existing path is taken literally, even with brackets in its name.
     if place.exists():
         return [place]
     # Path.glob takes no absolute pattern.
@@ -70,8 +85,15 @@ def _files_in(folder: Path, extensions: tuple[str, ...], report: ReadReport) -> 
 def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
     """Number, from 1, and bytes of each line that is not blank, plain or gzipped.
 
-    Of a file whose first bytes announce UTF-16 or UTF-32, the lines in UTF-8. Whatever cannot be
-    read is counted in ``report``; what came before it is not lost.
+    If the first bytes of a file announce UTF-16 or UTF-32, its lines are converted to UTF-8.
+    Whatever cannot be read is counted in ``report``; the lines before it are still returned.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang_core import ReadReport, read_lines
+        >>> size = Path("texts.txt").write_bytes(b"one" + bytes([10, 10]) + b"three")
+        >>> [(number, line.strip()) for number, line in read_lines(Path("texts.txt"), ReadReport())]
+        [(1, b'one'), (3, b'three')]
     """
     number = 0
     try:
@@ -96,9 +118,9 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
 
 
 class _Unzipped(RawIOBase):
-    """What is in a gzip file, in parts as large as are asked for: ``gzip``'s own are of 8 kB.
+    """The content of a gzip file, in parts of the size asked for; ``gzip`` itself reads 8 kB.
 
-    What can be read of a file that is cut off comes before the error.
+    What can be read of a truncated file comes before the error.
     """
 
     def __init__(self, file: BufferedReader) -> None:
@@ -128,11 +150,19 @@ def _lines(stream: "BufferedReader[Any]") -> Generator[bytes, None, None]:
         for text in decoded:
             yield text.encode()
     finally:
-        decoded.detach()  # the file is not its own to close
+        decoded.detach()  # closing the file is the caller's job
 
 
 def read_text_lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
-    """The lines of a UTF-8 text file with their places."""
+    """The lines of a UTF-8 text file, each with its place, ``file:line``.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang_core import ReadReport, read_text_lines
+        >>> size = Path("texts.txt").write_text("Hello, world.", encoding="utf-8")
+        >>> list(read_text_lines(Path("texts.txt"), ReadReport()))
+        [('Hello, world.', 'texts.txt:1')]
+    """
     for number, line in read_lines(path, report):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")

@@ -1,4 +1,4 @@
-"""A source of texts as one without end: read again when it has been read."""
+"""A source of texts as an endless stream: it starts again from the beginning when it ends."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -11,9 +11,12 @@ from aang_core.objectives.stages.data import Example
 class RepeatedTexts:
     """The texts of any source, pass after pass.
 
-    Where it stands is how many texts of which pass have come; going there reads them once more.
+    Its position is the number of the pass and of the texts read in it. Restoring one reads those
+    texts again.
 
-    read: the source from its beginning, in the same order each time; told the number of the pass.
+    Args:
+        read: reads the source from its beginning, in the same order each time; receives the number
+            of the pass.
     """
 
     def __init__(self, read: Callable[[int], Iterable[Example]]) -> None:
@@ -26,7 +29,7 @@ class RepeatedTexts:
         text = next(self._texts, None)
         if text is None:
             if self._pass and not self._given:
-                raise DataError("the text to read has become empty while it was read")
+                raise DataError("the text source became empty while it was being read")
             self._pass += 1
             self._given = 0
             self._texts = iter(self._read(self._pass))

@@ -1,6 +1,6 @@
 """Files of records: JSON Lines, JSON, CSV, TSV and Parquet as rows of named values.
 
-What the values mean is the business of :mod:`aang_core.corpora.labelled`.
+:mod:`aang_core.corpora.labelled` interprets the values.
 """
 
 import csv
@@ -18,18 +18,19 @@ from aang_core.errors import DataError
 Row = tuple[int, Mapping[str, object]]
 
 FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
-"""File name extensions that are understood; all but the last also with ``.gz`` behind."""
+"""Supported file name extensions; all but the last may be followed by ``.gz``."""
 
 
 @dataclass(frozen=True)
 class Table:
     """The rows of one file, or of one split of a data set.
 
-    source: what to call it in messages.
-    unit: what the numbers count: ``line`` (from 1, header included), or ``record`` and ``row``
-        (from 1) where a file has no lines.
-    columns: the header, or None where every record brings names of its own.
-    rows: number and values of each row; single use.
+    Attributes:
+        source: what messages call it.
+        unit: what the numbers count: ``line`` (from 1, including the header), or ``record`` and
+            ``row`` (from 1) in files without lines.
+        columns: the header, or None if every record has its own names.
+        rows: number and values of each row; can be read once.
     """
 
     source: str
@@ -38,7 +39,7 @@ class Table:
     rows: Iterator[Row]
 
     def where(self, number: int) -> str:
-        """How a message names one row: ``train.csv:7`` or ``train.parquet, row 7``."""
+        """How a message refers to one row: ``train.csv:7`` or ``train.parquet, row 7``."""
         if self.unit == "line":
             return f"{self.source}:{number}"
         return f"{self.source}, {self.unit} {number}"
@@ -47,10 +48,12 @@ class Table:
 def read_table(path: Path, wanted: Sequence[str]) -> Table:
     """Open a file in the format that its extension names.
 
-    wanted: the columns the caller is going to use; others may be left out of the rows.
+    Args:
+        path: the file.
+        wanted: columns that the caller uses; others may be left out of the rows.
 
     Raises:
-        DataError: the file is missing, of an unknown kind or damaged. Damage further down is
+        DataError: the file is missing, of an unknown format or damaged. Damage further down is
             raised while the rows are read.
     """
     require_file(path)
@@ -69,7 +72,7 @@ def read_table(path: Path, wanted: Sequence[str]) -> Table:
     known = ", ".join(FORMATS)
     raise DataError(
         f"{path}: the file format is not clear from the extension {extension or '(none)'!r}. "
-        f"Known are {known} (also with .gz): rename the file or convert it."
+        f"AANG reads {known} (also with .gz): rename the file or convert it."
     )
 
 
@@ -79,7 +82,7 @@ def _extension(path: Path) -> str:
 
 
 def _json_lines(path: Path, text: str) -> Iterator[Row]:
-    # Not splitlines: a JSON string may hold U+2028 and its like as they are.
+    # Not splitlines: a JSON string may contain U+2028 and similar characters unescaped.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             record = _parse_json(line, f"{path}:{number}")

@@ -1,4 +1,4 @@
-"""Several labelled data sets in files, one of which is trained for and the others help."""
+"""Several labelled data sets in files: one is the end task and the others help."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,9 +13,14 @@ from aang_core.objectives.stages.data import DataContext, Example
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """A labelled data set of the user's: its files and its columns.
+    """A labelled data set of the user: its files and its columns.
 
-    dev, test: used only where the task is the one trained for.
+    Attributes:
+        name: the task's name.
+        train: its training file.
+        dev: its dev file, used only if this is the end task.
+        test: its test file, used only if this is the end task.
+        columns: names of its columns.
     """
 
     name: str
@@ -26,10 +31,13 @@ class TaskFiles:
 
 
 class LabelledFile:
-    """The data of an auxiliary task: texts with labels of their own, from one file.
+    """The data of an auxiliary task: texts with their own labels, from one file.
 
-    files: the task, of which the training file is read.
-    text, text_pair, label: names of the columns, where they differ from those of ``files``.
+    Args:
+        files: the task; only its training file is read.
+        text: column of the text.
+        text_pair: column of the second text; None for single texts.
+        label: column of the label.
     """
 
     def __init__(
@@ -46,7 +54,7 @@ class LabelledFile:
         """
         rows = read_rows(self._path, self._columns, context.report)
         if not rows.examples:
-            raise DataError(f"{rows.source}: there is no example in it.")
+            raise DataError(f"{rows.source}: it contains no examples.")
         labels = classes_of(rows, self._columns.option_of("label"))
         note_look_alikes(rows.source, labels, context.report)
         return rows.examples

@@ -1,4 +1,4 @@
-"""The user's text files as strings: compression and encoding, and nothing of what is in them."""
+"""The user's text files as strings: compression and encoding, whatever the content."""
 
 import codecs
 import gzip
@@ -19,32 +19,33 @@ _MARKS = (
 _GZIP = b"\x1f\x8b"
 
 LARGEST_FILE = 2**31
-"""Bytes of the largest file that is read whole, as they are when unpacked."""
+"""Largest file that is read whole, in bytes after unpacking."""
 
 
 def read_text(path: Path) -> str:
-    """The whole text of a file, line endings as they are.
+    """The whole text of a file, with its line endings unchanged.
 
-    UTF-8 with or without a byte-order mark, or UTF-16 or UTF-32 with one, plain or gzipped.
+    The file is UTF-8 with or without a byte-order mark, or UTF-16 or UTF-32 with one, plain or
+    gzipped.
 
     Raises:
-        DataError: there is no such file, it cannot be read, its compressed data is damaged, or
-            its bytes are in another encoding or null (the message says at which line).
+        DataError: the file does not exist or cannot be read, its compressed data is damaged, or it
+            contains bytes of another encoding or null bytes (the message names the line).
     """
     content = _read_bytes(path)
     text = _decode(content, path)
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise DataError(
-            f"{path}:{line}: a null byte (byte {content.index(0)}). Either the file is UTF-16 that "
-            f"does not announce itself, which iconv -f UTF-16LE -t UTF-8 {path.name} converts, or "
-            f"it is damaged; tr -d '\\000' < {path.name} leaves null bytes out"
+            f"{path}:{line}: a null byte (byte {content.index(0)}). Either the file is UTF-16 "
+            f"without a byte-order mark, which iconv -f UTF-16LE -t UTF-8 {path.name} converts, or "
+            f"it is damaged; tr -d '\\000' < {path.name} removes null bytes"
         )
     return text
 
 
 def announced_encoding(start: bytes) -> str | None:
-    """UTF-16 or UTF-32 if the first four bytes of a file announce it, as Python calls it."""
+    """UTF-16 or UTF-32, under Python's name, if the first four bytes of a file announce it."""
     found = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
     return None if found == "utf-8" else found.rsplit("-", 1)[0]
 
@@ -55,20 +56,20 @@ def require_file(path: Path) -> None:
         path.stat()
     except FileNotFoundError:
         pass
-    except (OSError, ValueError) as error:  # its name is too long, a folder closed; a null in it
+    except (OSError, ValueError) as error:  # name too long, folder not accessible; null in the name
         raise DataError(f"{path}: cannot be read ({error}).") from error
     if path.is_dir():
         raise DataError(
             f"{path}: this is a folder. Name one file in it, such as {path / 'train.jsonl'}."
         )
     if not path.exists():
-        raise DataError(f"{path}: no such file. Check the path; it is read from {Path.cwd()}.")
+        raise DataError(f"{path}: no such file. Relative paths start at {Path.cwd()}.")
 
 
 def well_formed(text: str) -> str:
-    """The text with each lone surrogate, which JSON can smuggle in, replaced by U+FFFD.
+    """The text with each lone surrogate, which JSON can contain, replaced by U+FFFD.
 
-    No tokenizer takes such a text and no UTF-8 file can hold it.
+    No tokenizer accepts lone surrogates, and no UTF-8 file can contain them.
     """
     if text.isascii():
         return text
@@ -79,10 +80,10 @@ def _read_bytes(path: Path) -> bytes:
     require_file(path)
     try:
         with path.open("rb") as raw:
-            # By content: a downloaded "train.jsonl.gz" has often been unpacked on its way.
+            # By content: a downloaded "train.jsonl.gz" has often been unpacked on the way.
             zipped = raw.read(len(_GZIP)) == _GZIP
             raw.seek(0)
-            # One more than may be, and no more: some kilobytes can unpack to gigabytes.
+            # At most one byte over the limit: a few kilobytes can unpack to gigabytes.
             content = (gzip.GzipFile(fileobj=raw) if zipped else raw).read(LARGEST_FILE + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
@@ -92,9 +93,9 @@ def _read_bytes(path: Path) -> bytes:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
     if len(content) > LARGEST_FILE:
         raise DataError(
-            f"{path}: holds more than {LARGEST_FILE >> 20} MB{' unpacked' if zipped else ''}, and "
-            "a labelled file is read whole. Take a part of it; text without labels, of which "
-            "--domain reads any amount, belongs there"
+            f"{path}: is larger than {LARGEST_FILE >> 20} MB{' unpacked' if zipped else ''}, and "
+            "a labelled file is read into memory. Use a part of it; for text without labels use "
+            "--domain, which reads any amount"
         )
     return content
 

@@ -1,4 +1,4 @@
-"""Tokenising a source once: the ids go to the cache, named by a hash of what they depend on."""
+"""Tokenises a source once and caches the ids under a hash of everything they depend on."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from aang_core.corpora.text_files import well_formed
 from aang_core.objectives.stages.data import Example, ReadReport
 
 _CONTENT = 1
-"""Counts up when what is stored changes, so that older files are not taken for it."""
+"""Increase when the stored content changes, so that older files are not used."""
 
 _BATCH = 1000
 
@@ -36,11 +36,12 @@ _SCHEMA = pa.schema(
 
 @dataclass
 class Texts:
-    """The texts of a source in Arrow's memory: their bytes, and no Python object for each.
+    """The texts of a source in Arrow's memory, without a Python object for each.
 
-    columns: ``text`` and ``pair`` (null for a single text).
-    labels: the label of each example.
-    digest: hash over all texts, in order.
+    Attributes:
+        columns: ``text`` and ``pair`` (null for a single text).
+        labels: the label of each example.
+        digest: hash over all texts, in order.
     """
 
     columns: Mapping[str, pa.ChunkedArray]
@@ -49,7 +50,7 @@ class Texts:
 
 
 def collect(examples: Iterable[Example], report: ReadReport) -> Texts:
-    """Take in the examples, a batch at a time, and hash their texts."""
+    """Store the examples in batches, and hash their texts."""
     digest = hashlib.sha256()
     labels: list[str | None] = []
     chunks: dict[str, list[pa.Array]] = {"text": [], "pair": []}
@@ -72,12 +73,18 @@ def collect(examples: Iterable[Example], report: ReadReport) -> Texts:
 def encode(
     texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: int, cache: Path | None
 ) -> pa.Table:
-    """Token ids of all texts: from the cache if they are there, else tokenised and put there.
+    """Token ids of all texts, from the cache if possible, otherwise tokenised and cached.
 
-    cache: None to tokenise what will not come again, in memory.
+    Args:
+        texts: the texts.
+        tokenizer: the encoder's tokenizer.
+        max_length: longest row, in tokens.
+        cache: the cache folder; None to tokenise in memory what will not be needed again.
 
-    Columns: ``ids`` (list of int32), ``ordinary`` (list of bool), ``types`` (list of int8, empty
-    where the tokenizer makes none), ``cut`` (bool, whether the text was longer).
+    Returns:
+        A table with the columns ``ids`` (list of int32), ``ordinary`` (list of bool), ``types``
+        (list
+        of int8, empty if the tokenizer makes none) and ``cut`` (bool, whether the text was longer).
 
     Raises:
         ConfigError: the cache folder cannot be written to.
@@ -124,7 +131,7 @@ def encode(
 
 
 def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Ids of all tokens that stand for no text, those that were added later included."""
+    """Ids of all tokens that do not stand for text, including those added later."""
     added = tokenizer.added_tokens_decoder.items()
     return frozenset(tokenizer.all_special_ids) | {
         number for number, token in added if token.special
@@ -132,11 +139,11 @@ def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
 
 
 def _stored(path: Path, rows: int) -> pa.Table | None:
-    """The table of an earlier run; None if there is none, or a damaged one."""
+    """The table of an earlier run; None if it is missing or damaged."""
     from datasets import Dataset
 
     if path.exists():
-        # Nothing that is wrong with a cache is a reason to stop: it can be made again.
+        # A broken cache is no reason to stop: it can be computed again.
         with suppress(pa.ArrowException, OSError):
             table = Dataset.from_file(str(path)).data.table
             return table if table.num_rows == rows else None
@@ -145,7 +152,7 @@ def _stored(path: Path, rows: int) -> pa.Table | None:
 
 @contextmanager
 def _progress_for_terminals() -> Iterator[None]:
-    """Keeps the progress bar of ``datasets`` out of log files; its only switch is global."""
+    """Hide the progress bar of ``datasets`` unless there is a terminal; its switch is global."""
     from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     if are_progress_bars_disabled() or sys.stderr.isatty():
@@ -200,8 +207,7 @@ class RowEncoder:
             self._cut(encoded, texts, pairs),
             strict=True,
         ):
-            # The mask marks what the template added; a "[SEP]" in the text itself is no more
-            # ordinary than that one.
+            # The mask marks what the template added; a "[SEP]" in the text itself is special too.
             ordinary = [
                 not mark and token not in self._special
                 for token, mark in zip(ids, special, strict=True)
@@ -211,7 +217,7 @@ class RowEncoder:
     def _cut(self, encoded: Any, texts: Sequence[str], pairs: Sequence[str] | None) -> list[bool]:
         if encoded.encodings is not None:
             return [bool(encoding.overflowing) for encoding in encoded.encodings]
-        # Tokenizers written in Python do not tell what they cut off.
+        # Tokenizers written in Python do not report truncation.
         whole = self._tokenizer(texts, pairs, return_attention_mask=False, verbose=False)
         return [len(ids) > self._max_length for ids in whole["input_ids"]]
 
@@ -247,7 +253,7 @@ def _definition(tokenizer: PreTrainedTokenizerBase) -> object:
     if backend is None:
         return [sorted(tokenizer.get_vocab().items()), repr(tokenizer)]
     definition = json.loads(backend.to_str())
-    # Left over from whoever called the tokenizer last.
+    # State that the tokenizer's last call left behind.
     for state in ("truncation", "padding"):
         definition.pop(state, None)
     return definition

@@ -1,4 +1,4 @@
-"""Texts as token ids: tokenised once, kept compactly, padded a batch at a time."""
+"""Texts as token ids: tokenised once, stored compactly, padded one batch at a time."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +22,12 @@ from aang_core.objectives.stages.vocabulary import Vocabulary
 class PaddedRows:
     """Rows of one batch, padded on the right to the longest of them; B rows, T tokens.
 
-    ids: ``[B, T]`` int64 token ids.
-    real: ``[B, T]`` bool, not padding.
-    ordinary: ``[B, T]`` bool, neither special nor padding.
-    token_types: ``[B, T]`` int64, or None where the tokenizer makes none.
-    labels: ``[B]`` int64 class ids, or None where the source has no labels.
+    Attributes:
+        ids: ``[B, T]`` int64 token ids.
+        real: ``[B, T]`` bool, not padding.
+        ordinary: ``[B, T]`` bool, neither special nor padding.
+        token_types: ``[B, T]`` int64, or None if the tokenizer makes none.
+        labels: ``[B]`` int64 class ids, or None if the source has no labels.
     """
 
     ids: Tensor
@@ -37,12 +38,13 @@ class PaddedRows:
 
 
 class TokenRows:
-    """The N tokenised texts of one source, one behind the other without padding.
+    """The N tokenised texts of one source, concatenated without padding.
 
-    lengths: ``[N]`` int64, tokens of each row, special ones included.
-    labels: ``[N]`` int64 class ids, or None.
-    truncated: how many of the texts were longer than allowed and were cut.
-    empty: indices of the texts that have no ordinary token.
+    Attributes:
+        lengths: ``[N]`` int64, number of tokens of each row, including special ones.
+        labels: ``[N]`` int64 class ids, or None.
+        truncated: number of texts that were longer than allowed and were cut.
+        empty: indices of the texts without any ordinary token.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class TokenRows:
         lengths = self.lengths[indices]
         positions = torch.arange(int(lengths.max()) if len(lengths) else 0)
         real = positions < lengths[:, None]
-        # Past the end of a row the index is another row's, or none: 0 is always there.
+        # Past the end of a row the index belongs to another row or to none; 0 always exists.
         source = torch.where(real, self._starts[indices][:, None] + positions, 0)
         types = None
         if self._types is not None:
@@ -93,14 +95,14 @@ class TokenRows:
         )
 
     def document_statistics(self) -> DocumentStatistics:
-        """In how many rows each token id occurs, over ordinary tokens; computed once."""
+        """Number of rows that contain each token id, over ordinary tokens; computed once."""
         return self._statistics
 
     @cached_property
     def _statistics(self) -> DocumentStatistics:
         frequency = torch.zeros(self._vocabulary_size, dtype=torch.int64)
         row_of = torch.repeat_interleave(torch.arange(len(self)), self.lengths)
-        # In pieces that end with a row, so that sorting takes little memory whatever N is.
+        # In pieces of whole rows, so that sorting needs little memory whatever N is.
         for first in range(0, len(self), STATISTICS_ROWS):
             last = min(first + STATISTICS_ROWS, len(self)) - 1
             piece = slice(int(self._starts[first]), int(self._starts[last] + self.lengths[last]))
@@ -127,19 +129,20 @@ def tokenize(
     report: ReadReport | None = None,
     source: str = "data",
 ) -> TokenRows:
-    """Tokenise a source, or take its ids from the cache when it was tokenised before.
+    """Tokenise a source, or load its ids from the cache if it was tokenised before.
 
-    examples: taken in one by one; texts and labels are all that is kept, and texts only for the
-        duration of the call.
-    max_length: tokens of a row at most, special ones included; of a pair, the longer text is cut
-        first.
-    cache: the folder of caches, such as :func:`.cache.cache_folder` gives; None for none.
-    label_ids: class name → class id; None leaves the rows without labels.
-    report: where to count the texts that were cut.
-    source: what messages call it.
+    Args:
+        examples: read one by one; only texts and labels are kept, and texts only during the call.
+        tokenizer: the encoder's tokenizer.
+        max_length: longest row, in tokens including special ones; of a pair, the longer text is cut
+            first.
+        cache: the cache folder, such as :func:`.cache.cache_folder` returns; None for no cache.
+        label_ids: class name → class id; None leaves the rows without labels.
+        report: where to count the texts that were cut.
+        source: what messages call it.
 
     Raises:
-        DataError: there is no example, or one whose label is not in ``label_ids``.
+        DataError: there are no examples, or one has a label that is not in ``label_ids``.
         ModelError: the tokenizer has no padding token.
         ConfigError: ``max_length`` leaves no room for text, or the cache cannot be written.
     """
@@ -147,11 +150,11 @@ def tokenize(
     if tokenizer.pad_token_id is None:
         raise ModelError(
             f"{_name(tokenizer)}: the tokenizer has no padding token, so rows of different "
-            "length cannot share a batch. Take an encoder such as BERT or RoBERTa."
+            "length cannot share a batch. Use an encoder such as BERT or RoBERTa."
         )
     texts = collect(examples, report)
     if not texts.labels:
-        raise DataError(f"{source}: there is no text at all. Check what it was given to read.")
+        raise DataError(f"{source}: there is no text at all. Check what it was asked to read.")
     paired = texts.columns["pair"].null_count < len(texts.labels)
     _require_room(tokenizer, max_length, paired=paired)
     encoded = encode(texts, tokenizer, max_length, cache)
@@ -168,20 +171,20 @@ def tokenize(
         report.add(event, f"text {first + 1}")
         report.counts[event] += rows.truncated - 1
     for index in rows.empty:
-        report.add(f"text of which the tokenizer leaves nothing; {source}", f"text {index + 1}")
+        report.add(f"text that has no tokens; {source}", f"text {index + 1}")
     return rows
 
 
 def vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
-    """What primitives may know of the tokenizer.
+    """The tokenizer's tokens, as primitives see them.
 
     Raises:
         ModelError: the tokenizer has no mask token.
     """
     if tokenizer.mask_token_id is None:
         raise ModelError(
-            f"{_name(tokenizer)}: the tokenizer has no mask token, which masking texts needs. "
-            "Take an encoder that was pre-trained with masking, such as BERT or RoBERTa, or add "
+            f"{_name(tokenizer)}: the tokenizer has no mask token, which masking needs. "
+            "Use an encoder that was pre-trained with masking, such as BERT or RoBERTa, or add "
             "the token with tokenizer.add_special_tokens({'mask_token': '<mask>'}) and save it."
         )
     ordinary = sorted(set(tokenizer.get_vocab().values()) - special_ids(tokenizer))
@@ -194,9 +197,9 @@ def vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
 
 
 def _texts(tokenizer: PreTrainedTokenizerBase, ordinary: Sequence[int]) -> list[str]:
-    """What each id reads as behind other text; empty for those that are not ordinary.
+    """The text of each id after other text; empty for ids that are not ordinary.
 
-    Alone, a token loses the space in front of it, so each is decoded behind a piece of a word.
+    Alone, a token loses its leading space, so each is decoded after a piece of a word.
     """
     letters = (token for token in ordinary if str(tokenizer.decode([token])).isalpha())
     before = next(letters, ordinary[0])
@@ -216,7 +219,7 @@ def _size(tokenizer: PreTrainedTokenizerBase) -> int:
 
 def _require_room(tokenizer: PreTrainedTokenizerBase, max_length: int, *, paired: bool) -> None:
     special = tokenizer.num_special_tokens_to_add(pair=paired)
-    # Below this, tokenizers do not cut at all and say nothing.
+    # Below this length, tokenizers silently do not truncate at all.
     if max_length < special + (2 if paired else 1):
         raise ConfigError(
             f"--max-length {max_length} leaves no room for text: the tokenizer adds {special} "
@@ -238,14 +241,14 @@ def _label_tensor(labels: list[str | None], label_ids: Mapping[str, int], source
 def _gather(values: Tensor, source: Tensor) -> Tensor:
     """``values[source]``, but on one thread.
 
-    Indexing wakes a second thread for a few thousand numbers already; where the cores are busy
-    with something else, waiting for it takes a hundred times longer than the work.
+    Indexing starts a second thread for a few thousand numbers already. On busy cores, waiting for
+    that thread takes a hundred times longer than the work.
     """
     return values.index_select(0, source.flatten()).view_as(source)
 
 
 def _flat(column: pa.ListArray, kind: type[np.generic]) -> Tensor:
-    """All values of a list column behind one another; a copy, as torch wants to own its memory."""
+    """All values of a list column, concatenated; a copy, since torch wants to own its memory."""
     return torch.from_numpy(column.flatten().to_numpy(zero_copy_only=False).astype(kind, copy=True))
 
 

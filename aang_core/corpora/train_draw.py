@@ -1,4 +1,4 @@
-"""A draw of training rows, for what a method makes of few labels."""
+"""A random draw of training rows, to measure how a method does with few labels."""
 
 import hashlib
 import heapq
@@ -16,8 +16,10 @@ from aang_core.objectives.stages.data import Example
 class TrainDraw:
     """Which rows of the full training set were drawn.
 
-    rows: their indices in the full set, ascending. of: how many rows that has.
-    digest: fingerprint of the indices, texts and labels, 32 hexadecimal digits.
+    Attributes:
+        rows: their indices in the full set, ascending.
+        of: number of rows of the full set.
+        digest: fingerprint of the indices, texts and labels, 32 hexadecimal digits.
     """
 
     rows: tuple[int, ...]
@@ -26,9 +28,9 @@ class TrainDraw:
 
 
 def draw_train(task: LabelledTask, size: int, seed: int) -> tuple[LabelledTask, TrainDraw]:
-    """The task with ``size`` of its training rows, drawn by class; the others are its ``rest``.
+    """Draw ``size`` training rows by class; the others become the task's ``rest``.
 
-    Classes keep their shares as nearly as whole rows allow, and each has at least one row. Rows
+    Classes keep their shares as closely as whole rows allow, and each has at least one row. Rows
     stay in file order. The same task, size and seed give the same rows.
 
     Raises:
@@ -45,7 +47,7 @@ def draw_train(task: LabelledTask, size: int, seed: int) -> tuple[LabelledTask, 
             f"--train-rows {size}: {task.name} has {len(task.labels)} classes, and each takes at "
             f"least one row; give {len(task.labels)} or more"
         )
-    # One number for each row, so that a smaller draw of the same seed is nearly part of a larger.
+    # One number per row: a smaller draw with the same seed is then nearly a part of a larger one.
     source = random.Random(seed)
     ranked: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for index, label in enumerate(labels):
@@ -60,12 +62,12 @@ def draw_train(task: LabelledTask, size: int, seed: int) -> tuple[LabelledTask, 
 
 
 def class_shares(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
-    """Rows of each class: proportional to ``sizes``, at least one, ``wanted`` in all.
+    """Number of rows of each class: proportional to ``sizes``, at least one, ``wanted`` in total.
 
-    Each row beyond the first of a class goes to the class that is furthest below its exact share.
+    Each row after the first of a class goes to the class that is furthest below its exact share.
     """
     total = sum(sizes.values())
-    # Shares times total, so that they are whole numbers and ties fall by name alone.
+    # Shares times total are whole numbers, so that the names alone break ties.
     short = [(total - size * wanted, name) for name, size in sorted(sizes.items())]
     heapq.heapify(short)
     shares = dict.fromkeys(sizes, 1)

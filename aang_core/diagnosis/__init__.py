@@ -1,1 +1,1 @@
-"""What the gradients say before and during a training: `aang diagnose`."""
+"""What gradients show before and during a training: ``aang diagnose``."""

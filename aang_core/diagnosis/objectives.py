@@ -1,4 +1,4 @@
-"""How near each objective is to the end task, before anything is trained (AANG, section 4)."""
+"""How close each objective is to the end task, before any training (AANG, section 4)."""
 
 import math
 import statistics
@@ -30,19 +30,24 @@ from aang_core.training.precision import in_effect, settle_precision
 Gradient = Mapping[nn.Parameter, Tensor]
 
 _DEV = "dev"
-"""The order of the rows that v is taken on; no task has this name."""
+"""Key of the dev rows in the draws; no task has this name."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation over batches; the latter is None for a single batch."""
+    """Mean and standard deviation over batches.
+
+    Attributes:
+        mean: the mean.
+        std: the standard deviation; None for a single batch.
+    """
 
     mean: float
     std: float | None
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """That of at least one value."""
+        """The spread of at least one value."""
         std = statistics.stdev(values) if len(values) > 1 else None
         return cls(statistics.mean(values), std)
 
@@ -51,8 +56,12 @@ class Spread:
 class ObjectiveDiagnosis:
     """What was measured of one objective, over the body's parameters.
 
-    rows: texts of its data. cosine: of g_k with the dev gradient v. norm: ‖g_k‖.
-    distance: Δ̂_k = ‖g_k − g_E‖, which assumption A.1 bounds by Δ.
+    Attributes:
+        name: the objective.
+        rows: number of texts in its data.
+        cosine: of g_k with the dev gradient v.
+        norm: ‖g_k‖.
+        distance: Δ̂_k = ‖g_k − g_E‖, which assumption A.1 bounds by Δ.
     """
 
     name: str
@@ -64,13 +73,16 @@ class ObjectiveDiagnosis:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A space seen from the end task, at the parameters that training would start from.
+    """A space compared with the end task, at the parameters that training would start from.
 
-    end_task: the same of the end task itself; its distance is zero.
-    objectives: those of the space, by rising Δ̂_k. batches: how many the figures are means over.
-    end_task_weight: λ_e that the weighter begins with.
-    end_task_rows, auxiliary_rows: N_e, and N_a, the texts of all objectives, counted for each
-        objective that reads them.
+    Attributes:
+        end_task: the same measurements of the end task itself; its distance is zero.
+        objectives: those of the space, by rising Δ̂_k.
+        batches: number of batches that the figures are means over.
+        end_task_weight: λ_e that the weighter starts from.
+        end_task_rows: N_e.
+        auxiliary_rows: N_a, the texts of all objectives; a text counts once for each objective that
+            reads it.
     """
 
     end_task: ObjectiveDiagnosis
@@ -87,7 +99,7 @@ class Diagnosis:
 
     @property
     def gamma(self) -> float:
-        """γ = λ_e / r_e with r_e = N_e / N': how far the end task weighs more than its rows."""
+        """γ = λ_e / r_e with r_e = N_e / N': the end task's weight over its share of the rows."""
         return self.end_task_weight * self.total_rows / self.end_task_rows
 
     def document(self) -> dict[str, Any]:
@@ -110,16 +122,20 @@ def diagnose(
 ) -> Diagnosis:
     """Measure every objective against the end task, without training anything but heads.
 
-    Gradients are those of the start: the encoder as it is, dropout off. A head that starts from
-    random weights would say nothing, so each is fitted afresh: the end task's, which is the dev
-    head too, as ``--dev-head remembered`` fits it, to the ``--dev-head-rows`` rows before those
-    that are measured; an objective's to the batch before. Language-model heads, which are
-    pre-trained, stay as they are.
+    Gradients are measured at the start: the encoder as loaded, with dropout off. A randomly
+    initialised head would make them meaningless, so each is fitted anew. The end task's head, which
+    is the dev head too, is fitted to the ``--dev-head-rows`` rows before the measured ones, as with
+    ``--dev-head remembered``; an objective's is fitted to the batch before. Language-model heads
+    are pre-trained and stay as they are.
 
-    batches: how many batches of every objective are measured; None for as many as one pass over the
-        end task's training rows has.
-    progress: called after each batch with the batches done and those to do.
-    say: told in a sentence what a user may want to know before the measuring begins.
+    Args:
+        config: the training's options.
+        sources: its data, objectives and encoder.
+        device: where to compute.
+        batches: number of batches of every objective to measure; None for one pass over the end
+            task's training rows.
+        progress: called after each batch with the number of batches done and their total.
+        say: called with sentences that the user should read before the measuring begins.
 
     Raises:
         AangError: something that the user named cannot be used.
@@ -157,7 +173,7 @@ def diagnose(
 
 
 class _Measuring:
-    """Batches of every task, their gradients, and what the gradients say."""
+    """Draws batches of every task and compares their gradients."""
 
     def __init__(self, config: TrainConfig, assembly: Assembly, device: torch.device) -> None:
         self._config = config
@@ -180,7 +196,7 @@ class _Measuring:
             task.head.to(device).eval()
 
     def batches(self, count: int) -> Iterator[Mapping[str, tuple[float, float, float]]]:
-        """Cosine, norm and distance by task, of one batch after the other."""
+        """Cosine, norm and distance by task, for one batch after the other."""
         end, tasks = self._assembly.end_task, self._assembly.auxiliaries
         before = {
             task.name: self._features(self._draw(task))
@@ -209,7 +225,7 @@ class _Measuring:
             yield values
 
     def _fitted(self, task: Task) -> FreshDevHead | None:
-        """What fits a fresh head for the task; None where the head is a pre-trained one."""
+        """The dev head's fit for the task; None if its head is pre-trained."""
         if any(isinstance(module, LanguageModelHead) for module in task.head.modules()):
             return None
         return self._fresh()
@@ -230,7 +246,7 @@ class _Measuring:
 
     @torch.no_grad()
     def _features(self, rows: Sequence[Batch]) -> tuple[Sequence[Tensor], Sequence[Batch]]:
-        """What a head is fitted to."""
+        """Features and batches that a head is fitted to."""
         return self._passes.dev_features([self._passes.features(batch) for batch in rows]), rows
 
     def _draw(self, task: Task) -> list[Batch]:
@@ -239,7 +255,7 @@ class _Measuring:
 
 @dataclass(frozen=True)
 class _Known:
-    """A gradient that several others are compared with, and its squared norm."""
+    """A gradient that others are compared with, and its squared norm."""
 
     gradient: Gradient
     square: float
@@ -250,7 +266,7 @@ class _Known:
 
 
 def _compared(gradient: Gradient, v: _Known, end: _Known) -> tuple[float, float, float]:
-    """cos(g, v), ‖g‖ and ‖g − g_E‖; a parameter that a loss does not reach has a zero gradient."""
+    """cos(g, v), ‖g‖ and ‖g − g_E‖; parameters that a loss does not reach have zero gradient."""
     square, with_v, with_end = _dots(gradient, v.gradient, end.gradient)
     length = math.sqrt(square * v.square)
     cosine = 0.0 if length == 0.0 else with_v / length
@@ -268,6 +284,6 @@ def _dots(gradient: Gradient, *others: Gradient) -> list[float]:
             mine.new_zeros(()) if theirs is None else mine.dot(theirs.double().flatten())
             for theirs in known
         ]
-        # Added one after the other, so that a gradient is at no distance from itself to the bit.
+        # Added in the same order, so that the distance of a gradient from itself is exactly zero.
         total = total.to(mine.device) + torch.stack([mine.dot(mine), *dots])
     return list(total.tolist())

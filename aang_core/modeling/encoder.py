@@ -39,7 +39,11 @@ from aang_core.modeling.language_model import (
 
 
 class EncoderBody(nn.Module):
-    """θ, the parameters that every task shares: a transformers encoder without its pooler."""
+    """θ, the parameters that all tasks share: a transformers encoder without its pooler.
+
+    Args:
+        base: the encoder.
+    """
 
     def __init__(self, base: PreTrainedModel) -> None:
         super().__init__()
@@ -48,7 +52,11 @@ class EncoderBody(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor, **inputs: Tensor) -> Tensor:
         """Hidden states ``[B, T, H]`` of token ids ``[B, T]``.
 
-        attention_mask: ``[B, T]`` bool, the real tokens, or ``[B, T, T]`` bool, who sees whom.
+        Args:
+            input_ids: ``[B, T]`` int64.
+            attention_mask: ``[B, T]`` bool, the real tokens, or ``[B, T, T]`` bool, which tokens
+                each token may attend to.
+            **inputs: further arguments of the encoder, such as token types.
         """
         mask: Any = attention_mask
         if attention_mask.dim() == 3:
@@ -58,9 +66,9 @@ class EncoderBody(nn.Module):
         return hidden
 
     def _masks(self, sees: Tensor) -> Tensor | dict[str, Tensor]:
-        """``sees`` ``[B, T, T]`` as the encoder's attention takes it.
+        """``sees`` ``[B, T, T]`` in the form that the encoder's attention takes.
 
-        A model whose layers see windows of different width takes a mask for each kind of layer.
+        A model whose layers have windows of different widths takes one mask for each kind of layer.
         """
         config = self.base.config
         if "sliding_attention" not in (getattr(config, "layer_types", None) or ()):
@@ -68,7 +76,7 @@ class EncoderBody(nn.Module):
         place = torch.arange(sees.shape[-1], device=sees.device)
         distance = (place.unsqueeze(0) - place.unsqueeze(1)).abs()
         near = sees & (distance <= config.sliding_window)
-        # A token that sees only what is further away than the window still sees itself.
+        # A token that sees only tokens outside the window still sees itself.
         alone = sees.any(dim=-1, keepdim=True) & ~near.any(dim=-1, keepdim=True)
         return {
             "full_attention": self._mask(sees),
@@ -87,21 +95,21 @@ class EncoderBody(nn.Module):
         return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, torch.finfo(dtype).min)
 
     def save_memory(self) -> None:
-        """Keep the inputs of layers alone for the backward pass, which computes the rest again.
+        """Store only the inputs of each layer, and recompute the rest in the backward pass.
 
         Raises:
-            ModelError: transformers cannot do that with this architecture.
+            ModelError: transformers does not support this for the architecture.
         """
         try:
             self.base.activation_checkpointing_enable()
         except ValueError as error:
             raise ModelError(
-                f"--save-memory: {type(self.base).__name__} cannot compute its layers again; leave "
+                f"--save-memory: {type(self.base).__name__} cannot recompute its layers; leave "
                 "the option out, or give --micro-batch-size"
             ) from error
 
     def pack(self, inputs: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-        """Rows of several batches as one, padded to the longest.
+        """Concatenate the rows of several batches, padded to the longest.
 
         See :class:`aang_core.gradients.PacksRows`.
         """
@@ -130,9 +138,12 @@ class EncoderBody(nn.Module):
 
 
 def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:
-    """Pad with zeros, which stand for padding in a mask and are masked elsewhere.
+    """Pad with zeros, which mean padding in a mask and are masked elsewhere.
 
-    three: bring masks ``[B, T]`` to the shape ``[B, T, T]``.
+    Args:
+        values: ``[B, T, ...]``.
+        tokens: the width to pad to.
+        three: whether to turn masks ``[B, T]`` into ``[B, T, T]``.
     """
     missing = tokens - values.shape[1]
     if values.dim() == 2 and values.dtype == torch.bool and three:
@@ -146,9 +157,14 @@ def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:
 class TextModel:
     """An encoder that is ready to be trained.
 
-    body: shared by every task. classifier: the end task's head. heads: makes further ones.
-    fresh_language_model: whether the folder held no LM head, so that this one knows nothing yet.
-    tied_decoder: whether that head decodes with the word embeddings.
+    Attributes:
+        tokenizer: the encoder's tokenizer.
+        body: the part that all tasks share.
+        classifier: the end task's head.
+        heads: makes further heads.
+        max_length: longest row that the encoder takes, in tokens.
+        fresh_language_model: whether the folder had no LM head, so that this one is untrained.
+        tied_decoder: whether that head decodes with the word embeddings.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -160,19 +176,19 @@ class TextModel:
     tied_decoder: bool = True
 
     def save(self, folder: Path) -> None:
-        """Write an ordinary ``AutoModelForSequenceClassification`` folder with its tokenizer."""
+        """Save an ordinary ``AutoModelForSequenceClassification`` folder with its tokenizer."""
         with _quiet():
             self.classifier.put_on(self.body.base).save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
 
     def save_language_model(self, folder: Path, head: nn.Module) -> None:
-        """Write an ordinary masked-LM folder of the body and ``head``, with the tokenizer.
+        """Save an ordinary masked-LM folder of the body and ``head``, with the tokenizer.
 
         Raises:
-            ModelError: ``head`` is no language-model head.
+            ModelError: ``head`` is not a language-model head.
         """
         if not isinstance(head, LanguageModelHead):
-            raise ModelError(f"{type(head).__name__} is no language-model head, so it is not saved")
+            raise ModelError(f"{type(head).__name__} is not a language-model head; cannot save it")
         with _quiet():
             head.head.put_on(self.body.base).save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
@@ -181,10 +197,12 @@ class TextModel:
 def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
     """The tokenizer of a model folder or hub name.
 
-    trust_remote_code: whether the Python code that comes with it may be run.
+    Args:
+        source: folder or hub name.
+        trust_remote_code: whether to run the Python code that comes with it.
 
     Raises:
-        ModelError: there is none.
+        ModelError: the tokenizer is missing or cannot be loaded.
     """
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "tokenizer"):
@@ -197,10 +215,12 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
 def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrainedModel:
     """A trained classifier, in evaluation mode.
 
-    trust_remote_code: whether the Python code that comes with it may be run.
+    Args:
+        source: folder or hub name.
+        trust_remote_code: whether to run the Python code that comes with it.
 
     Raises:
-        ModelError: ``source`` holds none.
+        ModelError: ``source`` is not a classifier.
     """
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
@@ -223,13 +243,20 @@ def load_text_model(
 ) -> TextModel:
     """Load an encoder with a classification head for ``labels`` and, if it has one, its LM head.
 
-    from_scratch: take the configuration only and draw fresh weights from torch's generator.
-    dropout: dropout probability everywhere in the model; None keeps the model's own.
-    head_dropout: that of classification heads and token regression; None for no other one.
-    trust_remote_code: whether the Python code that comes with it may be run.
+    Args:
+        source: folder or hub name.
+        tokenizer: the encoder's tokenizer.
+        labels: the classes, in the order of their ids.
+        from_scratch: use only the configuration, and initialise the weights at random from torch's
+            generator.
+        share_decoder: whether all language-model heads share one decoder.
+        dropout: dropout probability everywhere in the model; None keeps the model's own.
+        head_dropout: dropout probability of classification heads and token regression; None keeps
+            the model's own.
+        trust_remote_code: whether to run the Python code that comes with it.
 
     Raises:
-        ModelError: ``source`` is no model, or one that AANG cannot use as an encoder.
+        ModelError: ``source`` is not a model, or one that AANG cannot use as an encoder.
     """
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
@@ -258,7 +285,7 @@ def load_text_model(
         heads=EncoderHeads(
             head,
             language_model_head,
-            # What its tokens read as is kept, so the tokenizer is read once.
+            # Cached, so that the tokens are decoded only once.
             cache(partial(vocabulary, tokenizer)),
             share_decoder=share_decoder,
             dropout=head_dropout,
@@ -301,8 +328,8 @@ def _load(
     from_scratch: bool,
     trust_remote_code: bool,
 ) -> tuple[PreTrainedModel, Collection[str]]:
-    """A model, and the names of its parameters that ``source`` does not hold."""
-    # Left alone, transformers takes torch's fused attention where the model knows it, else eager.
+    """A model, and the names of its parameters that ``source`` lacks."""
+    # By default transformers uses torch's fused attention if the model supports it, else eager.
     if from_scratch:
         model: PreTrainedModel = auto.from_config(
             config, dtype=torch.float32, trust_remote_code=trust_remote_code
@@ -319,9 +346,9 @@ def _load(
 
 
 def _positions(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:
-    """How many tokens the model takes.
+    """Number of tokens that the model takes.
 
-    RoBERTa's kind counts positions from ``pad_token_id`` + 1, so it takes that many fewer.
+    RoBERTa and its relatives count positions from ``pad_token_id`` + 1 and so take fewer.
     """
     positions = int(getattr(config, "max_position_embeddings", tokenizer.model_max_length))
     if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}:
@@ -332,9 +359,9 @@ def _positions(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> 
 def _refuse_other_folders(source: str) -> None:
     folder = Path(source)
     if folder.is_file():
-        raise ModelError(f"--model {source}: is a file; give the folder that holds config.json")
+        raise ModelError(f"--model {source}: is a file; give the folder that contains config.json")
     if folder.is_dir() and not (folder / "config.json").is_file():
-        raise ModelError(f"--model {source}: is no model folder, it holds no config.json")
+        raise ModelError(f"--model {source}: is not a model folder, it has no config.json")
 
 
 @contextmanager
@@ -343,14 +370,14 @@ def _clear_errors(source: str, what: str) -> Iterator[None]:
         yield
     except (AangError, MemoryError):
         raise
-    # Of a damaged file tokenizers raises a bare Exception, safetensors and pickle errors of their
-    # own, and the classes of configurations whatever their code runs into.
+    # For a damaged file tokenizers raises a bare Exception, safetensors and pickle raise errors of
+    # their own, and a configuration's class raises whatever its code runs into.
     except Exception as error:
         reason = str(error).strip().splitlines()
         if "trust_remote_code" in str(error):
             raise ModelError(
-                f"--model {source}: its {what} comes with Python code of its own, which is run "
-                "only with --trust-remote-code. Read the code first, or take another model"
+                f"--model {source}: its {what} comes with Python code of its own, which runs "
+                "only with --trust-remote-code. Read the code first, or use another model"
             ) from error
         raise ModelError(
             f"--model {source}: cannot load its {what}: {reason[0] if reason else error!r}. "
@@ -360,7 +387,7 @@ def _clear_errors(source: str, what: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence transformers' list of fresh weights: a fresh classification head is what we want."""
+    """Silence transformers' list of new weights: a new classification head is what we want."""
     before = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     was_enabled = transformers_logging.is_progress_bar_enabled()

@@ -1,8 +1,8 @@
 """Heads made of transformers' own classes.
 
-Every transformers model with a head is a base model and something on top. Take the base model out,
-put in something that hands back given hidden states, and what is left is exactly that class's head,
-for any architecture, without a rule for each.
+Every transformers model with a head consists of a base model and the head. If the base model is
+replaced by a module that returns given hidden states, the rest is exactly the head of that class,
+for any architecture, without a special case for each.
 """
 
 import copy
@@ -19,9 +19,10 @@ from aang_core.objectives.stages import Vocabulary
 
 
 class _GivenHiddenStates(nn.Module):
-    """Stands in for a base model: its output is what it is given as input embeddings.
+    """Replaces a base model: its output is the input embeddings that it is given.
 
-    pooler: the base model's own pooler, where the class's head reads its output (BERT).
+    Args:
+        pooler: the base model's own pooler, if the class's head reads its output (BERT).
     """
 
     def __init__(self, pooler: nn.Module | None) -> None:
@@ -38,8 +39,11 @@ class _GivenHiddenStates(nn.Module):
 class TransformersHead(nn.Module):
     """The head of a transformers model: hidden states ``[B, T, H]`` → logits.
 
-    Takes ``model`` over: its base model is removed and, if it had a pooler, the pooler becomes part
-    of the head.
+    It takes over ``model``: the base model is removed and, if it had a pooler, the pooler becomes
+    part of the head.
+
+    Args:
+        model: a transformers model with a head.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -55,7 +59,7 @@ class TransformersHead(nn.Module):
         return self.model(inputs_embeds=hidden).logits  # type: ignore[no-any-return]
 
     def put_on(self, base: PreTrainedModel) -> PreTrainedModel:
-        """A full model of the head's class on top of ``base``, sharing every parameter."""
+        """A full model of the head's class on top of ``base``; both share every parameter."""
         full = copy.copy(self.model)
         full._modules = dict(self.model._modules)
         stand_in = cast(_GivenHiddenStates, self.model.base_model)
@@ -67,9 +71,9 @@ class TransformersHead(nn.Module):
 
 
 def set_dropout(head: TransformersHead, dropout: float) -> None:
-    """Give every dropout of a classification head the probability ``dropout``.
+    """Set every dropout of a classification head to the probability ``dropout``.
 
-    The configuration that is saved with the model says so too, where it has a word for it.
+    The configuration that is saved with the model changes too, if it has a field for it.
 
     Raises:
         ModelError: the head has no dropout.
@@ -117,15 +121,17 @@ class TokenRegressionHead(nn.Module):
 class EncoderHeads:
     """Makes the heads of auxiliary objectives for one encoder.
 
-    classifier: the end task's head, the pattern of every classification head.
-    language_model: the encoder's LM head, the pattern of every token head.
-    share_decoder: copy only the small transform before the decoder for each objective; the V × H
-        decoder itself is one for all, tied to the word embeddings where the model ties it. False
-        copies the decoder too, as the papers do (AANG, section 6): 16 copies of a 50k-word decoder
-        do not fit small machines.
-    dropout: of token regression; None for the encoder's own. Classification heads have that of
-        ``classifier``, and language-model heads have none.
-    vocabulary: reads the tokenizer; called when its tokens are first asked for.
+    Args:
+        classifier: the end task's head, which every classification head copies.
+        language_model: the encoder's LM head, which every token head copies.
+        vocabulary: reads the tokenizer; called when its tokens are first needed.
+        share_decoder: copy only the small transform before the decoder for each objective; all
+            objectives share the V × H decoder, tied to the word embeddings if the model ties it.
+            False copies the decoder too, as the papers do (AANG, section 6): 16 copies of a
+            50k-word decoder do not fit small machines.
+        classes: number of classes of classification heads; None for that of ``classifier``.
+        dropout: of token regression; None for the encoder's own. Classification heads have that of
+            ``classifier``, and language-model heads have none.
     """
 
     def __init__(
@@ -148,7 +154,7 @@ class EncoderHeads:
         self._classes = classes or self._labels
 
     def for_classes(self, classes: int) -> "EncoderHeads":
-        """The same, but classification is over so many classes."""
+        """The same heads, with classification over this number of classes."""
         return EncoderHeads(
             self._classifier,
             self._language_model,
@@ -173,7 +179,7 @@ class EncoderHeads:
 
     def language_model(self) -> nn.Module:
         decoder = self._language_model.model.get_output_embeddings()
-        # The bias is small and each objective's own; the matrix is what is shared.
+        # Objectives share the matrix; the bias is small, and each has its own.
         memo = {id(decoder.weight): decoder.weight} if self._share_decoder else {}
         return LanguageModelHead(copy.deepcopy(self._language_model, memo))
 
@@ -207,7 +213,7 @@ class EncoderHeads:
 
 
 def _resize(head: nn.Module, classes: int, wanted: int) -> None:
-    """Give the head's last layer, which has an output per class, ``wanted`` outputs.
+    """Replace the head's last layer, which has one output per class, by one of ``wanted`` outputs.
 
     Raises:
         ModelError: the head does not end in such a layer.
@@ -217,7 +223,7 @@ def _resize(head: nn.Module, classes: int, wanted: int) -> None:
     if not linear or linear[name].out_features != classes:
         raise ModelError(
             f"the classification head of {type(head).__name__} does not end in a layer with an "
-            "output per class, so it cannot be given the classes of an auxiliary task; take "
+            "output per class, so it cannot be resized to the classes of an auxiliary task; use "
             "another encoder, such as BERT or RoBERTa"
         )
     last = linear[name]

@@ -1,4 +1,4 @@
-"""Whether a folder holds a masked language model, and what is made of one that does not."""
+"""Whether a folder contains a masked language model, and what to do if it does not."""
 
 from collections.abc import Collection
 from typing import Any
@@ -13,10 +13,10 @@ _ENCODERS = "a masked-LM encoder, such as roberta-base, microsoft/deberta-v3-sma
 
 
 def refuse_decoders(source: str, config: PreTrainedConfig) -> None:
-    """Refuse a model that is no plain encoder.
+    """Refuse a model that is not a plain encoder.
 
     Raises:
-        ModelError: it has a decoder, or is nothing but one; the message says what to give instead.
+        ModelError: it has a decoder, or is one; the message says what to give instead.
     """
     if getattr(config, "is_encoder_decoder", False):
         raise ModelError(
@@ -27,21 +27,23 @@ def refuse_decoders(source: str, config: PreTrainedConfig) -> None:
     own_code = "AutoModelForMaskedLM" in (getattr(config, "auto_map", None) or {})
     if not own_code and type(config) in AutoModelForCausalLM._model_mapping:
         raise ModelError(
-            f"model {source!r} is a decoder alone ({config.model_type}), which reads from left to "
+            f"model {source!r} is a pure decoder ({config.model_type}), which reads from left to "
             f"right; give {_ENCODERS}"
         )
 
 
 def lacks_language_model(model: Model, missing: Collection[str]) -> bool:
-    """Whether the head of a masked-LM ``model`` was newly made: a matrix of it was ``missing``.
+    """Whether the head of a masked-LM ``model`` is new: one of its matrices was ``missing``.
 
-    missing: the parameters that the folder did not hold. A decoder that is tied is none of them.
+    Args:
+        model: a masked language model.
+        missing: names of the parameters that the folder lacks; a tied decoder is not among them.
     """
     return any(parameter.dim() > 1 for parameter in _of_head(model, missing))
 
 
 def tie_decoder(model: Model, missing: Collection[str]) -> None:
-    """Tie a decoder that was newly made to the word embeddings, which know the words already."""
+    """Tie a new decoder to the word embeddings, which are trained already."""
     decoder: Any = model.get_output_embeddings()
     words = model.get_input_embeddings().weight
     fresh = any(parameter is decoder.weight for parameter in _of_head(model, missing))

@@ -1,4 +1,4 @@
-"""Objectives whose head knows nothing yet, because the encoder came without it."""
+"""Language-model heads that are untrained because the encoder came without one."""
 
 import shlex
 from collections.abc import Sequence
@@ -12,9 +12,13 @@ from aang_core.modeling.heads import LanguageModelHead
 def untaught_heads(
     model: TextModel, heads: Sequence[nn.Module], encoder: str, domain: Sequence[str]
 ) -> str | None:
-    """A sentence about language-model heads that begin from nothing, with what makes them; or None.
+    """A sentence about untrained language-model heads and how to train one first; None without any.
 
-    heads: of all objectives. encoder: as the user named it. domain: their in-domain text, if any.
+    Args:
+        model: the encoder.
+        heads: of all objectives.
+        encoder: the encoder as the user named it.
+        domain: the user's in-domain text, if any.
     """
     untaught = [h for h in heads if any(isinstance(m, LanguageModelHead) for m in h.modules())]
     if not model.fresh_language_model or not untaught:
@@ -24,6 +28,6 @@ def untaught_heads(
     command += [part for other in text[1:] for part in ("--text", other)]
     return (
         f"{encoder} has no language-model head, so {len(untaught)} of {len(heads)} objectives "
-        "begin with one that knows nothing and teach the encoder little; prepare it first: "
+        "begin with an untrained one and teach the encoder little; prepare it first: "
         f"{shlex.join([*command, '--out', 'prepared-encoder'])}"
     )

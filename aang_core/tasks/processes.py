@@ -1,4 +1,4 @@
-"""The processes that share one training, and what they tell each other."""
+"""The processes that share one training, and how they exchange numbers."""
 
 import atexit
 import os
@@ -11,15 +11,15 @@ from torch import Tensor, distributed
 from aang_core.errors import AangError
 
 MESSAGE_BYTES = 2**25
-"""How much of a gradient goes into one message: enough to be worth the wait, and little enough to
-be no second gradient in memory."""
+"""Bytes of gradient in one message: enough to make the latency worthwhile, and too few to need
+the memory of a second gradient."""
 
 
 class Processes:
-    """This process among ``size``, of which it is number ``rank``; alone it tells nobody anything.
+    """This process, number ``rank`` of ``size``; with a size of 1 nothing is sent anywhere.
 
-    All of them run the same program with the same draws, so every method must be called by all of
-    them in the same order.
+    All processes run the same program with the same draws, so all of them must call every method,
+    in the same order.
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
@@ -28,11 +28,11 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this is the one that writes files and talks to the user."""
+        """Whether this process writes the files and talks to the user."""
         return self.rank == 0
 
     def sum(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Each tensor summed over the processes; the same bits in every one of them.
+        """Sum each tensor over the processes; the result is the same in all of them to the bit.
 
         Raises:
             AangError: another process has died.
@@ -49,7 +49,7 @@ class Processes:
         return summed
 
     def largest(self, number: int) -> int:
-        """The largest of the numbers that the processes have.
+        """The largest of the processes' numbers.
 
         Raises:
             AangError: another process has died.
@@ -62,10 +62,10 @@ class Processes:
         return int(message)
 
     def agree(self, numbers: Sequence[float]) -> list[float]:
-        """The numbers of the first process, in all of them.
+        """The numbers of the first process, in every process.
 
-        What is computed by each of them alike may differ in the last bit between machines, and must
-        not lead them different ways.
+        Numbers that all processes compute alike may still differ in the last bit between machines.
+        This keeps such a difference from leading the processes to different decisions.
 
         Raises:
             AangError: another process has died.
@@ -77,7 +77,7 @@ class Processes:
         return [float(number) for number in first.tolist()]
 
     def wait(self) -> None:
-        """Until all of them have come here.
+        """Wait until every process has reached this call.
 
         Raises:
             AangError: another process has died.
@@ -85,10 +85,16 @@ class Processes:
         self.largest(0)
 
     def own(self, costs: Sequence[float]) -> list[list[int]]:
-        """Share pieces of work, whole, so that the processes have about as much to do each.
+        """Distribute whole pieces of work so that all processes have about as much to do.
 
-        The longest piece first, always to the process that has least: at most 4/3 of the best
-        possible (Graham, 1969). Returns, by process, the numbers of its pieces in their order.
+        The longest piece goes first, always to the process with the least work: at most 4/3 of the
+        best possible (Graham, 1969).
+
+        Args:
+            costs: of each piece.
+
+        Returns:
+            For each process, the indices of its pieces in ascending order.
         """
         loads = [0.0] * self.size
         shares: list[list[int]] = [[] for _ in range(self.size)]
@@ -100,11 +106,11 @@ class Processes:
 
 
 ALONE = Processes()
-"""The one process of a training that nobody shares."""
+"""The process of a training that runs in one process."""
 
 
 def processes_of_environment(device: torch.device) -> Processes:
-    """The processes that ``accelerate launch`` or ``torchrun`` has started; one without them.
+    """The processes that ``accelerate launch`` or ``torchrun`` has started, or this one alone.
 
     Raises:
         AangError: they cannot find each other.
@@ -124,18 +130,18 @@ def processes_of_environment(device: torch.device) -> Processes:
             f"the processes of this training cannot find each other: {error}. MASTER_ADDR, "
             "MASTER_PORT, RANK and WORLD_SIZE say where they are; accelerate launch sets them"
         ) from error
-    # torch's own threads outlive a group that nobody ends; the interpreter then aborts as it exits.
+    # If the group is not destroyed, torch's threads outlive it and the interpreter aborts on exit.
     atexit.register(_leave)
     return Processes(state.process_index, state.num_processes)
 
 
 def local_rank() -> int:
-    """Which of the processes on this machine this is."""
+    """Rank of this process among those on the same machine."""
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 def _leave() -> None:
-    """End the process group as the program exits."""
+    """Destroy the process group when the program exits."""
     if distributed.is_initialized():
         distributed.destroy_process_group()
 
@@ -160,11 +166,11 @@ def _device() -> torch.device:
 
 @contextmanager
 def _company() -> Iterator[None]:
-    """Messages of torch.distributed, told in the project's words when one does not arrive."""
+    """Turn a failed message of torch.distributed into an AangError."""
     try:
         yield
     except RuntimeError as error:
         raise AangError(
             f"another process of this training has died or cannot be reached ({error}). Its own "
-            "last words say why; aang train --resume goes on from the last checkpoint"
+            "output says why; aang train --resume continues from the last checkpoint"
         ) from error

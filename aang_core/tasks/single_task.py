@@ -30,4 +30,4 @@ class SingleTask:
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Does nothing, because nothing is learned."""
+        """Does nothing: nothing is learned."""

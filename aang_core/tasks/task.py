@@ -13,22 +13,29 @@ from torch import Tensor, nn
 
 
 class RowLosses(NamedTuple):
-    """Losses of a batch, kept apart by row so that rows can be regrouped without rounding twice.
+    """The losses of a batch, one per row, so that rows can be regrouped without rounding twice.
 
-    sums: ``[B]``, for each row the sum of the losses of its targets; differentiable.
-    counts: ``[B]``, how many targets each row has; may be zero.
+    Attributes:
+        sums: ``[B]``, for each row the sum of the losses of its targets; differentiable.
+        counts: ``[B]``, number of targets of each row; may be zero.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import RowLosses
+        >>> RowLosses(torch.tensor([3.0, 0.0]), torch.tensor([2, 0])).mean()
+        tensor(1.5000)
     """
 
     sums: Tensor
     counts: Tensor
 
     def mean(self) -> Tensor:
-        """Mean over all targets of the batch, a scalar; zero if there is none."""
+        """Mean over all targets of the batch, a scalar; zero without targets."""
         return self.sums.sum() / self.counts.sum().clamp(min=1)
 
     @classmethod
     def pool(cls, parts: Sequence["RowLosses"]) -> "RowLosses":
-        """The losses of several batches of one task as those of one."""
+        """Concatenate the losses of several batches of one task."""
         return cls(torch.cat([p.sums for p in parts]), torch.cat([p.counts for p in parts]))
 
 
@@ -36,11 +43,20 @@ class RowLosses(NamedTuple):
 class Batch:
     """Rows ready for the shared body.
 
-    inputs: keyword arguments of the body; the first dimension of every tensor is ``rows``.
-    targets: whatever the task's loss needs besides the body's features, in a form of its own.
-    origin: what the task that made the batch knows of its rows, for tasks that share them; it stays
-        where it was made.
-    numbers: which rows of the task these are, int64 ``[rows]`` on the CPU, where that is known.
+    Attributes:
+        inputs: keyword arguments of the body; the first dimension of every tensor is ``rows``.
+        targets: the tensors that the task's loss needs besides the body's features.
+        rows: number of rows, B.
+        origin: what the task that made the batch knows of its rows, for tasks that share them; it
+            stays on the device where it was made.
+        numbers: indices of these rows in the task, int64 ``[rows]`` on the CPU, if known.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import Batch
+        >>> batch = Batch({"input": torch.ones(2, 3)}, {"label": torch.tensor([0, 1])}, rows=2)
+        >>> batch.to(torch.device("cpu")).inputs["input"].shape
+        torch.Size([2, 3])
     """
 
     inputs: Mapping[str, Tensor]
@@ -50,7 +66,7 @@ class Batch:
     numbers: Tensor | None = None
 
     def to(self, device: torch.device) -> "Batch":
-        """The same batch on ``device``; copies nothing that is already there."""
+        """The same batch on ``device``; tensors that are already there are not copied."""
         return Batch(
             {name: value.to(device, non_blocking=True) for name, value in self.inputs.items()},
             {name: value.to(device, non_blocking=True) for name, value in self.targets.items()},
@@ -63,12 +79,29 @@ class Batch:
 class Task(Protocol):
     """A loss over batches of rows, on top of the body that all tasks share.
 
-    name: key of the task in weights, checkpoints and reports.
-    factors: what the task is composed of, for weighters that share weight between tasks:
-        ``{"transform": "mask", ...}`` for an objective, empty for a task without structure.
-    head: the modules that belong to this task alone.
-    lengths: int64 ``[rows]``, how much padding a row shares a batch with: rows of like length are
-        batched together. None if all rows are alike.
+    :class:`TensorTask` is one over tensors in memory.
+
+    Attributes:
+        name: key of the task in weights, checkpoints and reports.
+        factors: what the task is composed of, for weighters that share weight between tasks:
+            ``{"transform": "mask", ...}`` for an objective, empty for a task without structure.
+        head: the modules that belong to this task alone.
+        lengths: int64 ``[N]``, the length of each row, so that rows of similar length are batched
+            together and need little padding. None if all rows are alike.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import Task, TensorTask
+        >>> task: Task = TensorTask(
+        ...     "sign",
+        ...     torch.nn.Linear(2, 2),
+        ...     {"input": torch.randn(10, 2)},
+        ...     torch.zeros(10, dtype=torch.int64),
+        ...     torch.nn.CrossEntropyLoss(reduction="none"),
+        ... )
+        >>> batch = task.batch(torch.tensor([0, 3]), torch.Generator())
+        >>> task.losses(task.head, batch.inputs["input"], batch.targets).counts
+        tensor([1., 1.])
     """
 
     @property
@@ -84,7 +117,7 @@ class Task(Protocol):
     def lengths(self) -> Tensor | None: ...
 
     def __len__(self) -> int:
-        """Number of rows there are to draw from."""
+        """Number of rows to draw from, N."""
         ...
 
     def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
@@ -92,20 +125,24 @@ class Task(Protocol):
         ...
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        """Losses of rows whose features the body has computed, through ``head``.
+        """Losses of rows, computed from the features of the body through ``head``.
 
-        ``head`` is the task's own or one of the same shape, such as the dev head.
+        Args:
+            head: the task's own head or one of the same shape, such as the dev head.
+            features: the body's output for the rows.
+            targets: the batch's targets.
         """
         ...
 
 
 @runtime_checkable
 class SharingTask(Protocol):
-    """A task whose rows other tasks may read as well, so that one forward pass serves them all.
+    """A task whose rows other tasks may read too, so that one forward pass serves them all.
 
-    shares: tasks of the same name here read the same inputs of the body; None for a task that
-        shares with nobody.
-    of_step: whether its rows are those that the end task trains on in the step.
+    Attributes:
+        shares: tasks with the same name here read the same inputs of the body; None for a task that
+            shares its rows with no other.
+        of_step: whether its rows are those that the end task trains on in the step.
     """
 
     @property
@@ -117,15 +154,15 @@ class SharingTask(Protocol):
     def ride(self, batches: Sequence[Batch], generator: torch.Generator) -> Mapping[str, Tensor]:
         """This task's targets for the rows of ``batches``, which another task has made.
 
-        The rows count one batch behind the other, as wide as the widest of them.
+        The rows of the batches are concatenated, padded to the widest.
         """
         ...
 
 
 def shares_of(task: Task) -> str | None:
-    """What ``task`` shares its rows under; None if it shares with nobody.
+    """The name under which ``task`` shares its rows; None if it shares them with no other.
 
-    A task says so with an attribute ``shares``, as :class:`SharingTask` describes it.
+    A task declares it with an attribute ``shares``; see :class:`SharingTask`.
     """
     name: str | None = getattr(task, "shares", None)
     return name
@@ -134,20 +171,22 @@ def shares_of(task: Task) -> str | None:
 def couples_rows(task: Task) -> bool:
     """Whether a row's loss depends on the other rows, so that they must stay in one batch.
 
-    A task says so with an attribute ``couples_rows``; one that says nothing does not.
+    A task declares it with an attribute ``couples_rows``; the default is False.
     """
     return bool(getattr(task, "couples_rows", False))
 
 
 def views_of(task: Task) -> int:
-    """How many rows of the body a task makes of each row that is drawn; an attribute ``views``."""
+    """Number of rows that the body sees for each row drawn: the task's ``views``, 1 by default."""
     return int(getattr(task, "views", 1))
 
 
 class RowSubset:
     """Some rows of a task as a task of their own, with the same name and head.
 
-    rows: int64 indices of the rows of ``task``.
+    Args:
+        task: the full task.
+        rows: int64 indices of its rows.
     """
 
     def __init__(self, task: Task, rows: Tensor) -> None:

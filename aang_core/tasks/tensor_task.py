@@ -12,15 +12,31 @@ from aang_core.tasks.task import Batch, RowLosses
 
 @dataclass(frozen=True)
 class TensorTask:
-    """Rows of tensors, a head on the body's features and a loss of each row.
+    """Rows of tensors, a head on the body's features, and a loss per row.
 
-    inputs: keyword arguments of the body, ``[N, ...]`` each. targets: ``[N, ...]``.
-    head: features of B rows to predictions.
-    loss: predictions and targets of B rows to losses ``[B]``.
-    factors: what the task shares with others, for the weighter ``factored``.
+    Attributes:
+        name: key of the task in weights, checkpoints and reports.
+        head: maps the features of B rows to predictions.
+        inputs: keyword arguments of the body, ``[N, ...]`` each.
+        targets: ``[N, ...]``.
+        loss: maps predictions and targets of B rows to losses ``[B]``.
+        factors: what the task shares with others, for the weighter ``factored``.
 
     Raises:
-        DataError: inputs and targets are not of the same number of rows, or there is none.
+        DataError: inputs and targets differ in their number of rows, or there are no rows.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import TensorTask
+        >>> task = TensorTask(
+        ...     "sign",
+        ...     head=torch.nn.Linear(2, 2),
+        ...     inputs={"input": torch.randn(10, 2)},
+        ...     targets=torch.zeros(10, dtype=torch.int64),
+        ...     loss=torch.nn.CrossEntropyLoss(reduction="none"),
+        ... )
+        >>> len(task)
+        10
     """
 
     name: str
@@ -40,7 +56,7 @@ class TensorTask:
 
     @property
     def lengths(self) -> None:
-        """Rows are all alike: none is padded."""
+        """None: all rows are alike, so none is padded."""
         return
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """Weighters decide the weight of every task and drive the rounds of training.
 
-The trainer knows no weighter by name. It calls :meth:`Weighter.round` until the budget of steps is
-spent; the weighter acts through the few verbs of the :class:`Workbench`.
+The trainer knows no weighter by name. It calls :meth:`Weighter.round` until all steps of the run
+are done. The weighter acts through the methods of the :class:`Workbench`.
 """
 
 import math
@@ -23,7 +23,17 @@ Name = TypeVar("Name", bound=str)
 
 @dataclass(frozen=True)
 class TaskCard:
-    """What a weighter may know of a task: its name and what it is composed of."""
+    """What a weighter knows of a task.
+
+    Attributes:
+        name: the task's name.
+        factors: what the task is composed of, such as ``{"transform": "mask", ...}``.
+
+    Examples:
+        >>> from aang_core import TaskCard
+        >>> TaskCard("task/mask/bidirectional/denoise", {"transform": "mask"}).factors["transform"]
+        'mask'
+    """
 
     name: str
     factors: Mapping[str, str] = field(default_factory=dict)
@@ -31,14 +41,33 @@ class TaskCard:
 
 @dataclass(frozen=True)
 class StepSignals:
-    """Gradient statistics of one step, by task name; the end task is among them.
+    """Gradient statistics of one step, by task name; the end task is included.
 
-    A statistic that was not asked for is empty. ``auxiliary`` holds the same statistics of the
-    weighted sum of the sampled auxiliary tasks, Σ_k w_k g_k, with the weights normalised to one.
-    ``dev_norm`` is ‖v‖. The cosine of a zero gradient is zero.
+    A statistic that the weighter did not ask for is empty. The cosine of a zero gradient is zero.
 
-    Of several draws or steps together, a task's cosine and dot are summed over those that it was in
-    and divided by the number of all, as in AANG's code; its norm is the mean over those it was in.
+    When the signals of several draws or steps are combined, a task's cosine and dot are summed over
+    those that included the task and divided by the number of all, as in AANG's code; its norm is
+    the mean over those that included it.
+
+    Attributes:
+        cosine: cos(g_k, v) by task.
+        dot: ⟨g_k, v⟩ by task.
+        norm: ‖g_k‖ by task.
+        auxiliary: the same statistics of Σ_k w_k g_k, the weighted sum over the sampled auxiliary
+            tasks, with weights that sum to one.
+        dev_norm: ‖v‖.
+
+    Examples:
+        >>> from aang_core import StepSignals
+        >>> signals = StepSignals(
+        ...     cosine={"end": 0.5, "a": -0.1},
+        ...     dot={},
+        ...     norm={},
+        ...     auxiliary={"cosine": -0.1},
+        ...     dev_norm=2.0,
+        ... )
+        >>> signals.tasks
+        ('end', 'a')
     """
 
     cosine: Mapping[str, float]
@@ -49,12 +78,12 @@ class StepSignals:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Names of the measured tasks, the end task among them."""
+        """Names of the measured tasks, including the end task."""
         return tuple({**self.cosine, **self.dot, **self.norm})
 
 
 def mean_signals(measured: Sequence[StepSignals]) -> StepSignals:
-    """The signals of several draws or steps together; see :class:`StepSignals`."""
+    """Combine the signals of several draws or steps; see :class:`StepSignals`."""
     if len(measured) == 1:
         return measured[0]
     count = len(measured)
@@ -77,11 +106,19 @@ def _summed(parts: Sequence[Mapping[Name, float]], count: int) -> dict[Name, flo
 
 
 class Update(Protocol):
-    """δ, what a trial changed; to be handed back to the workbench."""
+    """δ, the change that a trial made to the parameters; pass it back to the workbench.
+
+    Examples:
+        >>> from aang_core import Update
+        >>> from aang_core.testing import RecordingWorkbench
+        >>> update: Update = RecordingWorkbench("end", ["a"]).trial({"a": 1.0})
+        >>> update.tasks
+        ('a',)
+    """
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks that were trained."""
+        """Names of the tasks that were trained."""
         ...
 
 
@@ -89,7 +126,15 @@ class Update(Protocol):
 class DevLossAlong:
     """The end task's dev loss at θ + Σ α_t δ_t.
 
-    gradient: its derivative by each α_t, in the order of the updates.
+    Attributes:
+        value: the loss.
+        gradient: its derivative with respect to each α_t, in the order of the updates.
+
+    Examples:
+        >>> from aang_core import DevLossAlong
+        >>> loss = DevLossAlong(0.7, [-0.2, 0.1])
+        >>> [1.0 - 0.5 * slope for slope in loss.gradient]  # one step of gradient descent on α = 1
+        [1.1, 0.95]
     """
 
     value: float
@@ -97,10 +142,19 @@ class DevLossAlong:
 
 
 class Workbench(Protocol):
-    """The verbs with which a weighter trains.
+    """What a weighter trains with.
 
-    Most weighters need :meth:`sample` and :meth:`step` only. Those that look at what whole updates
-    do to the dev score (αVIL, section 3) try tasks out with the others.
+    Most weighters need :meth:`sample` and :meth:`step` only. The other methods are for weighters
+    that try whole updates and look at the dev score (αVIL, section 3).
+
+    Examples:
+        >>> from aang_core import Workbench
+        >>> from aang_core.testing import RecordingWorkbench
+        >>> bench: Workbench = RecordingWorkbench("end", ["a", "b"])  # a workbench for tests
+        >>> sampled = bench.sample(1)
+        >>> signals = bench.step({"end": 0.5, sampled[0]: 0.5}, frozenset({"cosine"}))
+        >>> set(signals.cosine) == {"end", *sampled}
+        True
     """
 
     @property
@@ -110,70 +164,74 @@ class Workbench(Protocol):
 
     @property
     def draws_per_step(self) -> int:
-        """How many draws of tasks and rows a step should be made of: ``--draws-per-step``."""
+        """Number of draws of tasks and rows that make up one step: ``--draws-per-step``."""
         ...
 
     @property
     def steps_left(self) -> int:
-        """Optimiser steps that the run still has; a round of many steps may end before its own."""
+        """Optimiser steps left in the run; a round of many steps may have to end early."""
         ...
 
     @property
     def generator(self) -> "Generator":
-        """Source of every draw of the training loop; a weighter draws from it too.
+        """Source of every draw of the training loop, and of the weighter's own draws.
 
-        Checkpoints hold its state, so a weighter that draws from it alone has nothing to save.
+        Checkpoints save its state, so a weighter that draws only from it need not save any.
         """
         ...
 
     def sample(self, n: int | None, weights: Mapping[str, float] | None = None) -> tuple[str, ...]:
-        """n auxiliary tasks without replacement; all of them for None.
+        """Draw n auxiliary tasks without replacement; all of them for None.
 
         Args:
-            n: how many.
-            weights: of every auxiliary task, not negative: one task after the other is drawn with
-                a probability in proportion to its weight among those that are left. None for even
-                ones.
+            n: number of tasks.
+            weights: of every auxiliary task, not negative. Tasks are drawn one after the other,
+                each with a probability proportional to its weight among those that are left. None
+                for equal probabilities.
         """
         ...
 
     def step(
         self, coefficients: Mapping[str, float], signals: frozenset[Signal]
     ) -> StepSignals | None:
-        """One optimiser step on Σ coefficient · loss over the tasks named.
+        """Take one optimiser step on Σ coefficient · loss over the given tasks.
 
-        Measures ``signals`` on the way. With no signals asked for there is no dev head and no dev
-        gradient, and None is returned; so it is in steps that ``--meta-every`` leaves out, and in
-        the first steps of a training, before there are rows to fit the dev head to. With
-        ``--weights-every`` above one the signals of that many measured steps come together, as
-        their mean, after the last of them.
+        Signals are finite numbers. If a loss or gradient is not finite, training stops or, with
+        ``--on-nan skip``, the step is skipped and returns None, so no weighter needs to check.
 
-        Signals are finite numbers. A step whose loss or gradient is not ends the run or, with
-        ``--on-nan skip``, is left out and gives None, so no weighter need look.
+        Returns:
+            The signals, or None in a step that does not measure them. Those are all steps if
+            ``signals`` is empty (then there is no dev head and no dev gradient), the steps that
+            ``--meta-every`` skips, and the first steps of a training, before there are rows to fit
+            the dev head to. With ``--weights-every`` above 1, the mean over that many measured
+            steps, after the last of them.
         """
         ...
 
     def step_over(
         self, draws: Sequence[Mapping[str, float]], signals: frozenset[Signal]
     ) -> StepSignals | None:
-        """One optimiser step on the mean of several draws' losses.
+        """Take one optimiser step on the mean of the losses of several draws.
 
-        Each draw has coefficients of its own, as :meth:`step` takes them, rows of its own, its
-        share of the step's, and is measured on its own; the signals are those of all together.
+        Each draw has its own coefficients, as in :meth:`step`, and its own share of the step's
+        rows, and is measured on its own. The returned signals combine those of all draws.
         """
         ...
 
     def trial(
         self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
     ) -> Update:
-        """Train the tasks named alone, from where the model stands, and restore the model.
+        """Train the given tasks from the current parameters, then restore the parameters.
 
-        Every optimiser step takes a batch of each task and the loss Σ coefficient · loss. There
-        are as many steps as it takes to see ``fraction`` of the rows of the largest task, and they
-        count as steps of the run. The optimiser is a fresh one at the learning rate of the round,
-        so that tasks are tried alike.
+        Every optimiser step takes a batch of each task and the loss Σ coefficient · loss. The trial
+        takes as many steps as it needs to see ``fraction`` of the rows of the largest task, and
+        they count as steps of the run. Each trial has a new optimiser, at the learning rate of the
+        round, so that all tasks are tried under the same conditions.
 
-        offload: keep δ on the CPU.
+        Args:
+            coefficients: loss weights by task.
+            fraction: part of the rows of the largest task.
+            offload: keep δ on the CPU.
         """
         ...
 
@@ -188,66 +246,94 @@ class Workbench(Protocol):
         *,
         batches: int | None = None,
     ) -> DevLossAlong:
-        """The dev loss at θ + Σ α_t δ_t, and its gradient by α.
+        """The dev loss at θ + Σ α_t δ_t, and its gradient with respect to α.
 
-        batches: over the next so many batches of dev rows; None for the whole dev set.
+        Args:
+            updates: the δ_t.
+            coefficients: the α_t.
+            batches: number of dev batches to take next; None for the whole dev set.
         """
         ...
 
     def dev_score(self, rows: int | None = None) -> float:
-        """The dev metric of the model as it stands, over the dev set.
+        """The dev metric of the current model over the dev set.
 
         Args:
-            rows: as many dev rows as will do: a random part of the dev set, the same throughout
-                the run, so that two scores differ by the model alone. None, or more than there
-                are, for the whole dev set; a run that can only score all of it does so.
+            rows: number of dev rows to score: a random part of the dev set, the same throughout the
+                run, so that two scores differ by the model alone. None, or more rows than there
+                are, scores the whole dev set; so does a run that cannot score less.
         """
         ...
 
     def snapshot(self) -> Callable[[], None]:
-        """Remember body and heads as they stand; calling what is returned restores them.
+        """Save body and heads, and return a function that restores them.
 
-        Nothing else is restored: the optimiser keeps its moments, steps stay counted, and tasks go
-        on in their rows.
+        It restores nothing else: the optimiser keeps its moments, steps stay counted, and tasks
+        continue with their next rows.
         """
         ...
 
 
 class Weighter(Protocol):
-    """Strategy that decides task weights and drives a round of training.
+    """A strategy that decides task weights and drives a round of training.
 
     Made by calling the registered target as ``target(end_task, auxiliaries, **options)`` with a
     :class:`TaskCard` for the end task and one for each auxiliary task.
 
-    signals: what the weighter measures in its steps; empty means that it pays for nothing.
-    uses_auxiliaries: False if the weighter trains the end task alone, so that no other need be
-        built.
+    A weighter may also have ``round_steps``, the number of optimiser steps in one of its rounds; a
+    run with fewer steps is refused before it begins.
 
-    A weighter may also have ``round_steps``, the optimiser steps of one of its rounds; a run that
-    is shorter is refused before it begins.
+    Attributes:
+        signals: what the weighter measures in its steps; an empty set costs nothing.
+        uses_auxiliaries: False if the weighter trains the end task alone, so that no other task
+            needs to be built.
+
+    Examples:
+        >>> from aang_core import TaskCard, Weighter
+        >>> from aang_core.testing import RecordingWorkbench
+        >>> class EndTaskOnly:
+        ...     signals = frozenset()
+        ...     uses_auxiliaries = False
+        ...     def __init__(self, end_task, auxiliaries):
+        ...         self.names = [end_task.name, *(card.name for card in auxiliaries)]
+        ...     def round(self, bench):
+        ...         bench.step({bench.end_task: 1.0}, self.signals)
+        ...     def weights(self):
+        ...         return {name: float(name == self.names[0]) for name in self.names}
+        ...     def record(self):
+        ...         return {}
+        ...     def state_dict(self):
+        ...         return {}
+        ...     def load_state_dict(self, state):
+        ...         pass
+        >>> weighter: Weighter = EndTaskOnly(TaskCard("end"), [TaskCard("a")])
+        >>> bench = RecordingWorkbench("end", ["a"])
+        >>> weighter.round(bench)
+        >>> bench.coefficients
+        [{'end': 1.0}]
     """
 
     signals: frozenset[Signal]
     uses_auxiliaries: bool
 
     def round(self, bench: Workbench) -> None:
-        """One round of training: one step for most weighters, an epoch for some."""
+        """Run one round of training: one step for most weighters, an epoch for some."""
         ...
 
     def weights(self) -> Mapping[str, float]:
-        """Current weight of every task, the end task included; non-negative, summing to one."""
+        """Current weight of every task, including the end task; non-negative, with a sum of one."""
         ...
 
     def record(self) -> Mapping[str, Any]:
-        """What besides the weights is worth a line in ``weights.jsonl``; JSON values by name."""
+        """Values to log in ``weights.jsonl`` besides the weights; JSON values by name."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """All that is needed to go on, as JSON values keyed by names."""
+        """Everything that a resumed run needs, as JSON values keyed by names."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state_dict` gave."""
+        """Restore what :meth:`state_dict` returned."""
         ...
 
 
@@ -255,17 +341,17 @@ def require_whole_round(weighter: Weighter, steps: int) -> None:
     """Refuse a weighter whose round is longer than the run.
 
     Args:
-        weighter: one made already; only its ``round_steps`` are looked at.
+        weighter: the weighter; only its ``round_steps`` are read.
         steps: optimiser steps of the run.
 
     Raises:
-        ConfigError: no round would be whole.
+        ConfigError: a round takes more steps than the run has.
     """
     needed = getattr(weighter, "round_steps", None)
     if needed is not None and needed > steps:
         raise ConfigError(
             f"the weighter learns from rounds of {needed} steps, and the run has {steps}: it would "
-            f"learn nothing. Give the weighter fewer steps a round, or --steps {needed} or more"
+            f"learn nothing. Give the weighter shorter rounds, or --steps {needed} or more"
         )
 
 
@@ -289,11 +375,31 @@ def require_several_draws(weighter: object, draws: int, option: str) -> None:
 class StepwiseWeighter(ABC):
     """A weighter whose round is one step: sample, step, observe.
 
-    With ``--draws-per-step`` a step is made of several draws, each with a sample of its own and the
-    weights of the moment.
+    With ``--draws-per-step`` above 1 a step consists of several draws, each with its own sample and
+    the current weights.
 
-    normalised: False declares that the coefficients of a step may sum to less than one.
-    several_draws: whether a round keeps to ``--draws-per-step``.
+    Attributes:
+        sample_size: number of auxiliary tasks that a draw takes; None for all.
+        normalised: False declares that the coefficients of a step may sum to less than one.
+        several_draws: whether a round respects ``--draws-per-step``.
+
+    Examples:
+        >>> from aang_core import StepwiseWeighter, TaskCard
+        >>> class Equal(StepwiseWeighter):
+        ...     def __init__(self, end_task, auxiliaries):
+        ...         self.names = [end_task.name, *(card.name for card in auxiliaries)]
+        ...     def coefficients(self, sampled):
+        ...         return {self.names[0]: 1 / (1 + len(sampled))} | dict.fromkeys(
+        ...             sampled, 1 / (1 + len(sampled))
+        ...         )
+        ...     def weights(self):
+        ...         return self.coefficients(self.names[1:])
+        ...     def state_dict(self):
+        ...         return {}
+        ...     def load_state_dict(self, state):
+        ...         pass
+        >>> Equal(TaskCard("end"), [TaskCard("a")]).weights()
+        {'end': 0.5, 'a': 0.5}
     """
 
     signals: frozenset[Signal] = frozenset()
@@ -312,22 +418,22 @@ class StepwiseWeighter(ABC):
             self.observe([name for name in measured.tasks if name != bench.end_task], measured)
 
     def sample_weights(self) -> Mapping[str, float] | None:
-        """Every auxiliary task's weight in the draw of the step; None draws evenly."""
+        """Weight of every auxiliary task in the draw of the step; None for equal probabilities."""
         return None
 
     @abstractmethod
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
-        """Loss weights of the end task and the sampled tasks; non-negative, summing to one.
+        """Loss weights of the end task and the sampled tasks; non-negative, with a sum of one.
 
-        A weighter that is not :attr:`normalised` may leave part of the loss out: its coefficients
-        sum to one at most. Its :meth:`weights` sum to one all the same.
+        A weighter that is not :attr:`normalised` may drop a part of the loss: its coefficients sum
+        to at most one. Its :meth:`weights` still sum to one.
         """
 
     def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
-        """Learn from a step that measured something; not called if :attr:`signals` is empty."""
+        """Learn from a step with signals; not called if :attr:`signals` is empty."""
         raise PluginError(
-            f"weighter {type(self).__name__} asks for {', '.join(sorted(self.signals))} and has "
-            "no observe() that takes them; write one, or ask for nothing"
+            f"weighter {type(self).__name__} asks for {', '.join(sorted(self.signals))} but has "
+            "no observe() that takes them; write one, or leave signals empty"
         )
 
     @abstractmethod

@@ -1,32 +1,34 @@
-"""What every primitive of a stage must keep to, as checks to run against your own.
+"""The contract of every stage, as checks to run against your own primitives.
 
-Call the check of your stage from a test. It makes inputs of all shapes with hypothesis, awkward
-ones among them, and raises an ``AssertionError`` that says what, expected and got::
+Call the check of your stage from a test. It generates inputs of all shapes with hypothesis, awkward
+ones included, and raises an ``AssertionError`` that says what was checked, expected and found:
 
-    from aang_core.testing import check_transform
-    from my_plugin.shuffle import Shuffle
+```python
+from aang_core.testing import check_transform
+from my_plugin.shuffle import Shuffle
 
-    def test_shuffle_keeps_the_contract():
-        check_transform(Shuffle())
+def test_shuffle_keeps_the_contract():
+    check_transform(Shuffle())
+```
 
-Give the traits that the primitive is registered to provide as ``provides``: those that have a
-meaning here are checked too. ``aang check-plugin`` runs all of them over a whole plug-in, and so
-does ``pytest -p aang_core.testing.pytest_plugin --aang-plugin NAME``. The checks need hypothesis,
-which ``aang-core[testing]`` brings along.
+Pass the traits that the primitive is registered to provide as ``provides``: those with a meaning
+here are checked too. ``aang check-plugin`` runs all checks over a whole plug-in, and so does
+``pytest -p aang_core.testing.pytest_plugin --aang-plugin NAME``. The checks need hypothesis, which
+``aang-core[testing]`` installs.
 
-======================  ==========================================================================
-check_data              texts and labels as declared, the same every time
-check_transform         corrupts ordinary tokens only, and draws from the generator only
-check_representation    nobody sees padding, everybody sees something, the traits are true
-check_output            losses per row, finite, with gradients; nothing from rows without targets
-check_weighter          weights that sum to one, state that survives JSON, any tasks accepted
-RecordingWorkbench      a workbench that trains nothing, for a weighter's own tests
-SmallHeads              heads on a small hidden size, for an output's own tests
-SampleRows, token_rows  rows of tokens, and a hypothesis strategy for them
-corrupted_rows          a hypothesis strategy for rows as an output gets them
-VOCABULARY              the forty token ids of those rows
-task_cards              a hypothesis strategy for the tasks that a weighter gets
-======================  ==========================================================================
+| name | what it is |
+|---|---|
+| check_data | texts and labels as declared, the same every time |
+| check_transform | corrupts ordinary tokens only, and draws from the generator only |
+| check_representation | no token sees padding, every token sees something, the traits are true |
+| check_output | losses per row, finite, with gradients; none from rows without targets |
+| check_weighter | weights that sum to one, state that survives JSON, any tasks accepted |
+| RecordingWorkbench | a workbench that trains nothing, for a weighter's own tests |
+| SmallHeads | heads on a small hidden size, for an output's own tests |
+| SampleRows, token_rows | rows of tokens, and a hypothesis strategy for them |
+| corrupted_rows | a hypothesis strategy for rows as an output receives them |
+| VOCABULARY | the forty token ids of those rows |
+| task_cards | a hypothesis strategy for the tasks that a weighter receives |
 """
 
 from aang_core.testing.data import check_data

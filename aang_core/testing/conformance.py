@@ -1,4 +1,4 @@
-"""Everything that a plug-in as a whole keeps to, check by check."""
+"""All checks of a plug-in as a whole."""
 
 import pickle
 import subprocess
@@ -21,9 +21,12 @@ HEAVY = ("torch", "transformers", "sklearn")
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that is checked; calling ``run`` raises an AssertionError if it does not hold.
+    """One check; calling ``run`` raises an AssertionError if it fails.
 
-    advice: what to do where it does not.
+    Attributes:
+        name: what is checked.
+        run: the check itself.
+        advice: what to do if it fails.
     """
 
     name: str
@@ -32,10 +35,10 @@ class Check:
 
 
 def checks_of(plugin: str) -> list[Check]:
-    """Every check of a plug-in: an installed distribution, its entry point, or a file ``FILE.py``.
+    """All checks of a plug-in: an installed distribution, its entry point, or a file ``FILE.py``.
 
     Raises:
-        UnknownNameError: there is no such plug-in.
+        UnknownNameError: no such plug-in is installed.
     """
     local = [plugin] if plugin.endswith(".py") else []
     plugins = load_plugins(local=local)
@@ -53,7 +56,7 @@ def checks_of(plugin: str) -> list[Check]:
     if record.status != "ok":
         return [loads]
     deprecated = [
-        Check("it uses nothing deprecated", partial(_holds, False, warning), "the message says it")
+        Check("it uses nothing deprecated", partial(_holds, False, warning), "see the message")
         for warning in record.warnings
     ]
     return [loads, light, *deprecated, *_of_entries(record, plugins)]
@@ -100,18 +103,18 @@ def _of_primitive(primitive: Primitive) -> Iterator[Check]:
     try:
         primitive.load()
     except AangError as error:
-        # All further checks of the primitive would say the same again.
+        # All further checks of the primitive would fail for the same reason.
         yield Check(
             f"{what}: its target can be imported",
             partial(_holds, False, str(error)),
-            'register what is there: the class itself, or "module:Class"',
+            'register an object that exists: the class itself, or "module:Class"',
         )
         return
     if primitive.stage == "weighter":
         yield Check(f"{what}: its contract", lambda: _check(primitive), _CONTRACT)
         return
     yield Check(
-        f"{what}: it is made without options",
+        f"{what}: it can be made without options",
         lambda: _made(primitive),
         "give every option a default",
     )
@@ -123,7 +126,7 @@ def _of_primitive(primitive: Primitive) -> Iterator[Check]:
     yield Check(f"{what}: its contract, traits included", lambda: _check(primitive), _CONTRACT)
 
 
-_CONTRACT = "the message says what was expected and got; aang_core.testing has the same check"
+_CONTRACT = "the message says what was expected and found; aang_core.testing has the same check"
 
 
 def _made(primitive: Primitive) -> None:
@@ -136,7 +139,7 @@ def _made(primitive: Primitive) -> None:
 def _pickled(primitive: Primitive) -> None:
     try:
         pickle.loads(pickle.dumps(primitive.make()))
-    # Whatever an object's own reducers raise is a failure of this check and of nothing else.
+    # An object's own reducers may raise anything, and that only means that this check failed.
     except Exception as error:
         raise AssertionError(f"{type(error).__name__}: {error}") from error
 
@@ -161,7 +164,7 @@ def _check(primitive: Primitive) -> None:
 
 
 def _imports_nothing_heavy(local: list[str]) -> None:
-    """In a process of its own, for here torch may be there already."""
+    """Runs in a process of its own, since torch may already be imported in this one."""
     code = (
         "import sys; from aang_core.plugins import load_plugins; "
         f"load_plugins(local={local!r}); "
@@ -187,20 +190,20 @@ def _holds(kept: bool, message: str) -> None:
 
 
 def require_path(plugin: str) -> str:
-    """The plug-in as :func:`checks_of` takes it; a folder stands for the distribution in it.
+    """The plug-in in the form that :func:`checks_of` takes; a folder stands for its distribution.
 
     Raises:
-        ConfigError: the folder holds no distribution.
+        ConfigError: the folder contains no distribution.
     """
     folder = Path(plugin)
     if not folder.is_dir():
         return plugin
     project = folder / "pyproject.toml"
     if not project.is_file():
-        raise ConfigError(f"{plugin}: holds no pyproject.toml; give a distribution or a FILE.py")
+        raise ConfigError(f"{plugin}: has no pyproject.toml; give a distribution or a FILE.py")
     import tomllib
 
     try:
         return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["name"])
     except (KeyError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{project}: names no project: {error}") from error
+        raise ConfigError(f"{project}: has no project name: {error}") from error

@@ -1,4 +1,4 @@
-"""What every data primitive keeps to."""
+"""The contract of data primitives."""
 
 import tempfile
 from collections.abc import Iterable
@@ -12,14 +12,17 @@ _WORDS = ("alpha", "beta", "gamma", "delta")
 
 
 def check_data(data: Data, provides: Iterable[str] = ()) -> None:
-    """Check ``data`` on a small task with in-domain and generic text beside it.
+    """Check ``data`` on a small task with in-domain and generic text.
 
-    ``text``: every example has a text. ``labels:end-task``, ``labels:own``: every example has a
-    label; the former are the task's. Data with the attribute ``of_end_task`` or ``of_step`` has the
-    end task's training examples.
+    Args:
+        data: the primitive.
+        provides: traits to check. ``text``: every example has a text. ``labels:end-task`` and
+            ``labels:own``: every example has a label, which for the former is one of the task's.
+            Data with the attribute ``of_end_task`` or ``of_step`` has the end task's training
+            examples.
 
     Raises:
-        AssertionError: with what, expected and got.
+        AssertionError: a check failed; it says what was expected and found.
     """
     traits = frozenset(provides)
     with tempfile.TemporaryDirectory() as folder:

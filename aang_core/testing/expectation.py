@@ -1,4 +1,4 @@
-"""How the checks speak and how hypothesis runs them."""
+"""The wording of failed checks, and the hypothesis settings."""
 
 import pickle
 import random
@@ -11,9 +11,9 @@ import torch
 from hypothesis import Phase, settings
 from torch import Tensor
 
-# Derandomized: a check that passes today passes tomorrow. A check may take long on a loaded
-# machine, and a third party's repository should find no folder of hypothesis's in it. Explaining
-# a failure line by line takes most of its time, and the messages say what is wrong.
+# Derandomized: a check that passes today passes tomorrow. No deadline, since a check may take long
+# on a busy machine. No database, so that hypothesis leaves no folder in a plug-in's repository. No
+# explain phase: it takes most of the time of a failing check, and the messages say what is wrong.
 PROPERTY = settings(
     deadline=None,
     derandomize=True,
@@ -24,10 +24,10 @@ PROPERTY = settings(
 
 
 def expect(kept: bool, what: str, expected: Any, got: Any) -> None:
-    """Go on if ``kept``.
+    """Do nothing if ``kept``.
 
     Raises:
-        AssertionError: otherwise; it says what, expected and got.
+        AssertionError: ``kept`` is False; it says what was expected and found.
     """
     if not kept:
         raise AssertionError(f"{what}: expected {expected}, got {got}")
@@ -46,7 +46,7 @@ def expect_tensor(
 
 @contextmanager
 def only_generator_draws(what: str) -> Iterator[None]:
-    """Expect that no global random state is used inside."""
+    """Expect that the block uses no global random state."""
     before = _global_states()
     yield
     after = _global_states()
@@ -61,7 +61,7 @@ def only_generator_draws(what: str) -> Iterator[None]:
 
 @contextmanager
 def unchanged(what: str, inputs: Mapping[str, Tensor]) -> Iterator[None]:
-    """Expect that none of the input tensors is changed in place inside."""
+    """Expect that the block changes none of the input tensors in place."""
     before = {name: value.clone() for name, value in inputs.items()}
     yield
     for name, value in inputs.items():

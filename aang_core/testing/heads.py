@@ -1,4 +1,4 @@
-"""Heads as small as can be, for outputs under test."""
+"""Small heads for outputs under test."""
 
 from torch import Tensor, nn
 

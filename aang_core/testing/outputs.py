@@ -1,4 +1,4 @@
-"""What every output keeps to."""
+"""The contract of outputs."""
 
 import torch
 from hypothesis import given
@@ -23,13 +23,15 @@ COUNT_TYPES = (torch.int64, torch.int32, torch.float32, torch.float64)
 def check_output(output: Output, labelled: bool = True) -> None:
     """Check ``output`` on rows with and without prediction targets.
 
-    An output with several views gets each row as often; one that couples rows may let the loss of a
-    row depend on others.
+    An output with several views receives each row as often. If an output couples rows, the loss of
+    a row may depend on others.
 
-    labelled: whether the rows have labels; give False for an output that works without.
+    Args:
+        output: the primitive.
+        labelled: whether the rows have labels; pass False for an output that works without.
 
     Raises:
-        AssertionError: with what, expected and got.
+        AssertionError: a check failed; it says what was expected and found.
     """
     heads = SmallHeads()
     first, second = output.head(heads), output.head(heads)
@@ -66,7 +68,7 @@ def _check_contract(output: Output, head: nn.Module, rows: CorruptedRows, seed: 
 
     generator = Generator().manual_seed(seed)
     shape = (*rows.original.shape, HIDDEN_SIZE)
-    # In double precision what should be zero is not mistaken for rounding, nor the reverse.
+    # Double precision, so that rounding errors and true zeros cannot be confused.
     hidden = torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
     with unchanged("losses", {"hidden": hidden.detach(), **targets}):
         losses = output.losses(head, hidden, targets)

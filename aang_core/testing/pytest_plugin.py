@@ -1,11 +1,13 @@
 """The checks of a plug-in as tests.
 
-``pytest -p aang_core.testing.pytest_plugin --aang-plugin NAME`` runs them behind the others.
+``pytest -p aang_core.testing.pytest_plugin --aang-plugin NAME`` runs them after the other tests.
 
-In a plug-in's own repository, in ``pyproject.toml``::
+In a plug-in's own repository, in ``pyproject.toml``:
 
-    [tool.pytest.ini_options]
-    addopts = "-p aang_core.testing.pytest_plugin --aang-plugin aang-plugin-mine"
+```toml
+[tool.pytest.ini_options]
+addopts = "-p aang_core.testing.pytest_plugin --aang-plugin aang-plugin-mine"
+```
 """
 
 from typing import Any
@@ -29,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Put the checks behind the tests that were collected."""
+    """Append the checks to the collected tests."""
     for plugin in config.getoption("--aang-plugin"):
         for check in checks_of(require_path(plugin)):
             items.append(_Item.from_parent(session, name=f"{plugin}: {check.name}", check=check))

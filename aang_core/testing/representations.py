@@ -1,4 +1,4 @@
-"""What every representation keeps to."""
+"""The contract of representations."""
 
 from collections.abc import Iterable
 
@@ -21,15 +21,17 @@ from aang_core.testing.rows import SampleRows, token_rows
 def check_representation(representation: Representation, provides: Iterable[str] = ()) -> None:
     """Check ``representation``, and that the traits in ``provides`` are true.
 
-    ``sentence-representation``: the first token sees every real token of its row.
-    ``full-attention``: every real token sees every real token of its row.
-    ``directional``: tokens see one side only, and it is always the same side.
+    Args:
+        representation: the primitive.
+        provides: traits to check. ``sentence-representation``: the first token sees every real
+            token of its row. ``full-attention``: every real token sees every real token of its row.
+            ``directional``: tokens see one side only, always the same one.
 
     Raises:
-        AssertionError: with what, expected and got.
+        AssertionError: a check failed; it says what was expected and found.
     """
     traits = frozenset(provides)
-    # One large plain batch first: hypothesis would call a primitive that keeps state flaky.
+    # A large plain batch first: hypothesis would report a primitive with state as flaky.
     _check_contract(representation, SampleRows.of_lengths([9, 30, 32], 32, seed=0).real, seed=0)
 
     @PROPERTY

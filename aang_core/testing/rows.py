@@ -19,7 +19,8 @@ VOCABULARY = Vocabulary(
 )
 """Forty token ids: padding, the two special tokens around every row, mask, and 36 of text.
 
-Nine texts, four ids each: words, names, abbreviations, parts of them, and half a character.
+There are nine texts with four ids each: words, names, abbreviations, parts of these, and half a
+character.
 """
 
 
@@ -27,8 +28,11 @@ Nine texts, four ids each: words, names, abbreviations, parts of them, and half 
 class SampleRows:
     """A batch of tokenised texts; B rows, T tokens, padded on the right.
 
-    ids: ``[B, T]`` int64. real: ``[B, T]`` bool, not padding. ordinary: ``[B, T]`` bool, neither
-    special nor padding.
+    Attributes:
+        ids: ``[B, T]`` int64.
+        real: ``[B, T]`` bool, not padding.
+        ordinary: ``[B, T]`` bool, neither special nor padding.
+        vocabulary: the tokens.
     """
 
     ids: Tensor
@@ -50,14 +54,14 @@ class SampleRows:
         return SampleRows(ids, real, ordinary, VOCABULARY)
 
     def repeated(self, times: int) -> "SampleRows":
-        """All rows, and all of them again, so many times in all."""
+        """All rows, ``times`` times over."""
         ids, real, ordinary = (c.repeat(times, 1) for c in (self.ids, self.real, self.ordinary))
         return SampleRows(ids, real, ordinary, self.vocabulary)
 
 
 @st.composite
 def token_rows(draw: st.DrawFn, max_rows: int = 4, max_tokens: int = 12) -> SampleRows:
-    """Rows from one special token alone up to full ones; the longest need not fill the batch."""
+    """Rows from a single special token up to full ones; the longest need not fill the batch."""
     tokens = draw(st.integers(1, max_tokens))
     lengths = draw(st.lists(st.integers(1, tokens), min_size=1, max_size=max_rows))
     return SampleRows.of_lengths(lengths, tokens, draw(st.integers(0, 2**32)))
@@ -65,10 +69,11 @@ def token_rows(draw: st.DrawFn, max_rows: int = 4, max_tokens: int = 12) -> Samp
 
 @st.composite
 def corrupted_rows(draw: st.DrawFn, labelled: bool = True, views: int = 1) -> CorruptedRows:
-    """Rows after some transform: tokens selected at any rate, none and all included.
+    """Rows after some transform, with any share of tokens selected, from none to all.
 
-    Of the selected tokens some are masked, some replaced and some kept. With ``labelled``, labels
-    of three classes. Each row comes in as many ``views``, all first views before all second ones.
+    Of the selected tokens some are masked, some replaced and some kept. With ``labelled``, the rows
+    have labels of three classes. Each row has ``views`` views, all first views before all second
+    ones.
     """
     rows = draw(token_rows()).repeated(views)
     rate = draw(st.sampled_from([0.0, 0.15, 0.5, 1.0]))
@@ -81,7 +86,7 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True, views: int = 1) -> Co
     corrupted = rows.ids.masked_fill(selected & (fate < 0.5), MASK)
     corrupted = torch.where(selected & (fate > 0.8), random_ids, corrupted)
     documents = draw(st.integers(1, 1000))
-    # A total order of the real tokens, which outputs that read in one may ask for.
+    # A total order of the real tokens, for outputs that require a reading order.
     order = torch.rand(rows.ids.shape, generator=generator).argsort(1)
     order = order.masked_fill(~rows.real, rows.ids.shape[1])
     return CorruptedRows(

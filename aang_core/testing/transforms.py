@@ -1,4 +1,4 @@
-"""What every transform keeps to."""
+"""The contract of transforms."""
 
 from collections.abc import Iterable
 
@@ -21,16 +21,18 @@ from aang_core.testing.rows import SampleRows, token_rows
 def check_transform(transform: Transform, provides: Iterable[str] = ()) -> None:
     """Check ``transform``, and that it does what the traits in ``provides`` say.
 
-    ``masks-tokens``: among the selected tokens are some that become the mask token.
-    ``replaces-tokens``: and some that become another ordinary token.
-    ``unchanged-input``: the ids are those that came in.
+    Args:
+        transform: the primitive.
+        provides: traits to check. ``masks-tokens``: some selected tokens become the mask token.
+            ``replaces-tokens``: some become another ordinary token. ``unchanged-input``: the ids
+            stay as they are.
 
     Raises:
-        AssertionError: with what, expected and got.
+        AssertionError: a check failed; it says what was expected and found.
     """
 
-    # One large plain batch first: hypothesis would call a primitive that keeps state flaky, and
-    # some things can only be told from a batch in which whatever is likely occurs.
+    # A large plain batch first: hypothesis would report a primitive with state as flaky, and
+    # whether a trait is true shows only in a batch that is large enough.
     many = SampleRows.of_lengths([64] * 64, tokens=64, seed=0)
     _check_contract(transform, many, seed=0)
     _check_traits(_apply(transform, many, seed=0), many, frozenset(provides))

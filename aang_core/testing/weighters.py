@@ -1,4 +1,4 @@
-"""What every weighter keeps to."""
+"""The contract of weighters."""
 
 import json
 import math
@@ -25,7 +25,7 @@ _FACTORS = st.dictionaries(
 
 @st.composite
 def task_cards(draw: st.DrawFn, max_auxiliaries: int = 6) -> list[TaskCard]:
-    """The end task, and after it none to ``max_auxiliaries`` tasks, with any factors or none."""
+    """The end task, then up to ``max_auxiliaries`` other tasks, with or without factors."""
     names = draw(st.lists(_NAMES, min_size=1, max_size=max_auxiliaries + 1, unique=True))
     return [TaskCard(names[0]), *(TaskCard(name, draw(_FACTORS)) for name in names[1:])]
 
@@ -33,10 +33,11 @@ def task_cards(draw: st.DrawFn, max_auxiliaries: int = 6) -> list[TaskCard]:
 def check_weighter(factory: Factory) -> None:
     """Check the weighters that ``factory(end_task, auxiliaries)`` makes.
 
-    Give the class itself, or a lambda that adds options.
+    Args:
+        factory: the class itself, or a function that adds options.
 
     Raises:
-        AssertionError: with what, expected and got.
+        AssertionError: a check failed; it says what was expected and found.
     """
 
     @PROPERTY
@@ -82,7 +83,7 @@ def _check_declarations(weighter: Weighter) -> None:
 
 
 def _check_last_round(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None:
-    """A round of a declared length is that long, and ends with the run where that ends first."""
+    """A round takes ``round_steps`` steps, or as many as the run has left."""
     weighter = factory(cards[0], cards[1:])
     steps = getattr(weighter, "round_steps", None)
     if steps is None:
@@ -146,7 +147,7 @@ def _check_rounds(
 
 
 def _check_state(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None:
-    """Going on from a saved state is going on."""
+    """A weighter that loads a saved state continues exactly like the one that saved it."""
     weighter = factory(cards[0], cards[1:])
     bench = _bench(cards, seed)
     for _ in range(ROUNDS):
@@ -183,7 +184,7 @@ def _check_state(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None
 
 
 def _check_constant_signals(factory: Factory) -> None:
-    """Hundreds of steps that all say the same: nothing may overflow."""
+    """Five hundred steps with the same signals: nothing may overflow."""
     cards = [TaskCard("end"), TaskCard("up", {"stage": "a"}), TaskCard("down", {"stage": "b"})]
     value = {"end": 1.0, "up": 1.0, "down": -1.0}
 

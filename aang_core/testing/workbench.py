@@ -14,29 +14,33 @@ Measure = Callable[[Mapping[str, float]], StepSignals]
 
 @dataclass(frozen=True)
 class RecordedUpdate:
-    """An update of nothing."""
+    """An update without any change."""
 
     tasks: tuple[str, ...]
 
 
 class RecordingWorkbench:
-    """Records every step that a weighter asks for and answers with made-up signals.
+    """Records every step that a weighter takes, and answers with made-up signals.
 
-    end_task, auxiliaries: names of the tasks.
-    seed: of the samples and the generator, and of the signals where ``measure`` does not give them.
-    score: what to answer to :meth:`dev_score`, given the coefficients of the last step; a random
-        number for None.
-    steps: optimiser steps of the run, which :meth:`step` uses up.
-    measure: what to answer to a step; :meth:`random_signals` if None.
-    measure_every: answer None to all but each m-th step, as a trainer that saves on signals does.
-    draws_per_step: how many draws a step is to be made of.
+    Args:
+        end_task: name of the end task.
+        auxiliaries: names of the auxiliary tasks.
+        seed: seed of the samples and the generator, and of the signals if ``measure`` is None.
+        measure: makes the signals of a step; None for :meth:`random_signals`.
+        measure_every: return signals only every m-th step, as with ``--meta-every m``.
+        draws_per_step: number of draws that make up a step.
+        score: makes the answer of :meth:`dev_score` from the coefficients of the last step; None
+            for a random number.
+        steps: optimiser steps of the run, which :meth:`step` uses up.
 
-    samples: what each call of :meth:`sample` gave. sample_weights: the weights that it was given.
-    dev_rows: the rows that each call of :meth:`dev_score` was given. coefficients: of each draw of
-        each step.
-    signals: what each call of :meth:`step` or :meth:`step_over` was given. trials: the coefficients
-        of each call of :meth:`trial`. applied: the tasks and coefficients of each call of
-        :meth:`apply`.
+    Attributes:
+        samples: result of each call of :meth:`sample`.
+        sample_weights: weights passed to each call of :meth:`sample`.
+        dev_rows: rows passed to each call of :meth:`dev_score`.
+        coefficients: coefficients of each draw of each step.
+        signals: signals passed to each call of :meth:`step` or :meth:`step_over`.
+        trials: coefficients passed to each call of :meth:`trial`.
+        applied: tasks and coefficients passed to each call of :meth:`apply`.
     """
 
     def __init__(
@@ -80,7 +84,7 @@ class RecordingWorkbench:
         elif weights is None:
             chosen = self._random.sample(self._auxiliaries, n)
         else:
-            # The n that an exponential clock of rate weight reaches first.
+            # The n smallest of exponential variables with the weights as rates.
             clocks = {
                 name: self._random.expovariate(1.0) / weights[name]
                 for name in self._auxiliaries
@@ -134,7 +138,7 @@ class RecordingWorkbench:
         *,
         batches: int | None = None,
     ) -> DevLossAlong:
-        """A made-up loss, and derivatives over several orders of magnitude."""
+        """A made-up loss, with derivatives over several orders of magnitude."""
         gradient = [self._random.gauss(0, 1) * self._random.lognormvariate(0, 3) for _ in updates]
         return DevLossAlong(self._random.uniform(0, 5), gradient)
 
@@ -148,7 +152,7 @@ class RecordingWorkbench:
         return lambda: None
 
     def random_signals(self, coefficients: Mapping[str, float]) -> StepSignals:
-        """Cosines from [-1, 1], norms over several orders of magnitude, dots to match."""
+        """Cosines from [-1, 1], norms over several orders of magnitude, and matching dots."""
 
         def cosine() -> float:
             return self._random.uniform(-1, 1)

@@ -54,7 +54,7 @@ BAD = {
     ),
     "needs an option": (
         ("class Mine:", "class Mine:\n        def __init__(self, rate): self.rate = rate"),
-        ["FAILED  transform mine: it is made without options", "rate", "default"],
+        ["FAILED  transform mine: it can be made without options", "rate", "default"],
     ),
     "cannot be pickled": (
         ("class Mine:", "class Mine:\n        def __init__(self): self.f = lambda: 1"),

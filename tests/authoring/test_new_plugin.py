@@ -64,4 +64,4 @@ def test_bad_names(tmp_path: Path) -> None:
     for _ in range(2):
         done = CliRunner().invoke(aang, ["new-plugin", "twice", "--folder", str(tmp_path)])
     assert done.exit_code == 2
-    assert "is there already" in done.output
+    assert "exists already" in done.output

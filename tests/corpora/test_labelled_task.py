@@ -127,7 +127,7 @@ def test_a_single_class(tmp_path: Path) -> None:
 def test_an_empty_part(tmp_path: Path, train: Path, part: str) -> None:
     empty = write(tmp_path / f"empty-{part}.jsonl", [])
     files = {"train": train, "dev": train, "test": train, part: empty}
-    with pytest.raises(DataError, match=rf"empty-{part}\.jsonl: there is no example"):
+    with pytest.raises(DataError, match=rf"empty-{part}\.jsonl: it contains no examples"):
         load_task(files["train"], files["dev"], files["test"])
 
 

@@ -73,7 +73,7 @@ _LOG = (
     _STEP,
     _NOTE,
     re.compile(r"reading data and loading the encoder \.\.\."),
-    re.compile(r"The best model is that of step \d+:"),
+    re.compile(r"The best model is from step \d+:"),
     re.compile(r"[a-z0-9-]+ +dev +test"),
     re.compile(
         r"(this run \([a-z-]+\)|plain fine-tuning, mean of \d+ seeds|majority class)[ \d.–]+"

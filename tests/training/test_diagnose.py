@@ -141,11 +141,11 @@ def test_signal_quality_on_the_way_of_a_training(
 
 def test_bad_options_of_signal_quality(aang: Aang, options: list[object], tmp_path: Path) -> None:
     for more, said in (
-        (["--lr", 0.1], "--lr: goes with --signal-quality"),
-        (["--scores", tmp_path], "--scores: goes with --signal-quality"),
-        (["--signal-quality", "--batches", 2], "--batches: is of a diagnosis"),
+        (["--lr", 0.1], "--lr: needs --signal-quality"),
+        (["--scores", tmp_path], "--scores: needs --signal-quality"),
+        (["--signal-quality", "--batches", 2], "--batches: does not go with --signal-quality"),
         (["--signal-quality", "--quality-steps", 22], "raise --quality-steps"),
-        (["--signal-quality", "--precision", "fp16"], "take bf16 or fp32"),
+        (["--signal-quality", "--precision", "fp16"], "use bf16 or fp32"),
         (["--signal-quality", "--scores", tmp_path / "no.csv"], "cannot be read as scores"),
     ):
         done = aang(*options, *more)

@@ -76,7 +76,7 @@ def test_lines_from_standard_input_are_answered_as_they_come(run: Path) -> None:
 
 
 def test_bad_input(aang: Aang, run: Path, tmp_path: Path) -> None:
-    assert "one of the two" in aang("predict", run).err
+    assert "give either texts or a file" in aang("predict", run).err
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"body": "text"}\n')
     done = aang("predict", run, "--data", bad)

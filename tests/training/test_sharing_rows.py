@@ -191,7 +191,7 @@ def test_one_row_a_step(
         *("--out", tmp_path / "run"),
     )
     assert done.status == 0
-    assert caplog.text.count("no class has two of the 1 rows of a batch") == 1
+    assert caplog.text.count("all 1 rows of a batch have different classes") == 1
 
 
 def test_a_stage_that_couples_rows_without_saying_so(

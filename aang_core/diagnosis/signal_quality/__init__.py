@@ -1,9 +1,9 @@
-"""How far the signals that weighters follow can be told from noise, on a real run.
+"""How well the signals that weighters follow stand out from noise, on a real run.
 
 A weighter follows the cosine of an objective's gradient with the dev gradient, measured on a few
-rows a step. Here that cosine is measured many times along a training, in several ways from the same
-gradients, and each way is judged by its t (mean over standard error) and by how its ranking of
-objectives agrees with what training on each of them alone came to.
+rows per step. Here that cosine is measured many times during a training, in several ways from the
+same gradients. Each way is judged by its t (mean over standard error) and by how well its ranking
+of objectives agrees with the dev scores of training on each objective alone.
 """
 
 from aang_core.diagnosis.signal_quality.agreement import Agreement, agreements, read_scores

@@ -1,4 +1,4 @@
-"""Whether signals rank objectives as training on each of them alone does."""
+"""Whether signals rank objectives like the scores of training on each of them alone."""
 
 import csv
 import json
@@ -14,14 +14,17 @@ from aang_core.diagnosis.signal_quality.figures import SignalQuality
 from aang_core.errors import DataError
 
 _LEAST = 3
-"""Fewer objectives have no ranking worth the name."""
+"""A ranking of fewer objectives means nothing."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Spearman's rank correlation of a variant's values with scores, over ``objectives`` of them.
+    """Spearman's rank correlation of a variant's values with scores.
 
-    correlation: None if fewer than three objectives have both, or one of them is constant.
+    Attributes:
+        variant: name of the variant.
+        correlation: None if fewer than three objectives have both, or one of them is constant.
+        objectives: number of objectives with both.
     """
 
     variant: str
@@ -30,9 +33,11 @@ class Agreement:
 
 
 def agreements(quality: SignalQuality, scores: Mapping[str, float]) -> list[Agreement]:
-    """Of every variant, in the order of the table.
+    """The agreement of every variant, in the order of the table.
 
-    scores: of objectives trained alone, as :func:`read_scores` gives them.
+    Args:
+        quality: the measurement.
+        scores: of objectives trained alone, as :func:`read_scores` returns them.
 
     Raises:
         DataError: fewer than three of the objectives have a score.
@@ -71,19 +76,19 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def plain(name: str) -> str:
-    """A name without what stands between its parts: methods cannot be named with a slash."""
+    """A name with a hyphen for every separator, since names of methods cannot contain a slash."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def read_scores(path: Path) -> dict[str, float]:
-    """Dev scores by name, from what ``aang compare`` writes as JSON, from CSV or a JSON mapping.
+    """Dev scores by name, from the JSON of ``aang compare``, a CSV file or a JSON mapping.
 
-    A method of a comparison is named after its objective, with any sign in place of a slash. A CSV
-    file has a column ``objective`` or ``method`` and a column ``dev`` or ``score``. Several scores
-    of one name, such as those of seeds, count as their mean.
+    A method of a comparison has the name of its objective, with any character in place of a slash.
+    A CSV file has a column ``objective`` or ``method`` and a column ``dev`` or ``score``. Several
+    scores of one name, such as those of seeds, count as their mean.
 
     Raises:
-        DataError: the file cannot be read or holds something else; or there are several tasks.
+        DataError: the file cannot be read, contains something else, or covers several tasks.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -99,8 +104,8 @@ def read_scores(path: Path) -> dict[str, float]:
         tasks = {row["task"] for row in rows if "task" in row}
         if len(tasks) > 1:
             raise DataError(
-                f"{path}: holds scores of several tasks ({', '.join(sorted(tasks))}); give "
-                "those of the task that is measured alone"
+                f"{path}: contains scores of several tasks ({', '.join(sorted(tasks))}); give "
+                "only those of the measured task"
             )
         scores: dict[str, list[float]] = {}
         for row in rows:

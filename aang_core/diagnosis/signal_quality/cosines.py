@@ -1,4 +1,4 @@
-"""The cosine of an objective's gradient with the dev gradient, in several ways at once."""
+"""The cosine of an objective's gradient with the dev gradient, computed in several ways."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ Gradient = Mapping[nn.Parameter, Tensor]
 class Reference:
     """What the gradients of one measurement are compared with.
 
-    Args:
+    Attributes:
         dev: dev gradients by the name of their variant.
         base: the variant whose dev gradient the others below start from.
-        moments: the mean square of the training's gradients, as Adam keeps it and corrected for its
-            start, by parameter, for the variant ``adam-step``; empty leaves that out.
+        moments: bias-corrected mean square of the training's gradients in Adam, by parameter, for
+            the variant ``adam-step``; empty leaves that variant out.
         beta: Adam's decay of that mean.
-        end_task: a running mean of g_E, for ``beyond-end-task``; empty leaves that out.
+        end_task: a running mean of g_E, for ``beyond-end-task``; empty leaves that variant out.
     """
 
     dev: Mapping[str, Gradient]
@@ -30,11 +30,11 @@ class Reference:
     end_task: Gradient = field(default_factory=dict)
 
     def cosines(self, g: Gradient) -> dict[str, float]:
-        """cos(g, v) by variant; a gradient of zero has a cosine of zero.
+        """cos(g, v) by variant; the cosine of a zero gradient is zero.
 
-        ``adam-step`` is cos(d, v), d being the step that Adam takes if its next gradient is g, of
-        the usual length: d_i = g_i / √(β s_i + (1 − β) g_i²), g scaled to ‖g‖² = Σ_i s_i.
-        ``beyond-end-task`` is the cosine with v less its projection on the mean of g_E.
+        ``adam-step`` is cos(d, v), where d is the step that Adam takes if its next gradient is g,
+        scaled to the usual length: d_i = g_i / √(β s_i + (1 − β) g_i²), with ‖g‖² = Σ_i s_i.
+        ``beyond-end-task`` is the cosine with v minus its projection on the mean of g_E.
         """
         v, mean = self.dev[self.base], self.end_task
         found = {name: cosine(dot(g, u), dot(g, g), dot(u, u)) for name, u in self.dev.items()}
@@ -63,7 +63,7 @@ class Reference:
 
 
 _EPSILON = 1e-8
-"""Adam's, as training has it."""
+"""Adam's ε, as in training."""
 
 ADAM = "adam-step"
 BEYOND = "beyond-end-task"
@@ -71,12 +71,12 @@ BEYOND = "beyond-end-task"
 
 @dataclass(frozen=True)
 class Sample:
-    """One objective at one place of a run, from two gradients on different rows.
+    """One objective at one point of a run, from two gradients on different rows.
 
-    Args:
+    Attributes:
         cosines: by variant, the mean of the two.
         shared: ⟨g_a, g_b⟩. The noise of two batches is independent, so its mean is ‖E g‖².
-        square: (‖g_a‖² + ‖g_b‖²) / 2, the signal's square and that of the noise.
+        square: (‖g_a‖² + ‖g_b‖²) / 2, the square of the signal plus that of the noise.
     """
 
     cosines: Mapping[str, float]
@@ -85,7 +85,7 @@ class Sample:
 
     @classmethod
     def of(cls, reference: Reference, pair: Sequence[Gradient]) -> "Sample":
-        """Of the gradients of two batches of one objective."""
+        """The sample of the gradients of two batches of one objective."""
         one, other = (reference.cosines(g) for g in pair)
         return cls(
             {name: (one[name] + other[name]) / 2 for name in one},
@@ -95,13 +95,13 @@ class Sample:
 
 
 def cosine(product: float, one: float, other: float) -> float:
-    """From ⟨a, b⟩, ‖a‖² and ‖b‖²."""
+    """The cosine of a and b, from ⟨a, b⟩, ‖a‖² and ‖b‖²."""
     length = math.sqrt(max(one, 0.0) * max(other, 0.0))
     return product / length if length else 0.0
 
 
 def dot(a: Gradient, b: Gradient) -> float:
-    """⟨a, b⟩, summed over parameters in double precision; one that is missing counts as zero."""
+    """⟨a, b⟩, summed over parameters in double precision; a missing one counts as zero."""
     parts = [
         torch.dot(part.reshape(-1), b[p].reshape(-1)).double() for p, part in a.items() if p in b
     ]

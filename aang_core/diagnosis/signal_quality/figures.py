@@ -1,4 +1,4 @@
-"""What a measurement of signals came to: mean and t by objective and variant."""
+"""Results of a measurement of signals: mean and t by objective and variant."""
 
 import math
 import statistics
@@ -14,13 +14,13 @@ OWN_SPREAD = "own-spread"
 
 @dataclass(frozen=True)
 class Figure:
-    """One variant's view of one objective.
+    """The value of one variant for one objective.
 
-    Args:
-        value: what objectives are ranked by: the mean cosine, or what a variant makes of it. None
-            where that cannot be told.
-        t: the mean cosine over its standard error; None of a single sample, or without a spread.
-        samples: how many there were.
+    Attributes:
+        value: what objectives are ranked by: the mean cosine, or a number derived from it; None if
+            unknown.
+        t: the mean cosine over its standard error; None for a single sample, or without a spread.
+        samples: number of samples.
     """
 
     value: float | None
@@ -30,11 +30,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class ObjectiveQuality:
-    """All variants' view of one objective.
+    """The values of all variants for one objective.
 
-    Args:
-        reliability: ‖E g‖² / E ‖g‖², the part of a gradient's square that is no noise, at the
-            number of rows that were measured; at most one, below zero where noise is all there is.
+    Attributes:
+        name: the objective.
+        reliability: ‖E g‖² / E ‖g‖², the share of a gradient's square that is not noise, at the
+            measured number of rows; at most one, and below zero if there is only noise.
+        figures: by variant.
     """
 
     name: str
@@ -43,10 +45,10 @@ class ObjectiveQuality:
 
     @classmethod
     def of(cls, name: str, samples: Sequence[Sample], base: str) -> "ObjectiveQuality":
-        """From the samples of at least one measurement.
+        """Compute all variants from the samples of at least one measurement.
 
-        ``own-noise`` is the base's mean over the square root of the reliability, the cosine that
-        E g itself would have with v; ``own-spread`` is the base's mean over its standard deviation.
+        ``own-noise`` is the base's mean over the square root of the reliability, the cosine that E
+        g itself would have with v; ``own-spread`` is the base's mean over its standard deviation.
         """
         square = sum(s.square for s in samples)
         reliability = sum(s.shared for s in samples) / square if square else 0.0
@@ -72,12 +74,15 @@ def _figure(cosines: Sequence[float]) -> Figure:
 
 @dataclass(frozen=True)
 class SignalQuality:
-    """The end task's and every objective's signals, as measured along a run.
+    """The signals of the end task and of every objective, as measured during a run.
 
-    Args:
-        variants: names in the order of the table, with what each is.
+    Attributes:
+        end_task: the end task's.
+        objectives: those of the objectives.
+        variants: names in the order of the table, with a description of each.
         base: the variant that training uses by default.
-        steps: of the run. measured: after how many steps each measurement was made.
+        steps: of the run.
+        measured: the number of steps before each measurement.
     """
 
     end_task: ObjectiveQuality
@@ -88,7 +93,7 @@ class SignalQuality:
     measured: Sequence[int]
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """All of it, a mapping of JSON values for every objective and variant."""
+        """One mapping of JSON values for every objective and variant."""
         for objective in (self.end_task, *self.objectives):
             for variant in self.variants:
                 figure = objective.figures.get(variant, Figure(None, None, 0))

@@ -1,4 +1,4 @@
-"""A training that is stopped now and then to measure what its signals are worth."""
+"""A training with pauses in which its signals are measured."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,26 +38,26 @@ from aang_core.training.precision import in_effect
 from aang_core.training.trainer import Trainer
 
 _DEV = "dev"
-"""The order of the rows that v is taken on; no task has this name."""
+"""Key of the dev rows among the draws; no task has this name."""
 
 _FEWER, _MORE = 8, 4
-"""The part of the dev head's rows, and the multiple of dev rows, that variants compare."""
+"""Variants use this fraction of the dev head's rows, and this multiple of the dev rows."""
 
 _DECAY = 0.9
-"""Of running means, unless ``--dev-average`` says otherwise."""
+"""Decay of running means without ``--dev-average``."""
 
 
 @dataclass(frozen=True)
 class QualityPlan:
-    """Where a training is measured.
+    """When a training is measured.
 
-    Args:
-        steps: how many there are. The learning rate's schedule is that of the whole training.
-        every: steps from one measurement to the next; the first comes when the dev head's rows are
-            all remembered.
-        sample: how many objectives are measured each time, drawn anew; None for all.
-        weighted: whether the weighter trains; else the end task is trained alone, and the heads of
-            objectives that start from random weights are fitted where they are measured.
+    Attributes:
+        steps: number of steps. The learning rate follows the schedule of the whole training.
+        every: steps between measurements; the first comes when the dev head's rows have all been
+            remembered.
+        sample: number of objectives to measure each time, drawn anew; None for all.
+        weighted: whether the weighter trains. Otherwise the end task is trained alone, and the
+            randomly initialised heads of objectives are fitted when they are measured.
     """
 
     steps: int = 60
@@ -76,11 +76,17 @@ def measure_signal_quality(
 ) -> SignalQuality:
     """Train for some steps and measure every objective's signals on the way.
 
-    The training is the one that these options ask for, as a measurement leaves all it draws from as
-    it was. Measured rows are the next ones of the end task's order, which no remembered row of the
-    same pass is among, and rows of the objectives' and dev's own.
+    The training is exactly the one that the options describe, since a measurement restores the
+    state of everything that it draws from. Measured rows are the next ones of the end task's order,
+    none of which has been remembered in the same pass, and separate rows of the objectives and of
+    dev.
 
-    progress: called after each step with the steps done and those to do.
+    Args:
+        config: the training's options.
+        sources: its data, objectives and encoder.
+        plan: when to measure.
+        device: where to compute.
+        progress: called after each step with the number of steps done and their total.
 
     Raises:
         ConfigError: there would be no measurement, or the precision is fp16.
@@ -90,12 +96,12 @@ def measure_signal_quality(
     places = [step for step in range(first, plan.steps + 1) if (step - first) % plan.every == 0]
     if len(places) < 2:
         raise ConfigError(
-            f"{plan.steps} steps are too few: the dev head's {config.dev_head_rows} rows are "
-            f"remembered after {first} steps, and one measurement more comes after {plan.every}; "
-            "raise --quality-steps, or lower --quality-every or --dev-head-rows"
+            f"{plan.steps} steps are too few: the first measurement comes after {first}, when the "
+            f"dev head's {config.dev_head_rows} rows are remembered, and the next {plan.every} "
+            "later; raise --quality-steps, or lower --quality-every or --dev-head-rows"
         )
     if config.precision == "fp16":
-        raise ConfigError("--signal-quality: --precision fp16 may overflow; take bf16 or fp32")
+        raise ConfigError("--signal-quality: --precision fp16 may overflow; use bf16 or fp32")
     torch.manual_seed(config.seed)
     remembers = config.model_copy(update={"dev_head": "remembered"})
     assembly = assemble(remembers, sources)
@@ -124,7 +130,7 @@ def _train(trainer: Trainer, plan: QualityPlan) -> None:
 
 
 class _Measuring:
-    """Draws rows beside a training, takes their gradients, and collects what they say."""
+    """Draws separate rows during a training, and collects their gradients' cosines."""
 
     def __init__(
         self,
@@ -165,7 +171,7 @@ class _Measuring:
         return self._config.dev_average or _DECAY
 
     def measure(self) -> None:
-        """One sample of the end task and of the objectives that are drawn."""
+        """Take one sample of the end task and of the drawn objectives."""
         size = self._config.batch_size
         with self._bench.aside() as draws:
             end = self._assembly.end_task
@@ -243,7 +249,7 @@ class _Measuring:
         return head.memory
 
     def _moments(self) -> dict[nn.Parameter, Tensor]:
-        """Adam's second moment, its bias corrected, of every parameter that it has moved."""
+        """Adam's second moment, bias-corrected, of every parameter that it has updated."""
         optimizer = self._bench.optimization.optimizer
         body = set(self._passes.trained())
         moments = {}
@@ -256,7 +262,7 @@ class _Measuring:
         return moments
 
     def _add_to_mean(self, pair: Sequence[Gradient]) -> None:
-        """Count the end task's gradients into the mean that later measurements leave out of v."""
+        """Add the end task's gradients to the mean that later measurements subtract from v."""
         for parameter in self._passes.trained():
             parts = [g[parameter] for g in pair if parameter in g]
             if parts:
@@ -284,12 +290,12 @@ class _Measuring:
         )
 
     def _head_fit(self, task: Task) -> FreshDevHead | None:
-        """What fits a fresh head for an objective that is not trained; None leaves it as it is."""
+        """The fit of a new head for an untrained objective; None to use its head as it is."""
         pretrained = any(isinstance(module, LanguageModelHead) for module in task.head.modules())
         return None if self._plan.weighted or pretrained else self._fresh()
 
     def _head(self, task: Task) -> nn.Module:
-        """The objective's head, or one that is fitted to other rows than those measured."""
+        """The objective's head, or one fitted to other rows than the measured ones."""
         fit = self._heads[task.name]
         if fit is None:
             return task.head

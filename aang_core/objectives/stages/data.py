@@ -11,7 +11,15 @@ from typing import Any, Protocol, runtime_checkable
 class Example:
     """One text with, where the data is labelled, the name of its class.
 
-    ``text_pair`` is the second text of tasks over pairs (premise and hypothesis, say).
+    Attributes:
+        text: the text, or the first of two.
+        text_pair: the second text in tasks over pairs, such as premise and hypothesis.
+        label: name of the class; None for unlabelled text.
+
+    Examples:
+        >>> from aang_core import Example
+        >>> Example("It rains.", text_pair="The street is wet.", label="entailment").label
+        'entailment'
     """
 
     text: str
@@ -21,9 +29,22 @@ class Example:
 
 @dataclass
 class ReadReport:
-    """What a reader met on its way: how often, and where first.
+    """What a reader skipped or noticed: how often, and where first.
 
-    Real corpora have broken lines and null fields; a reader skips them, but never silently.
+    Real corpora have broken lines and null fields. A reader skips them, but never silently.
+
+    Attributes:
+        counts: number of times that each event happened.
+        first: where each event happened first.
+        notes: sentences about things that happened once.
+
+    Examples:
+        >>> from aang_core import ReadReport
+        >>> report = ReadReport()
+        >>> report.add("broken line, skipped", "train.jsonl:7")
+        >>> report.add("broken line, skipped", "train.jsonl:9")
+        >>> report.lines()
+        ['2 × broken line, skipped (first: train.jsonl:7)']
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -36,18 +57,18 @@ class ReadReport:
         self.first.setdefault(event, where)
 
     def note(self, sentence: str) -> None:
-        """Tell something that happened once and is no fault, such as how data was split."""
+        """Record something that happened once and is no error, such as how data was split."""
         self.notes.append(sentence)
 
     def include(self, other: "ReadReport") -> None:
-        """Take over what another reading of, in part, the same texts met; nothing counts twice."""
+        """Merge the report of another pass over some of the same texts; nothing counts twice."""
         for event, count in other.counts.items():
             self.counts[event] = max(self.counts[event], count)
             self.first.setdefault(event, other.first[event])
         self.notes += [note for note in other.notes if note not in self.notes]
 
     def add_all(self, other: "ReadReport") -> None:
-        """Take over what the reading of other texts met; all of it counts."""
+        """Merge the report of a pass over other texts: the counts add up."""
         self.counts.update(other.counts)
         self.first = other.first | self.first
         self.notes += [note for note in other.notes if note not in self.notes]
@@ -60,13 +81,20 @@ class ReadReport:
 
 @dataclass(frozen=True)
 class DataContext:
-    """What a data primitive may read from.
+    """What a data primitive may read.
 
-    train: the end task's own labelled training examples, in file order.
-    domain: the files, folders or globs of in-domain text that the user named with ``--domain``.
-    out_of_domain: the files, folders or globs of generic text that ``--out-of-domain`` names.
-    seed: seed of the run, for primitives that draw a sample.
-    report: where to count what had to be skipped.
+    Attributes:
+        train: the end task's own labelled training examples, in file order.
+        domain: files, folders or globs of in-domain text, from ``--domain``.
+        out_of_domain: files, folders or globs of generic text, from ``--out-of-domain``.
+        seed: seed of the run, for primitives that draw a sample.
+        report: where to count what was skipped.
+
+    Examples:
+        >>> from aang_core import DataContext, Example
+        >>> context = DataContext(train=[Example("good", label="positive")], seed=1)
+        >>> [example.text for example in context.train]
+        ['good']
     """
 
     train: Sequence[Example]
@@ -77,27 +105,51 @@ class DataContext:
 
 
 class Data(Protocol):
-    """A data primitive, made by calling its registered target with the user's options."""
+    """A data primitive, made by calling its registered target with the user's options.
+
+    Examples:
+        >>> from aang_core import Data, DataContext, Example
+        >>> class LowerCase:
+        ...     def examples(self, context):
+        ...         return [Example(example.text.lower()) for example in context.train]
+        >>> data: Data = LowerCase()
+        >>> data.examples(DataContext(train=[Example("NASA")]))
+        [Example(text='nasa', text_pair=None, label=None)]
+    """
 
     def examples(self, context: DataContext) -> Iterable[Example]:
-        """The examples of this source, in an order that depends on nothing but ``context``.
+        """The examples of this source, in an order that depends on ``context`` alone.
 
         Raises:
-            DataError: nothing usable could be read; the message says from where.
+            DataError: no usable example could be read; the message says from where.
         """
         ...
 
 
 @runtime_checkable
 class StepData(Protocol):
-    """A data primitive that yields the very rows which the end task trains on in the step.
+    """A data primitive that yields the same rows as the end task trains on in each step.
 
-    Its examples are ``context.train``. An objective over it that reads the rows as they are, every
-    token seeing every other, shares the end task's pass through the encoder.
+    Its examples are ``context.train``. An objective over it shares the end task's pass through the
+    encoder if it leaves the rows unchanged and lets every token see every other.
+
+    Attributes:
+        of_step: True.
+
+    Examples:
+        >>> from aang_core import StepData
+        >>> class EndTaskRows:
+        ...     of_step = True
+        ...     def examples(self, context):
+        ...         return context.train
+        >>> isinstance(EndTaskRows(), StepData)
+        True
     """
 
     @property
-    def of_step(self) -> bool: ...
+    def of_step(self) -> bool:
+        """Whether its rows are those that the end task trains on in the step."""
+        ...
 
 
 @runtime_checkable
@@ -109,40 +161,74 @@ class EndTaskData(Protocol):
 
 
 class TextStream(Protocol):
-    """Texts without end, from a corpus that is read again and again."""
+    """Texts without end, from a corpus that is read again and again.
+
+    Examples:
+        >>> from aang_core import Example, TextStream
+        >>> class Counting:
+        ...     def __init__(self):
+        ...         self.number = 0
+        ...     def __next__(self):
+        ...         self.number += 1
+        ...         return Example(f"text {self.number}")
+        ...     def position(self):
+        ...         return {"number": self.number}
+        ...     def go_to(self, position):
+        ...         self.number = position["number"]
+        >>> stream: TextStream = Counting()
+        >>> saved = stream.position()
+        >>> first = next(stream)
+        >>> stream.go_to(saved)
+        >>> next(stream) == first
+        True
+    """
 
     def __next__(self) -> Example:
         """The next text.
 
         Raises:
-            DataError: a whole pass over the corpus gave none.
+            DataError: a whole pass over the corpus yielded no text.
         """
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the next text is, of what JSON can hold."""
+        """The position of the next text, as JSON values."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where :meth:`state_dict` was taken, also in another process."""
+        """Continue from a value of :meth:`state_dict`, also one that another process returned."""
         ...
 
 
 @runtime_checkable
 class StreamingData(Protocol):
-    """A data primitive that can be read as a stream, where its user asks for that.
+    """A data primitive that can be read as a stream if the user asks for it.
 
-    buffer: how many texts are held at a time, and drawn from in any order; None to read
-        ``examples`` instead.
+    Attributes:
+        buffer: number of texts to hold and draw from in random order; None to read ``examples``
+            instead of the stream.
+
+    Examples:
+        >>> from aang_core import StreamingData
+        >>> class Corpus:
+        ...     buffer = 10_000
+        ...     def examples(self, context):
+        ...         ...
+        ...     def stream(self, context):
+        ...         ...
+        >>> isinstance(Corpus(), StreamingData)
+        True
     """
 
     @property
-    def buffer(self) -> int | None: ...
+    def buffer(self) -> int | None:
+        """Number of texts to hold and draw from; None to read ``examples`` instead."""
+        ...
 
     def stream(self, context: DataContext) -> TextStream:
-        """The texts, from the first one on.
+        """The stream, positioned at the first text.
 
         Raises:
-            DataError: nothing usable could be read; the message says from where.
+            DataError: no usable text could be read; the message says from where.
         """
         ...

@@ -8,10 +8,10 @@ from aang_core.objectives.stages.vocabulary import Vocabulary
 
 
 class NoOp:
-    """Changes nothing; 15% of the ordinary tokens are still selected as prediction targets."""
+    """Changes nothing, but still selects 15% of the ordinary tokens as prediction targets."""
 
     def __call__(
         self, ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: torch.Generator
     ) -> Corruption:
-        """Return ``ids`` ``[B, T]`` themselves and which tokens are to be predicted."""
+        """Return ``ids`` ``[B, T]`` themselves, and the tokens that are to be predicted."""
         return Corruption(ids, select_tokens(ordinary, generator))

@@ -12,10 +12,18 @@ from aang_core.tasks.task import RowLosses
 
 @dataclass(frozen=True)
 class DocumentStatistics:
-    """Document frequencies of a data source, over its own texts.
+    """Document frequencies of a data source, counted over its own texts.
 
-    documents: number of texts, N.
-    document_frequency: ``[V]`` int64, in how many of them each token id occurs.
+    Attributes:
+        documents: number of texts, N.
+        document_frequency: ``[V]`` int64, the number of texts that contain each token id.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import DocumentStatistics
+        >>> statistics = DocumentStatistics(10, torch.tensor([0, 10, 4]))
+        >>> torch.log(statistics.documents / statistics.document_frequency[1:]).tolist()
+        [0.0, 0.916290...]
     """
 
     documents: int
@@ -23,23 +31,45 @@ class DocumentStatistics:
 
 
 View = Literal["corrupted", "clean"]
-"""How a row is shown: as the transform leaves it, drawn anew for each view, or as it is."""
+"""How a row is shown to the encoder: corrupted, drawn anew for each view, or unchanged."""
 
 
 @dataclass(frozen=True)
 class CorruptedRows:
-    """Rows as they leave the transform stage; B rows, T tokens.
+    """Rows after the transform stage; B rows, T tokens.
 
-    original, corrupted: ``[B, T]`` int64 token ids before and after the transform.
-    selected: ``[B, T]`` bool, the transform's prediction targets.
-    ordinary: ``[B, T]`` bool, neither special nor padding.
-    real: ``[B, T]`` bool, not padding.
-    labels: ``[B]`` int64 class ids, or None where the data has no labels.
-    statistics: document frequencies of the data source.
-    sees: ``[B, T, T]`` bool, which tokens a token may attend to, as the representation has it.
-    vocabulary: the tokens that there are.
-    views: how many views there are of each row, V. All rows in their first view come first, then
-        all in their second: view v of row i is number v · B/V + i.
+    Attributes:
+        original: ``[B, T]`` int64 token ids before the transform.
+        corrupted: ``[B, T]`` int64 token ids after the transform.
+        selected: ``[B, T]`` bool, the transform's prediction targets.
+        ordinary: ``[B, T]`` bool, neither special nor padding.
+        real: ``[B, T]`` bool, not padding.
+        labels: ``[B]`` int64 class ids, or None if the data has no labels.
+        statistics: document frequencies of the data source.
+        sees: ``[B, T, T]`` bool, the representation: entry ``[b, i, j]`` says whether token i may
+            attend to token j.
+        vocabulary: the tokenizer's tokens.
+        views: number of views of each row, V. All rows in their first view come first, then all in
+            their second: view v of row i is number v · B/V + i.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import CorruptedRows, DocumentStatistics, Vocabulary
+        >>> ids, ordinary = torch.tensor([[1, 5, 2]]), torch.tensor([[False, True, False]])
+        >>> words = Vocabulary(6, mask_id=3, ordinary=torch.tensor([4, 5]), decode=lambda: [""] * 6)
+        >>> rows = CorruptedRows(
+        ...     original=ids,
+        ...     corrupted=ids.masked_fill(ordinary, words.mask_id),
+        ...     selected=ordinary,
+        ...     ordinary=ordinary,
+        ...     real=torch.ones(1, 3, dtype=torch.bool),
+        ...     labels=None,
+        ...     statistics=DocumentStatistics(1, torch.ones(6, dtype=torch.int64)),
+        ...     sees=torch.ones(1, 3, 3, dtype=torch.bool),
+        ...     vocabulary=words,
+        ... )
+        >>> rows.original[rows.selected], rows.corrupted[rows.selected]
+        (tensor([5]), tensor([3]))
     """
 
     original: Tensor
@@ -57,39 +87,48 @@ class CorruptedRows:
 class HeadBuilder(Protocol):
     """Makes heads that fit the shared encoder; every call returns a new module.
 
-    Where none of these is what you predict, make a module of your own: ``hidden_size`` is H, the
-    size of the hidden states that it gets.
+    If none of these predicts what you need, make a module of your own: ``hidden_size`` is H, the
+    size of the hidden states that it receives.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core.testing import SmallHeads
+        >>> heads = SmallHeads()  # a HeadBuilder for tests, with a hidden size of 8
+        >>> heads.token_regression()(torch.zeros(2, 5, heads.hidden_size)).shape
+        torch.Size([2, 5])
     """
 
     @property
-    def hidden_size(self) -> int: ...
+    def hidden_size(self) -> int:
+        """Size of the encoder's hidden states, H."""
+        ...
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The tokens that there are.
+        """The tokenizer's tokens.
 
-        An output that cannot do with them says so in :meth:`Output.head`, with a
-        :class:`~aang_core.errors.ConfigError`: then nothing has been trained or written yet.
+        An output that cannot work with them raises :class:`~aang_core.errors.ConfigError` in
+        :meth:`Output.head`, before anything is trained or written.
         """
         ...
 
     def language_model(self) -> nn.Module:
         """Hidden states ``[S, H]`` → vocabulary logits ``[S, V]``.
 
-        Starts as a copy of the encoder's pre-trained LM head where it has one. The decoder (the
-        V × H matrix) is shared, and tied to the word embeddings where the model ties it.
+        Starts as a copy of the encoder's pre-trained LM head if it has one. The decoder (the V × H
+        matrix) is shared, and tied to the word embeddings if the model ties it.
         """
         ...
 
     def classification(self) -> nn.Module:
         """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the classes of the objective's data.
 
-        Those are the end task's, unless the data brings labels of its own.
+        They are the end task's classes, unless the data has labels of its own.
         """
         ...
 
     def positions(self) -> nn.Module:
-        """Positions ``[S]`` int64 → vectors ``[S, H]``, all zero to start with."""
+        """Positions ``[S]`` int64 → vectors ``[S, H]``, initialised to zero."""
         ...
 
     def token_regression(self) -> nn.Module:
@@ -104,37 +143,58 @@ class Output(Protocol):
 
     - ``views``, a sequence of :data:`View`: how often, and how, each row is shown to the encoder.
       ``("corrupted", "corrupted")`` asks for two draws of the corruption (and of dropout),
-      ``("clean", "corrupted")`` for the row as it is and corrupted. By default it is one view,
-      ``("corrupted",)``. The rows of a step's budget are shared by the views.
+      ``("clean", "corrupted")`` for the row unchanged and corrupted. The default is one view,
+      ``("corrupted",)``. The views share the rows of a step's budget.
     - ``couples_rows``, a bool: whether a row's loss depends on other rows. Such rows are never
-      split into several batches, nor over several processes. False by default.
+      split into several batches or over several processes. The default is False.
+
+    Examples:
+        >>> from aang_core import Output, RowLosses
+        >>> class WasSelected:
+        ...     def head(self, heads):
+        ...         return heads.token_regression()
+        ...     def targets(self, rows):
+        ...         return {"selected": rows.selected.float(), "ordinary": rows.ordinary}
+        ...     def losses(self, head, hidden, targets):
+        ...         ordinary = targets["ordinary"]
+        ...         errors = (head(hidden) - targets["selected"]).square()
+        ...         return RowLosses((errors * ordinary).sum(dim=1), ordinary.sum(dim=1))
+        >>> output: Output = WasSelected()
     """
 
     def head(self, heads: HeadBuilder) -> nn.Module:
-        """A fresh head for one objective."""
+        """A new head for one objective."""
         ...
 
     def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
-        """Whatever :meth:`losses` needs, as named tensors; what they mean is the output's own."""
+        """The named tensors that :meth:`losses` needs; their meaning is up to the output."""
         ...
 
     def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        """Loss of each row from its hidden states ``[B, T, H]``.
+        """Loss of each row, computed from its hidden states ``[B, T, H]``.
 
-        A row without a target contributes a zero sum and a zero count, never a NaN.
+        A row without targets has a sum of zero and a count of zero, never a NaN.
         """
         ...
 
 
 @runtime_checkable
 class CountsHits(Protocol):
-    """An output whose guesses are right or wrong, and that can say how many are right.
+    """An output that predicts classes and can count its correct predictions.
 
-    It need not: where an output has no such method, its accuracy is not told.
+    The method is optional: without it, no accuracy is reported for the output.
+
+    Examples:
+        >>> from aang_core import CountsHits
+        >>> class Sign:
+        ...     def hits(self, head, hidden, targets):
+        ...         return ((head(hidden) > 0) == targets["positive"]).sum(dim=1)
+        >>> isinstance(Sign(), CountsHits)
+        True
     """
 
     def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor:
-        """How many targets of each row the head's first guess meets, int64 ``[B]``.
+        """Number of targets of each row that the head predicts correctly, int64 ``[B]``.
 
         The targets are those that :meth:`Output.losses` counts.
         """

@@ -14,8 +14,16 @@ SELECTION_RATE = 0.15
 class Corruption(NamedTuple):
     """What a transform returns.
 
-    ids: ``[B, T]`` int64, the corrupted input.
-    selected: ``[B, T]`` bool, the prediction targets; a subset of the ordinary tokens.
+    Attributes:
+        ids: ``[B, T]`` int64, the corrupted input.
+        selected: ``[B, T]`` bool, the prediction targets; a subset of the ordinary tokens.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import Corruption
+        >>> ids, selected = torch.tensor([[1, 7, 2]]), torch.tensor([[False, True, False]])
+        >>> Corruption(ids.masked_fill(selected, 0), selected).ids
+        tensor([[1, 0, 2]])
     """
 
     ids: Tensor
@@ -23,16 +31,27 @@ class Corruption(NamedTuple):
 
 
 class Transform(Protocol):
-    """A transform primitive, made by calling its registered target with the user's options."""
+    """A transform primitive, made by calling its registered target with the user's options.
+
+    Examples:
+        >>> from aang_core import Corruption, Transform, select_tokens
+        >>> class Mask:
+        ...     def __call__(self, ids, ordinary, vocabulary, generator):
+        ...         selected = select_tokens(ordinary, generator)
+        ...         return Corruption(ids.masked_fill(selected, vocabulary.mask_id), selected)
+        >>> transform: Transform = Mask()
+    """
 
     def __call__(
         self, ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: torch.Generator
     ) -> Corruption:
         """Corrupt a batch.
 
-        ids: ``[B, T]`` int64, never changed in place.
-        ordinary: ``[B, T]`` bool, True at tokens that are neither special nor padding.
-        generator: the only source of randomness.
+        Args:
+            ids: ``[B, T]`` int64, never changed in place.
+            ordinary: ``[B, T]`` bool, True at tokens that are neither special nor padding.
+            vocabulary: the tokenizer's tokens.
+            generator: the only source of randomness.
         """
         ...
 
@@ -40,13 +59,43 @@ class Transform(Protocol):
 def select_tokens(
     ordinary: Tensor, generator: torch.Generator, rate: float = SELECTION_RATE
 ) -> Tensor:
-    """Select each ordinary token independently with probability ``rate``: ``[B, T]`` bool."""
+    """Select each ordinary token independently with probability ``rate``.
+
+    Args:
+        ordinary: ``[B, T]`` bool, True at tokens that are neither special nor padding.
+        generator: source of the draws, on the device of ``ordinary``.
+        rate: the probability.
+
+    Returns:
+        ``[B, T]`` bool.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import select_tokens
+        >>> ordinary = torch.tensor([[False, True, True, False]])
+        >>> select_tokens(ordinary, torch.Generator(), rate=1.0)
+        tensor([[False,  True,  True, False]])
+    """
     drawn = torch.rand(ordinary.shape, generator=generator, device=ordinary.device)
     return ordinary & (drawn < rate)
 
 
 def random_tokens(shape: torch.Size, vocabulary: Vocabulary, generator: torch.Generator) -> Tensor:
-    """Token ids of the given shape, uniform over the vocabulary's ordinary tokens, int64."""
+    """Token ids drawn uniformly from the vocabulary's ordinary tokens, int64.
+
+    Args:
+        shape: of the result.
+        vocabulary: the tokenizer's tokens.
+        generator: source of the draws.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import Vocabulary, random_tokens
+        >>> words = Vocabulary(6, mask_id=3, ordinary=torch.tensor([4, 5]), decode=lambda: [""] * 6)
+        >>> drawn = random_tokens(torch.Size([2, 3]), words, torch.Generator().manual_seed(0))
+        >>> drawn.shape, int(drawn.min()) >= 4
+        (torch.Size([2, 3]), True)
+    """
     drawn = torch.randint(
         vocabulary.ordinary.numel(), shape, generator=generator, device=vocabulary.ordinary.device
     )

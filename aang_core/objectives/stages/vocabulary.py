@@ -10,14 +10,23 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The tokens that there are.
+    """The tokenizer's tokens.
 
-    size: number of token ids, V.
-    mask_id: id of the mask token.
-    ordinary: ``[V']`` int64, the ids that stand for text, so no special token. A random token is
-        drawn from these only: a padding id drawn in the middle of a row would move the positions
-        of models that count them from the ids, as RoBERTa does.
-    decode: makes :attr:`texts`; called when they are first asked for.
+    Attributes:
+        size: number of token ids, V.
+        mask_id: id of the mask token.
+        ordinary: ``[V']`` int64, the ids that stand for text, so no special token. Random tokens
+            are drawn from these only: RoBERTa and models like it compute positions from the ids,
+            and a padding id in the middle of a row would shift them.
+        decode: makes :attr:`texts`; called the first time they are read.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import Vocabulary
+        >>> texts = ["", "", "", "", " Paris", "ing"]
+        >>> words = Vocabulary(6, mask_id=3, ordinary=torch.tensor([4, 5]), decode=lambda: texts)
+        >>> [words.texts[token] for token in words.ordinary.tolist()]
+        [' Paris', 'ing']
     """
 
     size: int
@@ -27,11 +36,11 @@ class Vocabulary:
 
     @cached_property
     def texts(self) -> Sequence[str]:
-        """What each of the V ids reads as behind other text: ``" Word"``, ``"ing"``, ``","``.
+        """The text of each of the V ids after other text: ``" Word"``, ``"ing"``, ``","``.
 
-        A space in front says that the token begins a word. Capitals are there if the tokenizer
-        keeps them. ``""`` for a special token; a token that is part of a character has U+FFFD.
-        Decoding takes about a second for 50,000 tokens, once.
+        A leading space marks a token that begins a word. Capitals are kept if the tokenizer keeps
+        them. A special token has ``""``, and a token that is part of a character has U+FFFD.
+        Decoding 50,000 tokens takes about a second, once.
         """
         return self.decode()
 
@@ -43,12 +52,24 @@ class Vocabulary:
 
 
 def word_starts(ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """Which ordinary tokens begin a word, ``[B, T]`` bool: the others go on with the one before.
+    """Which ordinary tokens begin a word, ``[B, T]`` bool; the others continue one.
 
-    A word begins behind a space, a special token, or nothing. Punctuation stays with the word that
-    it follows without a space; BERT's tokenizer makes words of most marks.
+    A word begins after a space, after a special token, or at the start. Punctuation belongs to the
+    word that it follows without a space; BERT's tokenizer makes a word of most punctuation marks.
 
-    ids: ``[B, T]`` int64. ordinary: ``[B, T]`` bool.
+    Args:
+        ids: ``[B, T]`` int64.
+        ordinary: ``[B, T]`` bool.
+        vocabulary: the tokenizer's tokens.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import Vocabulary, word_starts
+        >>> texts = ["", "", "", "", " Paris", "ing"]
+        >>> words = Vocabulary(6, mask_id=3, ordinary=torch.tensor([4, 5]), decode=lambda: texts)
+        >>> ids = torch.tensor([[1, 4, 5, 4, 2]])
+        >>> word_starts(ids, ids > 3, words)
+        tensor([[False,  True, False,  True, False]])
     """
     begins, ends = (table.to(ids.device)[ids] for table in vocabulary._spaces)
     parted = (ends | ~ordinary).roll(1, 1)

@@ -1,4 +1,4 @@
-"""The output capitalisation: how the word of a token is written."""
+"""The output capitalisation: whether a word is written with capitals."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from aang_core import CorruptedRows, HeadBuilder, RowLosses
 
 AANG_PLUGIN_API = 1
-NO_TARGET = -100  # What torch's cross-entropy leaves out.
+NO_TARGET = -100  # The label that torch's cross-entropy ignores.
 
 
 def kind_of(word: str) -> int:
-    """0 for a small first letter, 1 for a capital, 2 for capitals throughout (two or more)."""
+    """0 for a small first letter, 1 for a capital, 2 for all capitals (two letters or more)."""
     letters = [letter for letter in word if letter.lower() != letter.upper()]
     if not letters or "\ufffd" in word:
         return NO_TARGET
@@ -25,7 +25,7 @@ def kind_of(word: str) -> int:
 
 
 class Capitalisation:
-    """Cross-entropy over the three ways to write a word, at every selected token of one."""
+    """Cross-entropy over the three ways to write a word, at every selected token."""
 
     def head(self, heads: HeadBuilder) -> nn.Module:
         # Imported here: listing primitives imports this module, and should not load torch.
@@ -34,7 +34,7 @@ class Capitalisation:
         if all(text == text.lower() for text in heads.vocabulary.texts):
             raise ConfigError(
                 "output capitalisation: the encoder's tokenizer has no capitals, so there is "
-                "nothing to predict; take a cased encoder such as roberta-base, or another output"
+                "nothing to predict; use a cased encoder such as roberta-base, or another output"
             )
         return nn.Linear(heads.hidden_size, 3)
 
@@ -65,6 +65,6 @@ class Capitalisation:
 
 @hookimpl
 def aang_register_outputs(register: RegisterPrimitive) -> None:
-    """Register the output; where no token is masked, the answer stands in the input."""
+    """Register the output; without masked tokens the answer would be visible in the input."""
     needs = ("text", "masks-tokens")
     register("capitalisation", "is a word written with capitals?", Capitalisation, requires=needs)

@@ -20,13 +20,16 @@ AANG_PLUGIN_API = 1
 
 
 class GradCosine(StepwiseWeighter):
-    """An objective counts while its cosine with the dev gradient is positive.
+    """An objective has a weight while its cosine with the dev gradient is positive.
 
-    Signals come after a step, so a cosine decides about the steps that follow, until the next one.
-    What an objective loses the end task gets.
+    Signals come after a step, so a cosine decides about the following steps, until the next one.
+    The end task gets the weight that objectives lose.
 
-    end_task_weight: λ_e while all objectives count, which share the rest evenly.
-    n: how many objectives a step trains; None for all of them.
+    Args:
+        end_task: the end task's card.
+        auxiliaries: the cards of the objectives.
+        end_task_weight: λ_e if all objectives have a weight; they share the rest equally.
+        n: number of objectives that a step trains; None for all of them.
     """
 
     signals: frozenset[Signal] = frozenset({"cosine"})

@@ -19,7 +19,8 @@ P, LONGEST = 0.2, 10
 class SpanMask:
     """Spans of whole words become mask tokens; their lengths are Geo(0.2), at most 10, mean 3.8.
 
-    rate: the share of the ordinary tokens at which no further span is drawn.
+    Args:
+        rate: the share of the ordinary tokens to mask.
     """
 
     def __init__(self, rate: float = 0.15) -> None:
@@ -55,7 +56,7 @@ class SpanMask:
             first = int(torch.randint(len(words), (), generator=generator))
             length = 1 + int(torch.multinomial(lengths, 1, generator=generator))
             span = [place for word in words[first : first + length] for place in word]
-            # Behind a gap lies another text.
+            # After a gap begins another text.
             span = [place for n, place in enumerate(span) if place == span[0] + n]
             if span[0] not in chosen:
                 chosen += [place for place in span if place not in chosen]

@@ -20,23 +20,27 @@ from aang_plugin_alphavil.task_weights import TaskWeights
 class AlphaVil:
     """α-Variable Importance Learning (αVIL, section 3, Algorithm 1). A round is an epoch.
 
-    From the same θ every task t is trained alone on a part of its rows with the loss weight
-    w_t / Σ w, which gives δ_t. Then s steps of SGD with momentum on the α_t, all starting at 1,
-    lower the end task's dev loss at θ + Σ α_t δ_t. Finally θ ← θ + Σ α_t δ_t and
-    w_t ← max(w_t + (α_t − 1), 1e-6).
+    From the same θ every task t is trained alone on a part of its rows with the loss weight w_t / Σ
+    w, which gives δ_t. Then s steps of SGD with momentum on the α_t, all starting at 1, lower the
+    end task's dev loss at θ + Σ α_t δ_t. Finally θ ← θ + Σ α_t δ_t and w_t ← max(w_t + (α_t − 1),
+    1e-6).
 
-    tuning_steps: s; each costs a forward and a backward pass over ``dev_batches``.
-    dev_batches: batches of dev rows that a tuning step looks at, the next ones each time; None for
-        the whole dev set, as Algorithm 1 has it.
-    lr, momentum: of SGD on the α_t; 0.005 and 0.5 for MultiMNIST, 0.001 and 0.5 for language.
-    fraction: ρ, the part of a task's rows that a round trains on; 1 for MultiMNIST, 0.25 for
-        language.
-    n: how many auxiliary tasks a round takes, drawn anew each time; None for all of them, as in
-        the paper. A space of dozens of objectives needs a few at a time.
-    offload: keep the δ_t on the CPU; they are one model each.
+    Args:
+        end_task: the end task's card.
+        auxiliaries: the cards of the other tasks.
+        tuning_steps: s; each costs a forward and a backward pass over ``dev_batches``.
+        lr: of SGD on the α_t; the paper has 0.005 for MultiMNIST and 0.001 for language.
+        momentum: of SGD on the α_t; 0.5 in the paper.
+        fraction: ρ, the part of a task's rows that a round trains on; 1 for MultiMNIST, 0.25 for
+            language.
+        n: number of auxiliary tasks in a round, drawn anew each time; None for all of them, as in
+            the paper. A space of dozens of objectives needs a few at a time.
+        offload: keep the δ_t on the CPU; each is as large as the model.
+        dev_batches: number of dev batches that a tuning step uses, the next ones each time; None
+            for the whole dev set, as in Algorithm 1.
 
     Raises:
-        ConfigError: an option is out of its range.
+        ConfigError: an option is out of range.
     """
 
     signals: frozenset[Signal] = frozenset()
@@ -57,7 +61,7 @@ class AlphaVil:
     ) -> None:
         if isinstance(tuning_steps, bool) or not isinstance(tuning_steps, int) or tuning_steps < 0:
             raise ConfigError(
-                f"weighter option tuning_steps is {tuning_steps!r}; give the number of steps that "
+                f"weighter option tuning_steps is {tuning_steps!r}; give a number of steps to "
                 "tune α, 0 or more"
             )
         if dev_batches is not None and (
@@ -87,10 +91,10 @@ class AlphaVil:
         self._dev_losses: list[float] = []
 
     def round(self, bench: Workbench) -> None:
-        """Delta collection, α tuning, interpolation, weight update.
+        """Collect the δ_t, tune α, update the model and the weights.
 
         Raises:
-            AangError: the dev loss or its gradient is not finite; no weight has changed then.
+            AangError: the dev loss or its gradient is not finite; no weight has changed.
         """
         tasks = [self._end_task, *bench.sample(self._sample_size)]
         updates = [
@@ -104,7 +108,7 @@ class AlphaVil:
         self._alpha = dict(zip(tasks, alpha, strict=True))
 
     def _tuned(self, bench: Workbench, updates: Sequence[Update]) -> list[float]:
-        """argmin over α of the dev loss, as far as s steps of SGD come."""
+        """Lower the dev loss over α by s steps of SGD."""
         alpha = [1.0] * len(updates)
         velocity = [0.0] * len(updates)
         self._dev_losses = []
@@ -139,16 +143,16 @@ class AlphaVil:
         """See :meth:`aang_core.Weighter.load_state_dict`.
 
         Raises:
-            ConfigError: the state is of a run with other tasks.
+            ConfigError: the state is from a run with other tasks.
         """
         self._weights.load_state_dict(state["importance"])
 
 
 def fraction_option(fraction: float) -> float:
-    """``fraction`` itself, a part of the rows above none.
+    """Check that ``fraction`` is above 0 and at most 1, and return it.
 
     Raises:
-        ConfigError: it is no such part.
+        ConfigError: it is not.
     """
     return number_option(
         "weighter option fraction",

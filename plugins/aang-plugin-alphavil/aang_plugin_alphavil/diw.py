@@ -21,21 +21,24 @@ from aang_plugin_alphavil.task_weights import TaskWeights
 class Diw:
     """Discriminative Importance Weighting (αVIL, section 4.1, after Sivasankaran et al., 2017).
 
-    A round is an epoch. Each task is trained alone and without a weight, and what that gives the
-    end task on dev is its score. Then, from the same θ, all tasks are trained together with the
-    weights w_t / Σ w and the result is scored. If that beats the score of the rounds before, the
-    model keeps it. If not, every w_t moves by ``lr`` times its task's score less the joint score,
-    and the model is restored and trained again. After ``tries`` without a gain the best of them
-    is kept, so that training goes on from somewhere.
+    A round is an epoch. Each task is first trained alone, without a weight, and the end task's dev
+    score afterwards is the task's score. Then, from the same θ, all tasks are trained together with
+    the weights w_t / Σ w, and the result is scored. If it beats the score of earlier rounds, the
+    model keeps it. If not, every w_t moves by ``lr`` times the difference between its task's score
+    and the joint score, the model is restored, and joint training starts again. After ``tries``
+    without improvement the best of them is kept.
 
-    lr: of the weights; 0.1 in the paper.
-    tries: joint trainings of one round; 10 in the paper.
-    fraction: ρ, the part of a task's rows that a training of the round takes.
-    n: how many auxiliary tasks a round takes, drawn anew each time; None for all of them.
-    offload: keep updates on the CPU.
+    Args:
+        end_task: the end task's card.
+        auxiliaries: the cards of the other tasks.
+        lr: of the weights; 0.1 in the paper.
+        tries: number of joint trainings in a round; 10 in the paper.
+        fraction: ρ, the part of a task's rows that each training of a round uses.
+        n: number of auxiliary tasks in a round, drawn anew each time; None for all of them.
+        offload: keep updates on the CPU.
 
     Raises:
-        ConfigError: an option is out of its range.
+        ConfigError: an option is out of range.
     """
 
     signals: frozenset[Signal] = frozenset()
@@ -54,7 +57,7 @@ class Diw:
     ) -> None:
         if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
             raise ConfigError(
-                f"weighter option tries is {tries!r}; give how often a round may retrain, 1 or more"
+                f"weighter option tries is {tries!r}; give a number of joint trainings, 1 or more"
             )
         self._end_task = end_task.name
         self._lr = number_option("weighter option lr", lr, "a number that is not negative", low=0)
@@ -68,7 +71,7 @@ class Diw:
         self._joint: list[float] = []
 
     def round(self, bench: Workbench) -> None:
-        """Score each task alone, then retrain together until the dev score is beaten.
+        """Score each task alone, then train together until the dev score improves.
 
         Raises:
             AangError: a dev score is not finite.
@@ -102,7 +105,7 @@ class Diw:
         bench.apply([best_try[1]], [1.0])
 
     def _score(self, bench: Workbench, update: Update) -> float:
-        """The dev score with ``update`` taken, which stays taken."""
+        """Apply ``update`` and return the dev score."""
         bench.apply([update], [1.0])
         return _finite(bench.dev_score())
 
@@ -122,7 +125,7 @@ class Diw:
         """See :meth:`aang_core.Weighter.load_state_dict`.
 
         Raises:
-            ConfigError: the state is of a run with other tasks.
+            ConfigError: the state is from a run with other tasks.
         """
         self._weights.load_state_dict(state["importance"])
         self._best = state["best"]

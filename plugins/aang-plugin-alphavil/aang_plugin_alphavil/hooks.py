@@ -5,7 +5,7 @@ from aang_core import RegisterPrimitive, hookimpl
 
 @hookimpl
 def aang_register_weighters(register: RegisterPrimitive) -> None:
-    """The paper's method, and the one it compares itself with."""
+    """The paper's weighter, and the one that it is compared with."""
     register(
         "alpha-vil",
         "mixes the updates of tasks trained alone so that the dev loss falls most (αVIL)",

@@ -36,9 +36,9 @@ class TaskWeights:
         """Restore saved weights.
 
         Raises:
-            ConfigError: they are of a run with other tasks.
+            ConfigError: they belong to a run with other tasks.
         """
         if set(state) != set(self._weights):
             differing = sorted(set(state) ^ set(self._weights))[0]
-            raise ConfigError(f"the saved weights are of other tasks; they differ in {differing!r}")
+            raise ConfigError(f"the saved weights have other tasks; they differ in {differing!r}")
         self._weights = {task: float(state[task]) for task in self._weights}

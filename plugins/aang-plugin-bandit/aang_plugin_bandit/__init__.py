@@ -1,10 +1,11 @@
-"""Weights learned by trying: train for a while, look at the dev score, remember what was trained.
+"""Weights learned by trial: train for a while, measure the dev score, remember what was trained.
 
-A gradient's cosine says where one small step would lead. A bandit takes many steps and looks. It
-needs no dev gradient, so its steps cost what those of fixed weights cost; a look at the dev rows
-after every k of them is all that is added. Which objectives to try next is drawn by Thompson
-sampling: one draw from what is believed of each, and the best of the draws is trained. What is
-little known is drawn high now and then and gets its try; what has failed often does not.
+A gradient's cosine predicts the effect of one small step. A bandit takes many steps and measures
+the effect. It needs no dev gradient, so its steps cost as much as those of fixed weights; scoring
+the dev rows after every k of them is the only overhead. The objectives to try next are chosen by
+Thompson sampling: draw once from the distribution over the value of each, and train the one with
+the highest draw. The draws of little-known objectives are sometimes high, so that they get tried;
+those of objectives that have often failed are not.
 
 ================  ====================================================
 weighter          class

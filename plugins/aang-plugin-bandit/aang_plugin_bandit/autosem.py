@@ -9,39 +9,41 @@ from aang_plugin_bandit.rounds import Rounds
 
 
 class AutoSem:
-    """Which task to train next, by how often the dev score did not fall after it.
+    """Chooses the task to train next by how often the dev score did not fall after it.
 
-    The first stage of AutoSeM (Guo, Pasunuru and Bansal, NAACL 2019, https://arxiv.org/abs/1904.04153):
-    a non-stationary bandit of Bernoulli rewards whose arms are the tasks, the end task among them.
-    Every arm k has a Beta distribution over its utility θ_k. A round draws θ̂_k ~ Beta(α_k, β_k) for
-    every k, trains the task with the largest for k steps, and is rewarded if the dev score R_b is
-    at least R_{b−1}. Then
+    The first stage of AutoSeM (Guo, Pasunuru and Bansal, NAACL 2019,
+    https://arxiv.org/abs/1904.04153): a non-stationary bandit with Bernoulli rewards whose arms are
+    the tasks, including the end task. Every arm k has a Beta distribution over its utility θ_k. A
+    round draws θ̂_k ~ Beta(α_k, β_k) for every arm, trains the task with the largest for k steps,
+    and is rewarded if the dev score R_b is at least R_{b−1}. Then
 
         (α_j, β_j) ← (1 − γ)(α_j, β_j) + γ(α_0, β_0) for every arm j, and (α_k, β_k) += (r, 1 − r).
 
-    As published, a round trains one task and no other, the end task too only in its turn. With
-    ``end_task_weight`` it is trained beside the others as well.
+    As published, a round trains a single task, and the end task only when it is drawn. With
+    ``end_task_weight`` the end task is trained in the rounds of other tasks as well.
 
-    Where the authors' code differs: it compares the first score with zero, so that the first round
-    is rewarded whatever it did, and it begins with the end task. Here the first round is compared
-    with the model as it was before it, and is drawn as all others are. The second stage, which
-    tunes how the selected tasks are mixed, trains the model once for every setting that it tries:
-    ``aang compare`` does that with the weights of ``static``.
+    The authors' code differs in two points. It compares the first score with zero, so that the
+    first round is always rewarded, and it begins with the end task. Here the first round is
+    compared with the model before it, and its task is drawn like all others. The second stage of
+    AutoSeM tunes the mix of the selected tasks and trains the model once for every mix that it
+    tries; ``aang compare`` with the weights of ``static`` does that.
 
     Args:
         end_task: the end task's card.
-        auxiliaries: those of the other tasks.
-        k: steps of a round.
-        decay: γ; the authors' code has 0.3, which remembers about three rounds. For dozens of
-            objectives take less.
+        auxiliaries: the cards of the other tasks.
+        k: steps per round.
+        decay: γ; the authors' code has 0.3, which remembers about three rounds. Use less for dozens
+            of objectives.
         prior: α_0 = β_0; 1 is the uniform distribution.
         end_task_weight: λ_e in the rounds of other tasks; 0 as published.
-        dev_rows: dev rows that the reward is taken from; None for all.
+        dev_rows: number of dev rows that the reward is measured on; None for all.
 
     Raises:
-        ConfigError: an option is out of its range.
+        ConfigError: an option is out of range.
 
-    Example:
+    Examples:
+        >>> from aang_core import TaskCard
+        >>> from aang_plugin_bandit.autosem import AutoSem
         >>> weighter = AutoSem(TaskCard("end"), [TaskCard("a"), TaskCard("b")], k=5)
         >>> weighter.weights()["a"] == weighter.weights()["b"]
         True
@@ -67,7 +69,7 @@ class AutoSem:
         self._end_task_weight = number_option(
             "weighter option end_task_weight",
             end_task_weight,
-            "λ_e in the rounds of other tasks, from 0 to below 1, where they would not be trained",
+            "λ_e in the rounds of other tasks, from 0 to below 1 (at 1 they would not be trained)",
             low=0,
             high=1,
             below_high=True,
@@ -85,7 +87,7 @@ class AutoSem:
         self._last: dict[str, Any] = {}
 
     def round(self, bench: Workbench) -> None:
-        """Draw a task, train it for k steps, and look whether the dev score fell.
+        """Draw a task, train it for k steps, and check whether the dev score fell.
 
         Raises:
             AangError: a dev score is not finite.
@@ -102,7 +104,7 @@ class AutoSem:
         self._score = score
 
     def weights(self) -> Mapping[str, float]:
-        """What each task's coefficient in the next round is on average."""
+        """Expected coefficient of each task in the next round."""
         weights = {
             name: (1 - self._end_task_weight) * chance
             for name, chance in self._arms.chances().items()
@@ -120,7 +122,7 @@ class AutoSem:
         """See :meth:`aang_core.Weighter.load_state_dict`.
 
         Raises:
-            ConfigError: the state is of a run with other tasks.
+            ConfigError: the state is from a run with other tasks.
         """
         self._arms.load_state_dict(state["arms"])
         self._score = state["score"]

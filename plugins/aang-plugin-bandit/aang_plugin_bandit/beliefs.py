@@ -1,4 +1,4 @@
-"""Independent Gaussian beliefs about factors of which only weighted sums are ever seen."""
+"""Independent Gaussian beliefs about factors of which only weighted sums are observed."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,20 +10,20 @@ from torch import Generator, Tensor
 from aang_core import ConfigError
 
 Factor = tuple[str, str]
-"""A stage and a primitive in it; what belongs to no stage has one of its own making."""
+"""A stage and a primitive in it; factors outside the stages have a stage made up for them."""
 
 
 class Beliefs:
     """W_i ~ N(m_i, v_i), independent, learned from y = Σ φ_i W_i + ε with ε ~ N(0, σ²).
 
-    The update is that of the exact posterior, of which the marginals are kept and the covariances
-    dropped (assumed-density filtering): cost and state are one mean and one variance a factor.
+    The update computes the exact posterior, keeps its marginals and drops the covariances
+    (assumed-density filtering), so the state is one mean and one variance per factor.
 
     Args:
-        factors: whatever there is a belief about, each once; draws have a column for each.
-        prior: τ, the standard deviation that every factor starts from, and fades to, about 0.
+        factors: each once; draws have a column for each.
+        prior: τ, the standard deviation about 0 that every factor starts from and fades to.
         noise: σ.
-        decay: γ, the share of what is known that fades with every observation.
+        decay: γ, the share of the knowledge that fades with every observation.
     """
 
     def __init__(
@@ -44,18 +44,18 @@ class Beliefs:
         return mean + torch.tensor(self._variance, dtype=torch.float64).sqrt() * normal
 
     def learn(self, shares: Mapping[Factor, float], y: float) -> None:
-        """Fade, then take in that Σ φ_i W_i was seen to be ``y``.
+        """Fade, then learn from the observation Σ φ_i W_i = ``y``.
 
             1/v_i ← (1 − γ)/v_i + γ/τ²,  m_i/v_i ← (1 − γ) m_i/v_i;
             S = σ² + Σ φ_j² v_j,  e = y − Σ φ_j m_j;
             m_i ← m_i + φ_i v_i e/S,  v_i ← v_i − (φ_i v_i)²/S.
 
-        So the surprise e is credited to the factors in proportion to their part φ_i and to how
-        little is known of them, v_i.
+        The surprise e is thus credited to the factors in proportion to their share φ_i and to their
+        uncertainty v_i.
 
         Args:
-            shares: φ_i by factor; factors that took no part are left out.
-            y: what was seen.
+            shares: φ_i by factor, without those that took no part.
+            y: the observed value.
         """
         for i, (mean, variance) in enumerate(zip(self._mean, self._variance, strict=True)):
             precision = (1 - self._decay) / variance + self._decay / self._prior**2

@@ -1,4 +1,4 @@
-"""Arms with a reward of nought or one, and a Beta distribution over the chance of each."""
+"""Arms with a reward of zero or one, and a Beta distribution over the probability of each."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,16 +10,16 @@ from torch import Generator
 from aang_core import ConfigError
 
 GRID = 1024
-"""Intervals of [0, 1] over which the chance of an arm to be drawn is added up."""
+"""Number of intervals of [0, 1] in the integral for the probability of drawing an arm."""
 
 
 class BetaArms:
-    """θ_k ~ Beta(α_k, β_k), the chance that arm k is rewarded; old rewards fade.
+    """θ_k ~ Beta(α_k, β_k), the probability that arm k is rewarded; old rewards fade.
 
     Args:
         names: of the arms.
-        prior: α_0 = β_0, what every arm starts from and fades to.
-        decay: γ, the share of what is known that fades with every reward, whichever arm's it is.
+        prior: α_0 = β_0, which every arm starts from and fades to.
+        decay: γ, the share of the knowledge that fades with every reward, whichever arm gets it.
     """
 
     def __init__(self, names: Iterable[str], *, prior: float, decay: float) -> None:
@@ -30,8 +30,8 @@ class BetaArms:
     def draw(self, generator: Generator) -> str:
         """The arm whose θ, drawn from its distribution, is largest (Thompson sampling).
 
-        One uniform number an arm goes through the inverse of its distribution function, so that
-        what is drawn from ``generator`` does not depend on the counts.
+        One uniform number per arm goes through the inverse of the arm's distribution function, so
+        that the number of draws from ``generator`` does not depend on the counts.
         """
         names = list(self._counts)
         alpha, beta = self._columns()
@@ -39,7 +39,7 @@ class BetaArms:
         return names[int(np.argmax(betaincinv(alpha, beta, uniform)))]
 
     def reward(self, name: str, reward: bool) -> None:
-        """(α_k, β_k) ← (1 − γ)(α_k, β_k) + γ(α_0, β_0) for all k; then add to those of ``name``."""
+        """(α_k, β_k) ← (1 − γ)(α_k, β_k) + γ(α_0, β_0) for all k; then count ``reward`` too."""
         kept, fresh = 1 - self._decay, self._decay * self._prior
         self._counts = {
             arm: (kept * alpha + fresh, kept * beta + fresh)
@@ -53,7 +53,7 @@ class BetaArms:
         return {name: alpha / (alpha + beta) for name, (alpha, beta) in self._counts.items()}
 
     def chances(self) -> dict[str, float]:
-        """How likely each arm is to be drawn next; they sum to one.
+        """The probability of each arm to be drawn next; they sum to one.
 
         P(k is largest) = ∫ Π_{j≠k} F_j(x) dF_k(x), on a grid of 1,024 intervals.
         """
@@ -75,12 +75,12 @@ class BetaArms:
         """Restore saved counts.
 
         Raises:
-            ConfigError: they are of other tasks.
+            ConfigError: they belong to other tasks.
         """
         if set(state) != set(self._counts):
             odd = ", ".join(sorted(set(state) ^ set(self._counts)))
             raise ConfigError(
-                f"the saved counts are of other tasks than this run's; they differ in: {odd}. "
+                f"the saved counts belong to other tasks than this run's; they differ in: {odd}. "
                 "Continue with the space of the saved run"
             )
         for name in self._counts:

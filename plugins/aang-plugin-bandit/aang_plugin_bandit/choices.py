@@ -1,4 +1,4 @@
-"""What a round of the factored bandit may be: an end-task weight, and a set of objectives."""
+"""The choices of a round of the factored bandit: an end-task weight and a set of objectives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,26 +19,31 @@ LEVEL: Factor = ("level", "any round")
 
 @dataclass(frozen=True)
 class Choice:
-    """λ_e, and the n objectives that share 1 − λ_e evenly; none where λ_e is 1."""
+    """λ_e, and the n objectives that share 1 − λ_e equally; no objectives if λ_e is 1.
+
+    Attributes:
+        end_task_weight: λ_e.
+        objectives: their names.
+    """
 
     end_task_weight: float
     objectives: tuple[str, ...]
 
     @property
     def coefficient(self) -> float:
-        """(1 − λ_e)/n, the coefficient of each objective; 0 where there is none."""
+        """(1 − λ_e)/n, the coefficient of each objective; 0 without objectives."""
         return (1 - self.end_task_weight) / len(self.objectives) if self.objectives else 0.0
 
 
 class Choices:
-    """All that a round may be, and which of it is best under given values of the factors.
+    """All possible rounds, and the best of them under given values of the factors.
 
-    F factors, m objectives, L end-task weights.
+    There are F factors, m objectives and L end-task weights.
 
     Args:
         objectives: their cards.
         end_task_weights: the candidates for λ_e.
-        n: objectives of a set; fewer if there are fewer.
+        n: number of objectives in a set; fewer if there are fewer.
 
     Raises:
         ConfigError: a stage has the name of one of the bandit's own.
@@ -56,7 +61,7 @@ class Choices:
         self._parts: dict[str, list[Factor]] = {
             card.name: [(OWN, card.name), *card.factors.items()] for card in objectives
         }
-        # Without objectives the end task has the whole loss, whatever its weight is called.
+        # Without objectives the end task has the whole loss, whatever the candidates are.
         self._weights = list(end_task_weights) if objectives else [1.0]
         self._n = min(n, len(objectives))
         shares = [_share(weight) for weight in self._weights]
@@ -69,11 +74,11 @@ class Choices:
                 self._uses[row, self.factors.index(part)] = 1
 
     def shares(self, choice: Choice) -> dict[Factor, float]:
-        """φ, the part of every factor in what a round of ``choice`` gains.
+        """φ, the share of every factor in the gain of a round of ``choice``.
 
         It is 1 for the level and for λ_e's factor. A factor of objectives has the sum of the
-        coefficients of those that use it: AANG adds up cosines in this way too, and its part of
-        the loss is all that an objective can have an effect by.
+        coefficients of those that use it: AANG sums cosines in this way too, and an objective can
+        only have an effect through its part of the loss.
         """
         shares = {LEVEL: 1.0, _share(choice.end_task_weight): 1.0}
         for name in choice.objectives:
@@ -82,10 +87,10 @@ class Choices:
         return shares
 
     def best(self, values: Tensor) -> list[Choice]:
-        """The choice for which Σ φ_i W_i is largest, for each row of ``values`` ``[S, F]``.
+        """The choice with the largest Σ φ_i W_i, for each row of ``values`` ``[S, F]``.
 
-        For any λ_e below 1 it has the n objectives with the largest s_k = W_All[k] + Σ_stages W,
-        so one ranking serves all candidates.
+        For any λ_e below 1 it has the n objectives with the largest s_k = W_All[k] + Σ_stages W, so
+        one ranking serves all candidates.
         """
         scores, top = (values @ self._uses.T).topk(self._n, dim=1)
         mean = scores.mean(dim=1, keepdim=True) if self._n else torch.zeros(len(values), 1)

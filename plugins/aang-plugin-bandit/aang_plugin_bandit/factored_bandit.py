@@ -12,43 +12,46 @@ from aang_plugin_bandit.gains import Gains
 from aang_plugin_bandit.rounds import Rounds, whole_number
 
 DRAWS = 256
-"""Choices that the weights in the log are averaged over."""
+"""Number of choices that the weights in the log are averaged over."""
 
 
 class FactoredBandit:
-    """Tries sets of objectives; what the dev score gained is credited to their primitives.
+    """Tries sets of objectives, and credits the gain in dev score to their primitives.
 
-    A round takes one choice, an end-task weight λ and n objectives K, trains it for k steps with
-    the coefficients c_E = λ and c_j = (1 − λ)/n, and looks at the dev score R_b. Its gain in units
-    of the usual one, y_b = (R_b − R_{b−1}) / s, is believed to be
+    A round takes one choice, an end-task weight λ and n objectives K. It trains for k steps with
+    the coefficients c_E = λ and c_j = (1 − λ)/n, and measures the dev score R_b. The gain in units
+    of the usual gain, y_b = (R_b − R_{b−1}) / s, is modelled as
 
         y_b = W_0 + W_λ[λ] + Σ_{j∈K} c_j (W_All[j] + W_D[d] + W_T[t] + W_R[r] + W_O[o]) + ε,
 
-    with AANG's factors (Dery et al., ICLR 2023, section 5) as unknowns: the level W_0 is what any
-    round gains at this time of the training, so that objectives are not praised for an early one.
-    Every factor holds an independent Gaussian, updated by Bayes' rule for a linear model. The next
-    choice is the best one under one draw of all factors (Thompson sampling).
+    with AANG's factors (Dery et al., ICLR 2023, section 5) as unknowns. The level W_0 is the gain
+    of any round at this time of the training, so that objectives get no credit for being tried
+    early. Every factor has an independent Gaussian, updated by Bayes' rule for a linear model. The
+    next choice is the best one under one draw of all factors (Thompson sampling).
 
-    With λ = 1 among the candidates, plain fine-tuning is one of the things it tries.
+    With λ = 1 among the candidates, plain fine-tuning is one of the choices.
 
     Args:
         end_task: the end task's card.
-        auxiliaries: those of the objectives.
-        k: steps of a round.
-        n: objectives of a set. One has all auxiliary rows, and all of the credit.
+        auxiliaries: the cards of the objectives.
+        k: steps per round.
+        n: number of objectives in a set. A single one has all auxiliary rows, and all of the
+            credit.
         end_task_weights: the candidates for λ.
-        decay: γ, how much of what is known fades with every round.
+        decay: γ, the share of the knowledge that fades with every round.
         prior: τ, the standard deviation that every factor starts from, in usual gains.
         noise: σ, the standard deviation of a round's gain around what its factors explain; 1 would
-            say that they explain nothing.
-        dev_rows: dev rows that the score is taken over; None for all.
-        rewind: put the parameters back where a round's dev score fell. The optimiser's moments,
-            the steps and the position in the rows stay where they are.
+            mean that they explain nothing.
+        dev_rows: number of dev rows that the score is measured on; None for all.
+        rewind: restore the parameters if the dev score fell in a round. The optimiser's moments,
+            the steps and the position in the rows are not restored.
 
     Raises:
-        ConfigError: an option is out of its range.
+        ConfigError: an option is out of range.
 
-    Example:
+    Examples:
+        >>> from aang_core import TaskCard
+        >>> from aang_plugin_bandit.factored_bandit import FactoredBandit
         >>> cards = [TaskCard("a", {"output": "x"}), TaskCard("b", {"output": "y"})]
         >>> weighter = FactoredBandit(TaskCard("end"), cards, k=5, end_task_weights=[0.5])
         >>> weighter.weights()["end"]
@@ -86,7 +89,7 @@ class FactoredBandit:
         decay = number_option(
             "weighter option decay",
             decay,
-            "a number from 0 to below 1, where nothing would be remembered",
+            "a number from 0 to below 1 (at 1 nothing would be remembered)",
             low=0,
             high=1,
             below_high=True,
@@ -103,7 +106,7 @@ class FactoredBandit:
         self._last: dict[str, Any] = {}
 
     def round(self, bench: Workbench) -> None:
-        """Train the best choice under a draw of the factors, and credit what it gained.
+        """Train the best choice under a draw of the factors, and credit its gain to them.
 
         Raises:
             AangError: a dev score is not finite.
@@ -127,9 +130,9 @@ class FactoredBandit:
             self._score = score
 
     def weights(self) -> Mapping[str, float]:
-        """What each task's coefficient in the next round is on average, over 256 draws.
+        """Expected coefficient of each task in the next round, over 256 draws.
 
-        The draws are the same ones at every call and none of the run's own.
+        The draws are the same in every call and do not use the run's generator.
         """
         draws = self._beliefs.draw(torch.Generator().manual_seed(0), DRAWS)
         weights = dict.fromkeys([self._end_task, *self._names], 0.0)
@@ -143,7 +146,7 @@ class FactoredBandit:
         return {
             "level": factors.pop(LEVEL[0])[LEVEL[1]],
             "end_task_weights": factors.pop(SHARE),
-            # W_All first, as everywhere.
+            # W_All comes first everywhere.
             "factors": {OWN: factors.pop(OWN, {}), **factors},
             "deviations": {
                 stage: deviations[stage] for stage in deviations if stage not in (LEVEL[0], SHARE)
@@ -162,7 +165,7 @@ class FactoredBandit:
         """See :meth:`aang_core.Weighter.load_state_dict`.
 
         Raises:
-            ConfigError: the state is of a run over another space.
+            ConfigError: the state is from a run over another space.
         """
         self._beliefs.load_state_dict(state["beliefs"])
         self._gains.load_state_dict(state["gains"])

@@ -8,15 +8,14 @@ from aang_core import AangError, ConfigError, Workbench
 
 
 class Rounds:
-    """Trains k steps at a time and scores them on as many dev rows as will do.
+    """Trains k steps at a time and scores the result on a number of dev rows.
 
     Args:
-        k: steps of a round.
-        dev_rows: dev rows that a score is taken over, the same ones throughout the run; None for
-            all of them.
+        k: steps per round.
+        dev_rows: number of dev rows to score, the same ones throughout the run; None for all.
 
     Raises:
-        ConfigError: one of them is no positive whole number.
+        ConfigError: one of them is not a positive whole number.
     """
 
     def __init__(self, k: int, dev_rows: int | None) -> None:
@@ -28,7 +27,7 @@ class Rounds:
         )
 
     def score(self, bench: Workbench) -> float:
-        """The dev score of the model as it stands.
+        """The dev score of the current model.
 
         Raises:
             AangError: it is not finite.
@@ -44,8 +43,9 @@ class Rounds:
         """Train k steps on Σ coefficient · loss.
 
         Returns:
-            The dev score after them; None where the run ends before the round does, because
-            fewer steps cannot be compared with k and nothing is left to learn for.
+            The dev score afterwards, or None if the run ends before the round does, since fewer
+            steps
+            cannot be compared with k and nothing is left to learn for.
 
         Raises:
             AangError: the score is not finite.
@@ -57,10 +57,15 @@ class Rounds:
 
 
 def whole_number(option: str, value: Any, meaning: str) -> int:
-    """``value`` itself, a whole number above zero.
+    """Check that ``value`` is a whole number above zero, and return it.
+
+    Args:
+        option: name of the weighter's option.
+        value: its value.
+        meaning: what the error message asks the user to give.
 
     Raises:
-        ConfigError: it is something else; ``meaning`` is what the message tells the user to give.
+        ConfigError: it is not such a number.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigError(f"weighter option {option} is {value!r}; give {meaning}")

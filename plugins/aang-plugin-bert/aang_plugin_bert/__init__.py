@@ -1,7 +1,7 @@
 """Denoising as in BERT: corrupt some tokens, read the text in both directions, restore them.
 
 Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding"
-(NAACL 2019), section 3.1. AANG (Dery et al., ICLR 2023) takes BERT's objective apart into stages so
+(NAACL 2019), section 3.1. AANG (Dery et al., ICLR 2023) splits BERT's objective into stages, so
 that each part can be combined with parts of other objectives.
 
 =================  ==============  ==========================================

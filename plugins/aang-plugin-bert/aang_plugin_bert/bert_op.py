@@ -13,10 +13,11 @@ REPLACED = 0.1
 class BertOp:
     """Of the selected tokens 80% are masked, 10% replaced by a random token and 10% kept.
 
-    BERT, section 3.1 (Task #1) and appendix A.1. AANG, section 3, puts the same in other words:
-    mask 80% of the selected tokens and randomly replace 50% of the remaining ones.
+    BERT, section 3.1 (Task #1) and appendix A.1. AANG, section 3, describes the same in other
+    words: mask 80% of the selected tokens and randomly replace 50% of the remaining ones.
 
-    rate: probability with which an ordinary token is selected.
+    Args:
+        rate: probability of selecting an ordinary token.
 
     Raises:
         ConfigError: ``rate`` is not in (0, 1].

@@ -28,7 +28,7 @@ def aang_register_transforms(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_representations(register: RegisterPrimitive) -> None:
-    """Attention as BERT has it."""
+    """BERT's attention."""
     register(
         "bidirectional",
         "every token sees the whole row",
@@ -50,7 +50,7 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_objectives(register: RegisterObjective) -> None:
-    """BERT's objective on the task's own text, by the two names that AANG has for it."""
+    """BERT's objective on the task's own text and on generic text."""
     register(
         "tapt",
         "BERT's objective on the task's own text (Gururangan et al., 2020)",

@@ -9,7 +9,8 @@ from aang_plugin_bert.selection import selection_rate
 class Mask:
     """Every selected token becomes the mask token (AANG, section 3, stage 2; Figure 2).
 
-    rate: probability with which an ordinary token is selected.
+    Args:
+        rate: probability of selecting an ordinary token.
 
     Raises:
         ConfigError: ``rate`` is not in (0, 1].

@@ -10,9 +10,10 @@ from aang_plugin_bert.selection import selection_rate
 class Replace:
     """Every selected token becomes a uniformly random token (AANG, section 3, stage 2; Figure 2).
 
-    The random token may be the original one: whoever asks which tokens differ compares the ids.
+    The random token may equal the original one. To find out which tokens differ, compare the ids.
 
-    rate: probability with which an ordinary token is selected.
+    Args:
+        rate: probability of selecting an ordinary token.
 
     Raises:
         ConfigError: ``rate`` is not in (0, 1].

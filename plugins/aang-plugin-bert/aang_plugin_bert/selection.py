@@ -1,13 +1,13 @@
-"""The option that all transforms of this plug-in share: how many tokens are selected."""
+"""The option ``rate`` of every transform in this plug-in: the share of tokens to select."""
 
 from aang_core import number_option
 
 
 def selection_rate(rate: float) -> float:
-    """``rate`` itself, a probability above zero.
+    """Check that ``rate`` is a probability above zero, and return it.
 
     Raises:
-        ConfigError: it is not a number in (0, 1].
+        ConfigError: ``rate`` is not a number in (0, 1].
     """
     return number_option(
         "option rate of a transform",

@@ -1,8 +1,8 @@
-"""Contrastive outputs: rows that belong together are pulled together, all others apart.
+"""Contrastive outputs: representations of related rows are pulled together, all others apart.
 
-With few labels they teach the encoder about the classes what cross-entropy alone does not (Khosla
-et al., 2020; Gunel et al., 2021), and without labels that a text is itself under any dropout (Gao
-et al., 2021).
+With few labels, contrast over the classes teaches the encoder more than cross-entropy alone (Khosla
+et al., 2020; Gunel et al., 2021). Without labels, contrast over views teaches it that a text stays
+the same under any dropout (Gao et al., 2021).
 
 ======  ====================  =======================================================
 stage   primitive             class

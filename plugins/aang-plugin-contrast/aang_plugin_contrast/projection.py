@@ -1,4 +1,4 @@
-"""What both contrasts read of a row: its first token, projected, on the unit sphere."""
+"""What both contrasts compare: the first token of each row, projected, on the unit sphere."""
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,8 @@ class Projection(nn.Module):
     """Hidden states ``[B, T, H]`` → the first token's, projected: ``[B, P]``.
 
     Args:
-        hidden_size: H. size: P; 0 leaves the first token as it is.
+        hidden_size: H.
+        size: P; 0 leaves the first token unchanged.
         activation: applied to the projection, such as tanh.
     """
 
@@ -26,8 +27,8 @@ class Projection(nn.Module):
 def similarities(head: nn.Module, hidden: Tensor, temperature: float) -> Tensor:
     """Cosines of all pairs of rows, divided by ``temperature``: ``[B, B]``.
 
-    At least in single precision: with a temperature of 0.1 bfloat16 would round a cosine to
-    hundredths of what the softmax sees.
+    Computed at least in single precision: with a temperature of 0.1, the rounding of a cosine in
+    bfloat16 changes the input of the softmax by hundredths.
     """
     projected = head(hidden)
     projected = projected.to(torch.promote_types(projected.dtype, torch.float32))

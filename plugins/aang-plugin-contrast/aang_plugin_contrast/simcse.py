@@ -13,13 +13,14 @@ from aang_plugin_contrast.projection import Projection, similarities
 class SimCSE:
     """Two views of a text are alike, other texts are not (Gao et al., EMNLP 2021, eq. 4).
 
-    The views differ by dropout and, with a transform that corrupts, by what it draws. With z and z'
-    the first tokens of the two views of N rows, through a layer with tanh that only this objective
-    has (section 3 there), on the unit sphere:
+    The views differ in dropout and, with a transform that corrupts, in what it draws. With z and z'
+    the first tokens of the two views of N rows, after a tanh layer that belongs to this objective
+    alone (section 3 there), on the unit sphere:
 
         L_i = −log exp(z_i·z'_i / τ) / Σ_j exp(z_i·z'_j / τ)
 
-    No labels are needed. A single row has nothing to be told from and adds nothing.
+    No labels are needed. A batch of a single row contributes nothing, since there is no other text
+    to compare it with.
 
     Args:
         temperature: τ; above zero.
@@ -40,14 +41,14 @@ class SimCSE:
         return Projection(heads.hidden_size, heads.hidden_size, nn.Tanh())
 
     def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
-        """None: view 2 of row i is row N + i."""
+        """None needed: view 2 of row i is row N + i."""
         return {}
 
     def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         n = len(hidden) // 2
         across = similarities(head, hidden, self.temperature)[:n, n:]
         of_first_views = -log_softmax(across, dim=1).diagonal()
-        # The second views are what the first ones are compared with, and have no loss of their own.
+        # The second views only serve as comparisons for the first, and have no loss of their own.
         sums = torch.cat([of_first_views, torch.zeros_like(of_first_views)])
         counts = torch.arange(2 * n, device=hidden.device) < (n if n > 1 else 0)
         return RowLosses(sums, counts.long())

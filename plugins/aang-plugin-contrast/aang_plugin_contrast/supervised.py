@@ -24,22 +24,22 @@ _log = logging.getLogger(__name__)
 class SupervisedContrast:
     """Contrast between classes (Khosla et al., 2020, eq. 2; Gunel et al., ICLR 2021, eq. 2).
 
-    Of every row i, with z its projected first token on the unit sphere and P(i) the other rows of
+    For every row i, with z its projected first token on the unit sphere and P(i) the other rows of
     its class in the batch:
 
         L_i = −1/|P(i)| Σ_{p ∈ P(i)} log exp(z_i·z_p / τ) / Σ_{a ≠ i} exp(z_i·z_a / τ)
 
-    A row without another of its class adds nothing. Rows have to be many for this to say something:
-    with 32 different rows a single view of each does, and two views of fewer rows do worse.
+    A row that is alone in its class contributes nothing, so batches should be large: a single view
+    of 32 different rows is enough, and two views of fewer rows do worse.
 
     Args:
         temperature: τ; above zero.
-        projection: size of the projection that z is taken of; 0 takes the first token as it is, as
-            Gunel et al. do.
+        projection: size of the projection before z; 0 uses the first token as it is, as Gunel et
+            al. do.
         views: 1, or 2 for two draws of dropout and corruption of each row.
 
     Raises:
-        ConfigError: an option has no meaning.
+        ConfigError: an option is out of range.
     """
 
     couples_rows = True
@@ -70,13 +70,13 @@ class SupervisedContrast:
         """
         if rows.labels is None:
             raise PluginError(
-                "output supervised-contrast needs labelled rows, and its data gives none"
+                "output supervised-contrast needs labelled rows, but its data has no labels"
             )
         if not self._told and len(rows.labels.unique()) == len(rows.labels):
             self._told = True
             _log.warning(
-                "supervised-contrast: no class has two of the %d rows of a batch, so it adds "
-                "nothing there; give more rows a step. This is said once",
+                "supervised-contrast: all %d rows of a batch have different classes, so it "
+                "contributes nothing there; use more rows per step. This is reported once",
                 len(rows.labels),
             )
         return {"labels": rows.labels}
@@ -85,7 +85,7 @@ class SupervisedContrast:
         labels = targets["labels"]
         alike = similarities(head, hidden, self.temperature)
         itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
-        # Not minus infinity: a row that is alone would become NaN.
+        # Not minus infinity, or a row that is alone would become NaN.
         logs = log_softmax(alike.masked_fill(itself, torch.finfo(alike.dtype).min / 2), dim=1)
         positive = (labels.unsqueeze(0) == labels.unsqueeze(1)) & ~itself
         counts = positive.sum(dim=1)

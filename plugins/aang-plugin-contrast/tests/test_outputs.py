@@ -113,8 +113,8 @@ def test_a_batch_without_two_of_a_class_adds_nothing_and_is_told_once(
     assert losses.counts.tolist() == [0, 0, 0]
     assert losses.mean().item() == 0
     assert [r.getMessage() for r in caplog.records] == [
-        "supervised-contrast: no class has two of the 3 rows of a batch, so it adds nothing there; "
-        "give more rows a step. This is said once"
+        "supervised-contrast: all 3 rows of a batch have different classes, so it contributes "
+        "nothing there; use more rows per step. This is reported once"
     ]
 
 

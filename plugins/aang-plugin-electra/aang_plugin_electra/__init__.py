@@ -1,4 +1,4 @@
-"""Telling tokens that were put in from tokens that were there.
+"""Telling replaced tokens from original ones.
 
 Clark et al., "ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators" (ICLR
 2020), section 2.

@@ -5,7 +5,7 @@ from aang_core import RegisterObjective, RegisterPrimitive, hookimpl
 
 @hookimpl
 def aang_register_data(register: RegisterPrimitive) -> None:
-    """What ELECTRA's discriminator reads."""
+    """The text that ELECTRA's discriminator reads."""
     register(
         "neural-lm",
         "text sampled from a language model, by default a small one trained on the task's text",
@@ -16,7 +16,7 @@ def aang_register_data(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_outputs(register: RegisterPrimitive) -> None:
-    """What ELECTRA's discriminator is trained for."""
+    """The objective of ELECTRA's discriminator."""
     register(
         "real-synthetic",
         "whether each token was replaced",
@@ -27,7 +27,7 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_objectives(register: RegisterObjective) -> None:
-    """ELECTRA's pre-training, as AANG's Figure 1 has it."""
+    """ELECTRA's pre-training, as in AANG's Figure 1."""
     register(
         "electra",
         "which tokens of a language model's text were replaced (Clark et al., 2020)",

@@ -16,26 +16,28 @@ from aang_core import (
 )
 
 _FORMAT = 1
-"""Changes when the same settings give other texts, so that no cache outlives it."""
+"""Increase when the same settings give other texts, so that old caches are not used."""
 
 
 class NeuralLm:
-    """Text that a language model writes (AANG, Figure 1: the data of Electra).
+    """Text written by a language model (AANG, Figure 1: the data of Electra).
 
-    model: folder or hub name of a causal or a masked language model. A causal one writes each text
-        from its start token on. A masked one rewrites a training text of the end task until every
-        token is its own (Wang and Cho, 2019). Without a name a small causal one is trained on the
-        end task's training text first.
-    texts: how many; None for as many as the end task has training examples.
-    max_tokens: longest text, in tokens of the model.
-    temperature, top_k: of sampling; a top_k of 0 samples from the whole vocabulary.
-    train_steps: steps that the default model is trained for.
+    The texts depend only on these options, the seed of the run, the training text and the model.
+    They are sampled once and then cached.
 
-    Texts depend on these options, the seed of the run, the training text and the model alone; they
-    are sampled once and then kept in the cache.
+    Args:
+        model: folder or hub name of a causal or a masked language model. A causal one writes each
+            text from its start token. A masked one rewrites a training text of the end task until
+            it has sampled every token (Wang and Cho, 2019). Without a name, a small causal one is
+            first trained on the end task's training text.
+        texts: number of texts; None for as many as the end task has training examples.
+        max_tokens: longest text, in tokens of the model.
+        temperature: of sampling.
+        top_k: number of most likely tokens to sample from; 0 for the whole vocabulary.
+        train_steps: training steps of the default model.
 
     Raises:
-        ConfigError: an option is out of its range.
+        ConfigError: an option is out of range.
     """
 
     def __init__(
@@ -60,11 +62,11 @@ class NeuralLm:
         """The sampled texts, without labels.
 
         Raises:
-            DataError: there is no training text to begin with, or nothing but blanks was sampled.
-            ModelError: ``model`` cannot be loaded, or is none that can generate.
+            DataError: there is no training text to start from, or only blank texts were sampled.
+            ModelError: ``model`` cannot be loaded, or cannot generate text.
         """
         if not context.train:
-            raise DataError("The data 'neural-lm' begins with the end task's texts; it has none.")
+            raise DataError("The data 'neural-lm' starts from the end task's texts; it has none.")
         path = cache_folder() / "neural-lm" / f"{self._digest(context)}.json"
         if not path.exists():
             texts = self._sampled(context)
@@ -76,7 +78,7 @@ class NeuralLm:
         return (Example(text) for text in texts)
 
     def _sampled(self, context: DataContext) -> Sequence[str]:
-        # Imported here: whether the texts are in the cache shows without torch.
+        # Imported here: looking up the texts in the cache needs no torch.
         from aang_plugin_electra.sampling import LanguageModel, Sampling
 
         settings = Sampling(
@@ -101,7 +103,7 @@ class NeuralLm:
 
 
 def _state_of(model: str | None) -> list[tuple[str, int, int]]:
-    """Size and time of the files of a model folder, which may be trained on between two runs."""
+    """Size and time of the files of a model folder, which may change between two runs."""
     if model is None or not Path(model).is_dir():
         return []
     files = sorted(path for path in Path(model).iterdir() if path.is_file())

@@ -11,9 +11,9 @@ from aang_core import CorruptedRows, HeadBuilder, RowLosses
 class RealSynthetic:
     """For every ordinary token: was it replaced? Binary cross-entropy.
 
-    ELECTRA, section 2 (the discriminator's loss); AANG, Figure 1 ("real / synthetic"). A token
-    that was replaced by itself counts as real, as in ELECTRA. Where the transform masks tokens
-    too, a mask token is neither, and has no target.
+    ELECTRA, section 2 (the discriminator's loss); AANG, Figure 1 ("real / synthetic"). A token that
+    was replaced by itself counts as real, as in ELECTRA. If the transform masks tokens too, a mask
+    token is neither, and has no target.
     """
 
     def head(self, heads: HeadBuilder) -> nn.Module:

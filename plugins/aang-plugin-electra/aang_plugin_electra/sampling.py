@@ -1,4 +1,4 @@
-"""Language models that write text, and how they are sampled from."""
+"""Language models that write text, and how to sample from them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,12 +25,19 @@ _CAUSAL = ("ForCausalLM", "LMHeadModel")
 _MASKED = ("ForMaskedLM", "ForPreTraining")
 
 GIBBS_ROUNDS = 7
-"""In how many parts a masked model rewrites a text: about 15% at a time, as it was trained."""
+"""Number of parts in which a masked model rewrites a text: about 15% each, as in its training."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """texts: how many. max_tokens, temperature, top_k: as of the data primitive."""
+    """How to sample.
+
+    Attributes:
+        texts: number of texts.
+        max_tokens: as in :class:`~aang_plugin_electra.neural_lm.NeuralLm`.
+        temperature: as there.
+        top_k: as there.
+    """
 
     texts: int
     max_tokens: int
@@ -40,9 +47,13 @@ class Sampling:
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A model that can write, and its tokenizer.
+    """A model that can write text, and its tokenizer.
 
-    name: what messages call it. masked: whether it fills gaps instead of going on from a start.
+    Attributes:
+        name: what messages call it.
+        model: the model.
+        tokenizer: its tokenizer.
+        masked: whether it fills gaps instead of continuing from a start.
     """
 
     name: str
@@ -55,7 +66,7 @@ class LanguageModel:
         """The model of a folder or hub name.
 
         Raises:
-            ModelError: there is none, or it is neither a causal nor a masked language model.
+            ModelError: it is missing, or is neither a causal nor a masked language model.
         """
         try:
             config = AutoConfig.from_pretrained(source, trust_remote_code=False)
@@ -91,19 +102,22 @@ class LanguageModel:
         return cls("the small model", model, tokenizer, masked=False)
 
     def sample(self, originals: Sequence[str], settings: Sampling, *, seed: int) -> list[str]:
-        """Texts drawn with ``seed``; torch's own generators are left as they were.
+        """Texts drawn with ``seed``; the state of torch's own generators does not change.
 
-        originals: what a masked model rewrites, one after the other.
+        Args:
+            originals: what a masked model rewrites, one after the other.
+            settings: how to sample.
+            seed: of the draws.
 
         Raises:
-            DataError: the model writes nothing but blanks.
+            DataError: the model writes only blank texts.
             ModelError: the tokenizer lacks the token to start from, or the mask.
         """
         device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
         self.model.to(device).eval()  # type: ignore[arg-type]
         texts: list[str] = []
         with _seeded(seed), torch.inference_mode():
-            # A text may come out blank, and is drawn again a few times.
+            # A blank text is drawn again, a few times at most.
             for start in range(0, 5 * settings.texts, _BATCH):
                 wanted = min(_BATCH, settings.texts - len(texts))
                 if wanted <= 0:
@@ -116,11 +130,11 @@ class LanguageModel:
                 decoded = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
                 texts += [text for text in (" ".join(t.split()) for t in decoded) if text]
         if not texts:
-            raise DataError(f"neural-lm: {self.name} writes nothing but blanks; take another.")
+            raise DataError(f"neural-lm: {self.name} writes only blank texts; use another model.")
         return texts
 
     def _continued(self, rows: int, settings: Sampling) -> Tensor:
-        """Token ids ``[rows, T]`` of texts from the start token on."""
+        """Token ids ``[rows, T]`` of texts that continue the start token."""
         tokenizer = self.tokenizer
         first = tokenizer.bos_token_id
         first = tokenizer.eos_token_id if first is None else first
@@ -143,7 +157,7 @@ class LanguageModel:
         return ids
 
     def _positions(self) -> int:
-        """How many tokens the model takes; RoBERTa's kind counts from its padding id on."""
+        """Number of tokens that the model takes; RoBERTa and its relatives count from padding."""
         config = self.model.config
         positions = int(getattr(config, "max_position_embeddings", None) or 10**6)
         if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet"}:
@@ -151,7 +165,7 @@ class LanguageModel:
         return positions
 
     def _rewritten(self, originals: Sequence[str], settings: Sampling) -> Tensor:
-        """Token ids ``[B, T]`` of texts each of whose tokens the model has drawn anew."""
+        """Token ids ``[B, T]`` of texts of which the model has sampled every token."""
         mask = self.tokenizer.mask_token_id
         if mask is None:
             raise ModelError(f"neural-lm.model {self.name}: its tokenizer has no mask token")
@@ -201,7 +215,7 @@ def _no_progress_bar() -> Iterator[None]:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Draw from a generator of its own: transformers samples from torch's global one."""
+    """Seed torch's global generator, from which transformers samples, and restore its state."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         yield

@@ -12,7 +12,7 @@ _END = "<|end|>"
 _VOCABULARY = 2000
 _BATCH = 16
 _IGNORED = -100
-"""The label of what the loss leaves out."""
+"""The label that the loss ignores."""
 
 
 def train_small_lm(
@@ -66,7 +66,7 @@ def _tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
 
 
 def _padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
-    """Ids ``[B, T]``, and labels in which padding is left out; causal models see no later token."""
+    """Ids ``[B, T]``, and labels that ignore padding; causal models see no later token."""
     longest = max(map(len, rows))
     ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in rows])
     lengths = torch.tensor([len(row) for row in rows])

@@ -22,27 +22,41 @@ from aang_plugin_factored.scaling import ReleasedScaling
 class Factored(StepwiseWeighter):
     """AANG's weights: shared through the primitives, learned from the dev gradient v.
 
-    AANG (Dery et al., ICLR 2023), section 5 and Algorithm 1. In each step, over the n objectives K
-    that were sampled, w_k ∝ exp(W_All[k] + W_D[d] + W_T[t] + W_R[r] + W_O[o]) and
-    L_total = λ_e L_E + (1 − λ_e) Σ_k w_k L_k. Then W_All[k] += η cos(g_k, v), and each stage
-    factor += η Σ cos(g_k, v) over the k in K that use it. λ_e is the first of a softmax over two
-    logits (primary, auxiliary), which move by η_s cos(g_E, v) and η_s cos(Σ_k w_k g_k, v).
+    AANG (Dery et al., ICLR 2023), section 5 and Algorithm 1. In each step, over the n sampled
+    objectives K, w_k ∝ exp(W_All[k] + W_D[d] + W_T[t] + W_R[r] + W_O[o]) and L_total = λ_e L_E + (1
+    − λ_e) Σ_k w_k L_k. Then W_All[k] += η cos(g_k, v), and each stage factor += η Σ cos(g_k, v)
+    over the k in K that use it. λ_e is the first component of a softmax over two logits (primary,
+    auxiliary), which move by η_s cos(g_E, v) and η_s cos(Σ_k w_k g_k, v).
 
-    lr: η; appendix D tries 1.0 and 0.1. In the few hundred steps of a small task 0.1 hardly moves
-        the factors.
-    end_task_lr: η_s; appendix D tries 0.1 and 0.01. With 32 rows a step 0.1 drives λ_e towards 0
-        within 200 steps, whatever the objectives are worth.
-    n: how many objectives a step trains; None, or more than there are, for all of them.
-    end_task_weight: λ_e to start from.
-    scaling: ``paper`` multiplies the losses as above; ``released`` as the authors' code does, see
-        :class:`ReleasedScaling`, which leaves the end task a larger share.
-    scaling_rows: rows that ``released`` rounds its shares up to.
-    share, floor, evenness, draw, explore: against the run into one corner, see
-        :class:`aang_plugin_factored.evening.Evening`; by default nothing is done against it.
+    Args:
+        end_task: the end task's card.
+        auxiliaries: the cards of the objectives.
+        lr: η; appendix D tries 1.0 and 0.1. In the few hundred steps of a small task 0.1 hardly
+            moves the factors.
+        end_task_lr: η_s; appendix D tries 0.1 and 0.01. With 32 rows per step 0.1 drives λ_e
+            towards 0 within 200 steps, whether the objectives help or not.
+        n: number of objectives that a step trains; None, or more than there are, for all of them.
+        end_task_weight: λ_e to start from.
+        scaling: ``paper`` multiplies the losses as above; ``released`` as the authors' code does,
+            see :class:`ReleasedScaling`, which leaves the end task a larger share.
+        scaling_rows: number of rows in which ``released`` rounds up its shares.
+        share: against weights that collapse, see :class:`aang_plugin_factored.evening.Evening`; the
+            default does nothing.
+        floor: likewise.
+        evenness: likewise.
+        draw: likewise.
+        explore: likewise.
 
     Raises:
-        ConfigError: an option is no number or out of its range, or ``released`` is asked for over
-            tasks that are not made of four stages.
+        ConfigError: an option is not a number or out of range, or ``released`` is requested for
+            tasks that do not consist of four stages.
+
+    Examples:
+        >>> from aang_core import TaskCard
+        >>> from aang_plugin_factored.factored import Factored
+        >>> cards = [TaskCard("a", {"output": "x"}), TaskCard("b", {"output": "y"})]
+        >>> Factored(TaskCard("end"), cards).weights()
+        {'end': 0.5, 'a': 0.25, 'b': 0.25}
     """
 
     signals: frozenset[Signal] = frozenset({"cosine"})
@@ -90,8 +104,8 @@ class Factored(StepwiseWeighter):
         self.normalised = self._released is None
         if self._released is not None and (floor or draw != "evenly"):
             raise ConfigError(
-                "weighter option scaling is 'released', which decides the weights of a step alone; "
-                "leave floor and draw out, or scaling"
+                "weighter option scaling is 'released', which alone decides the weights of a step; "
+                "leave out either floor and draw, or scaling"
             )
 
     def sample_weights(self) -> Mapping[str, float] | None:
@@ -108,7 +122,7 @@ class Factored(StepwiseWeighter):
         return self._evening.coefficients(self._factors.softmax(names))
 
     def _with_end_task(self, weights: Mapping[str, float]) -> Mapping[str, float]:
-        """λ_e, and 1 − λ_e shared by ``weights``."""
+        """λ_e for the end task, and 1 − λ_e times ``weights`` for the objectives."""
         if not weights:
             return {self._end_task: 1.0}
         end_task_weight = self._end_task_weight()
@@ -118,10 +132,10 @@ class Factored(StepwiseWeighter):
         }
 
     def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
-        """One step of gradient ascent on the factors and on λ_e's logits.
+        """Take one step of gradient ascent on the factors and on λ_e's logits.
 
-        The gradient of a logit is taken to be its cosine, as in META-TARTAN's Algorithm 1, and
-        not the derivative through the softmax as well.
+        As in META-TARTAN's Algorithm 1, the cosine itself serves as the gradient of a logit,
+        without the derivative of the softmax.
         """
         if not sampled:
             return
@@ -132,9 +146,9 @@ class Factored(StepwiseWeighter):
         self._auxiliary += self._end_task_lr * signals.auxiliary["cosine"]
 
     def weights(self) -> Mapping[str, float]:
-        """λ_e, and 1 − λ_e shared among all objectives, whichever will be sampled next.
+        """λ_e, and 1 − λ_e shared among all objectives, whichever are sampled next.
 
-        Where they are drawn by their weights, it is what the draw is in proportion to.
+        If objectives are drawn by weight, their shares are proportional to their odds.
         """
         odds = self.sample_weights()
         if odds is None and self._objectives:
@@ -158,7 +172,7 @@ class Factored(StepwiseWeighter):
         """See :meth:`aang_core.Weighter.load_state_dict`.
 
         Raises:
-            ConfigError: the state is of a run over another space.
+            ConfigError: the state is from a run over another space.
         """
         self._factors.load_state_dict(state["factors"])
         self._primary = float(state["logits"]["primary"])
@@ -177,11 +191,11 @@ def _learning_rate(name: str, value: float) -> float:
 def _scaling(
     scaling: str, rows: int, auxiliaries: Sequence[TaskCard], factors: Factors
 ) -> ReleasedScaling | None:
-    """The released code's scaling if that is asked for; None for the paper's."""
+    """The released code's scaling; None for the paper's."""
     if scaling not in ("paper", "released"):
         raise ConfigError(
-            f"weighter option scaling is {scaling!r}; give paper or released, the one of the "
-            "authors' code"
+            f"weighter option scaling is {scaling!r}; give paper or released, which is that of "
+            "the authors' code"
         )
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         raise ConfigError(

@@ -14,8 +14,11 @@ OWN = "all"
 class Factors:
     """W_All and one vector per stage, by name; all start at zero (AANG, section 5).
 
-    Stages and primitives are whatever the cards say. An objective without factors has its own
-    entry in W_All and nothing else.
+    Stages and primitives are those named in the cards. An objective without factors has only its
+    own entry in W_All.
+
+    Args:
+        objectives: the cards.
 
     Raises:
         ConfigError: a stage is called "all".
@@ -47,14 +50,17 @@ class Factors:
         return softmax({name: self.logit(name) for name in objectives})
 
     def ascend(self, gradients: Mapping[str, float], lr: float, *, mean: bool = False) -> None:
-        """Move every factor by ``lr`` times the gradient of the logits, by objective.
+        """Move every factor by ``lr`` times the gradient of the logits.
 
         A logit is a sum of factors, so each factor of an objective gets that objective's gradient,
         and a factor that several of them share gets the sum. This is how an objective that was not
         sampled still learns (AANG, section 5).
 
-        mean: give it the mean of theirs instead, so that a primitive of many objectives moves no
-            faster than one of few.
+        Args:
+            gradients: gradient of each logit, by objective.
+            lr: the step size.
+            mean: use the mean of the gradients instead of their sum, so that a primitive of many
+                objectives moves no faster than one of few.
         """
         users = Counter(part for objective in gradients for part in self._parts[objective].items())
         for objective, gradient in gradients.items():
@@ -67,17 +73,17 @@ class Factors:
         return {stage: dict(values) for stage, values in self._values.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the values of ``state``.
+        """Restore the values of ``state``.
 
         Raises:
-            ConfigError: they are of another space.
+            ConfigError: they belong to another space.
         """
         saved = {(stage, name) for stage, values in state.items() for name in values}
         own = {(stage, name) for stage, values in self._values.items() for name in values}
         if saved != own:
             odd = ", ".join(f"{stage} {name}" for stage, name in sorted(saved ^ own))
             raise ConfigError(
-                "the saved factors are of another space than this run's; they differ in: "
+                "the saved factors belong to another space than this run's; they differ in: "
                 f"{odd}. Continue with the space of the saved run"
             )
         self._values = {

@@ -6,7 +6,7 @@ from aang_plugin_factored.published import AANG_TD, AANG_TD_ED
 
 @hookimpl
 def aang_register_weighters(register: RegisterPrimitive) -> None:
-    """AANG's own way to weight."""
+    """AANG's own weighter."""
     register(
         "factored",
         "weights shared between objectives through their primitives, learned (AANG)",

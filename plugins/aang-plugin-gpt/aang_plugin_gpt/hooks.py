@@ -22,7 +22,7 @@ def aang_register_representations(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_outputs(register: RegisterPrimitive) -> None:
-    """What language models are trained for."""
+    """The objective of language models."""
     register(
         "next-token",
         "the token that comes next in the order in which the row is read",

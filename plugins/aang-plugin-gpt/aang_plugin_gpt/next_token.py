@@ -13,28 +13,29 @@ class NextToken:
     """Cross-entropy of the token that comes next in the row's reading order.
 
     GPT, section 3.1 (equation 1), for left to right; ELMo, section 3.1, for both directions; XLNet,
-    section 2.2 (equation 3), for a random order. The order is read off the representation: a token
-    sees itself and those before it, so the token at place r of the order sees r tokens. From the
-    token at place r − 1 the one at place r is predicted; it and what sees it are hidden from that
-    token in every layer, because an order is transitive.
+    section 2.2 (equation 3), for a random order. The order follows from the representation: each
+    token sees itself and the tokens before it, so the token at place r of the order sees r tokens.
+    The token at place r is predicted from the one at place r − 1. An order is transitive, so in no
+    layer does that token see the predicted one or any token that sees it.
 
     In a random order a token does not know which position comes next, and XLNet adds a second
-    stream of queries that do (section 2.3). An encoder has one stream; here the head is told: it
-    adds a vector of the position to be predicted, zero at first, to the hidden state. All ordinary
-    tokens but the first of the order are predicted, whatever the transform selected.
+    stream of queries that do (section 2.3). An encoder has one stream, so the head gets the
+    information instead: it adds a vector of the position to be predicted, zero at first, to the
+    hidden state. All ordinary tokens except the first of the order are predicted, whatever the
+    transform selected.
     """
 
     def head(self, heads: HeadBuilder) -> nn.Module:
         return NextTokenHead(heads.positions(), heads.language_model())
 
     def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
-        """Of each prediction, ``[S]``: row, position read, position predicted, and its token.
+        """For each prediction, ``[S]``: row, position read, position predicted, and its token.
 
         ``counts`` is ``[B]``; S is its sum. All are int64.
 
         Raises:
-            ConfigError: who sees whom is no order of the row, as with the option ``pairs`` of
-                ``random-factorized``.
+            ConfigError: the representation is not an order of the row, as with the option ``pairs``
+                of ``random-factorized``.
         """
         place = _places(rows.sees, rows.real)
         order = place.argsort(dim=1)
@@ -80,7 +81,7 @@ def _places(sees: Tensor, real: Tensor) -> Tensor:
     if not torch.equal(ordered & both, sees & both):
         raise ConfigError(
             "output next-token needs a representation in which every token sees itself and the "
-            "tokens before it in one order, and this one's is none: leave out the option pairs of "
-            "random-factorized, or take another representation"
+            "tokens before it in one order, and this one has no such order: leave out the option "
+            "pairs of random-factorized, or use another representation"
         )
     return place

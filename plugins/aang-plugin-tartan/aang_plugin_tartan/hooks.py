@@ -5,10 +5,10 @@ from aang_core import RegisterPrimitive, RegisterRecipe, hookimpl
 
 @hookimpl
 def aang_register_weighters(register: RegisterPrimitive) -> None:
-    """The paper's two ways to weight."""
+    """The paper's two weighters."""
     register(
         "static",
-        "fixed weights, equal unless told otherwise (MT-TARTAN)",
+        "fixed weights, equal by default (MT-TARTAN)",
         "aang_plugin_tartan.static:Static",
     )
     register(

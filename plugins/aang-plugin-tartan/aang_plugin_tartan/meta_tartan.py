@@ -18,14 +18,25 @@ from aang_core import (
 class MetaTartan(StepwiseWeighter):
     """One logit per task, moved by the cosine of its gradient with the dev gradient.
 
-    META-TARTAN (TARTAN, section 3.2; Algorithm 1 in appendix A.3):
-    α = softmax(w*, w_1, …), w* ← w* + η cos(g_E, v), w_i ← w_i + η cos(g_i, v).
+    META-TARTAN (TARTAN, section 3.2; Algorithm 1 in appendix A.3): α = softmax(w*, w_1, …), w* ← w*
+    + η cos(g_E, v), w_i ← w_i + η cos(g_i, v).
 
-    lr: η; the paper tries 1e-1, 5e-2, 3e-2 and 1e-2.
-    n: how many objectives a step trains; None, or more than there are, for all of them.
+    Args:
+        end_task: the end task's card.
+        auxiliaries: the cards of the objectives.
+        lr: η; the paper tries 1e-1, 5e-2, 3e-2 and 1e-2.
+        n: number of objectives that a step trains; None, or more than there are, for all of them.
 
     Raises:
-        ConfigError: an option is no number or out of its range.
+        ConfigError: an option is not a number or out of range.
+
+    Examples:
+        >>> from aang_core import StepSignals, TaskCard
+        >>> from aang_plugin_tartan.meta_tartan import MetaTartan
+        >>> weighter = MetaTartan(TaskCard("end"), [TaskCard("a")], lr=1.0)
+        >>> weighter.observe(["a"], StepSignals({"end": 1.0, "a": 0.0}, {}, {}, {}, 1.0))
+        >>> round(weighter.weights()["end"], 3)  # 1 / (1 + e⁻¹)
+        0.731
     """
 
     signals: frozenset[Signal] = frozenset({"cosine"})
@@ -39,20 +50,20 @@ class MetaTartan(StepwiseWeighter):
         n: int | None = None,
     ) -> None:
         self._end_task = end_task.name
-        # A.3 only says that weights are initialised; equal logits are section 4's equal weights.
+        # A.3 does not say how weights are initialised; equal logits are section 4's equal weights.
         self._logits = {card.name: 0.0 for card in (end_task, *auxiliaries)}
         self._lr = number_option(
             "weighter option lr", lr, "η, a step size that is not negative", low=0
         )
-        # The paper trains every task in every step. Sampling is AANG's addition (its section 5),
-        # for spaces that are too large for that: the softmax is then over the tasks of the step.
+        # The paper trains every task in every step. Sampling is AANG's addition (its section 5)
+        # for larger spaces; the softmax is then over the tasks of the step.
         self.sample_size = sample_size_option(n, auxiliaries)
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
         return self._softmax([self._end_task, *sampled])
 
     def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
-        """One step of gradient ascent on the logits of the tasks in the step."""
+        """Take one step of gradient ascent on the logits of the tasks in the step."""
         for name in (self._end_task, *sampled):
             self._logits[name] += self._lr * signals.cosine[name]
 
@@ -69,13 +80,13 @@ class MetaTartan(StepwiseWeighter):
         """See :meth:`aang_core.Weighter.load_state_dict`.
 
         Raises:
-            ConfigError: the state is of a run over other tasks.
+            ConfigError: the state is from a run with other tasks.
         """
         logits = state["logits"]
         if logits.keys() != self._logits.keys():
             odd = sorted(logits.keys() ^ self._logits.keys())
             raise ConfigError(
-                f"the saved weights are of other tasks than this run's; they differ in: "
+                f"the saved weights belong to other tasks than this run's; they differ in: "
                 f"{', '.join(odd)}. Continue with the space and the end task of the saved run"
             )
         self._logits = {name: float(logits[name]) for name in self._logits}

@@ -9,20 +9,29 @@ from aang_core import ConfigError, StepwiseWeighter, TaskCard, number_option, sa
 class Static(StepwiseWeighter):
     """Fixed weights: MT-TARTAN (TARTAN, section 3.1) and AANG's Static Multitask-TD (section 7.3).
 
-    The first trains all objectives with λ_e = 1/(n + 1), the default; the second samples n of them
-    each step, 1/n each, with λ_e = 0.5.
+    The first trains all objectives with λ_e = 1/(n + 1), which is the default. The second samples n
+    of them each step, with weight 1/n each and λ_e = 0.5.
 
-    L_total = λ_e L_E + (1 − λ_e) Σ_k w_k L_k, the w_k normalised over the objectives of the step.
-    It asks for no signals, so a step costs what plain multitask training costs.
+    L_total = λ_e L_E + (1 − λ_e) Σ_k w_k L_k, with the w_k normalised over the objectives of the
+    step. The weighter measures no signals, so a step costs as much as a plain multitask step.
 
-    weights: w_k by objective, relative to each other; an objective that is not named has 1. Zero
-        leaves an objective out of the loss.
-    end_task_weight: λ_e. The default is 1/(n + 1), so that the end task weighs as much as each
-        of the n objectives does on average (TARTAN, section 4: "equalized task weights").
-    n: how many objectives a step trains; None, or more than there are, for all of them.
+    Args:
+        end_task: the end task's card.
+        auxiliaries: the cards of the objectives.
+        weights: w_k by objective, relative to each other; the default of each is 1. Zero leaves an
+            objective out of the loss.
+        end_task_weight: λ_e. The default is 1/(n + 1), so that the end task weighs as much as each
+            of the n objectives does on average (TARTAN, section 4: "equalized task weights").
+        n: number of objectives that a step trains; None, or more than there are, for all of them.
 
     Raises:
-        ConfigError: an option has no meaning: negative or no number, a name that is no objective's.
+        ConfigError: a weight is negative or not a number, or is given for an unknown objective.
+
+    Examples:
+        >>> from aang_core import TaskCard
+        >>> from aang_plugin_tartan.static import Static
+        >>> Static(TaskCard("end"), [TaskCard("a")], end_task_weight=0.75).weights()
+        {'end': 0.75, 'a': 0.25}
     """
 
     def __init__(
@@ -66,7 +75,7 @@ class Static(StepwiseWeighter):
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """There is nothing to restore: the weights are options."""
+        """Nothing to restore: the weights are options."""
 
 
 def _objective_weights(
@@ -84,7 +93,7 @@ def _objective_weights(
     for name in weights:
         if name not in known:
             raise ConfigError(
-                f"weighter option weights names {name!r}, which is no objective of this run; "
+                f"weighter option weights names {name!r}, which is not an objective of this run; "
                 f"there are: {', '.join(known)}"
             )
     meaning = "a number that is not negative"

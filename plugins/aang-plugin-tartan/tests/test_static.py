@@ -77,7 +77,7 @@ def test_a_step_whose_objectives_all_weigh_nothing_trains_the_end_task() -> None
         ({"weights": {"a": -1}}, r"weights\['a'\]"),
         ({"weights": {"a": float("nan")}}, r"weights\['a'\]"),
         ({"weights": {"a": float("inf")}}, r"weights\['a'\]"),
-        ({"weights": {"z": 1}}, "'z', which is no objective of this run; there are: a, b, c"),
+        ({"weights": {"z": 1}}, "'z', which is not an objective of this run; there are: a, b, c"),
         ({"weights": {"end": 1}}, "give its weight as end_task_weight"),
         ({"weights": [1, 2]}, "option weights"),
     ],

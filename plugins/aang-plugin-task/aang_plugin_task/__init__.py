@@ -1,7 +1,7 @@
 """The end task itself as a source of auxiliary objectives.
 
 AANG (Dery et al., ICLR 2023), section 3: "task augmentation". Objectives over the end task's own
-text, and among them those that predict its own label from a corrupted input, ask for no other data.
+text, including those that predict its own label from a corrupted input, need no other data.
 
 ======  ===========  ==============================
 stage   primitive    class

@@ -8,17 +8,17 @@ from aang_core import DataContext, DataError, Example
 class TaskData:
     """The end task's training examples with their labels, in file order.
 
-    Dev and test are never among them: an objective that had seen their text would make the dev
-    score too good, and with it every decision that is taken on it.
+    Dev and test examples are never included: an objective that had seen their text would inflate
+    the dev score, and distort every decision based on it.
     """
 
     of_end_task = True
 
     def examples(self, context: DataContext) -> Sequence[Example]:
-        """``context.train``, as it is.
+        """``context.train``, unchanged.
 
         Raises:
-            DataError: there is no training example.
+            DataError: there are no training examples.
         """
         if not context.train:
             raise DataError(
@@ -30,17 +30,16 @@ class TaskData:
 class EndTaskRows:
     """The same examples, but in every step those that the end task trains on in that step.
 
-    An objective on them reads what the encoder makes of them for the end task, so it costs no pass
-    through the encoder: a forward pass is shared, and a step that measures signals has one backward
-    pass more for it.
+    An objective on them reads the encoder's output for the end task, so it needs no forward pass of
+    its own; a step that measures signals has one more backward pass for it.
     """
 
     of_step = True
 
     def examples(self, context: DataContext) -> Sequence[Example]:
-        """``context.train``, as it is.
+        """``context.train``, unchanged.
 
         Raises:
-            DataError: there is no training example.
+            DataError: there are no training examples.
         """
         return TaskData().examples(context)

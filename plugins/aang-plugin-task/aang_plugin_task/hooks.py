@@ -5,7 +5,7 @@ from aang_core import RegisterPrimitive, hookimpl
 
 @hookimpl
 def aang_register_data(register: RegisterPrimitive) -> None:
-    """The data that every run has."""
+    """The data that every run has: the end task's own."""
     register(
         "task",
         "the end task's own training text, with its labels",

@@ -9,11 +9,11 @@ from aang_core import CorruptedRows, HeadBuilder, PluginError, RowLosses
 
 
 class Label:
-    """The label of a labelled text, from the first token of the corrupted input.
+    """The label of a labelled text, predicted from the first token of the corrupted input.
 
-    With the end task's labels AANG, section 3 (the family O = E_O) and section 6; with those of
-    another task, supervised multitask learning. The head has the shape of the end task's, but is
-    the objective's own.
+    With the end task's labels it is AANG, section 3 (the family O = E_O) and section 6; with those
+    of another task, supervised multitask learning. The head has the shape of the end task's head,
+    but belongs to the objective alone.
     """
 
     def head(self, heads: HeadBuilder) -> nn.Module:
@@ -23,12 +23,12 @@ class Label:
         """``label``: ``[B]`` int64.
 
         Raises:
-            PluginError: the data gave no labels although it provides them.
+            PluginError: the data provides labels but its examples have none.
         """
         if rows.labels is None:
             raise PluginError(
-                "a label is to be predicted and the rows have none: the objective's data primitive "
-                "declares 'labels:end-task' or 'labels:own' but yields examples without labels; "
+                "there are no labels to predict: the objective's data primitive declares "
+                "'labels:end-task' or 'labels:own' but yields examples without labels; "
                 "correct what it provides"
             )
         return {"label": rows.labels}
@@ -36,5 +36,5 @@ class Label:
     def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         label = targets["label"]
         losses: Tensor = cross_entropy(head(hidden), label, reduction="none")
-        # One target a row, whatever the transform selected.
+        # One target per row, whatever the transform selected.
         return RowLosses(losses, label.new_ones(label.shape))

@@ -21,13 +21,14 @@ _EXTENSIONS = (".txt", ".text", ".md", ".rst", ".gz")
 class OutOfDomain:
     """Generic text (AANG, Figure 1: the data of BERT, GPT, XLNet and ELMo).
 
-    unit: what one text is: a line, a paragraph (the lines between blank ones, joined), or for
-        "auto" a paragraph in files that have blank lines and a line in others.
-    limit: stop after so many texts.
-    min_length: leave texts with fewer characters out.
+    Args:
+        unit: what one text is: a line; a paragraph (the lines between blank ones, joined); or, for
+            "auto", a paragraph in files with blank lines and a line in others.
+        limit: maximum number of texts; None for all.
+        min_length: skip texts with fewer characters.
 
     Raises:
-        ConfigError: an option is out of its range.
+        ConfigError: an option is out of range.
     """
 
     def __init__(self, unit: Unit = "auto", limit: int | None = None, min_length: int = 20) -> None:
@@ -47,10 +48,10 @@ class OutOfDomain:
         self._min_length = min_length
 
     def examples(self, context: DataContext) -> Iterator[Example]:
-        """The texts in the order of sorted paths and of lines, read as they are asked for.
+        """The texts, in the order of sorted paths and of lines, read lazily.
 
         Raises:
-            DataError: no ``--out-of-domain``, or nothing to read there.
+            DataError: ``--out-of-domain`` is missing, or its files contain no usable text.
         """
         if not context.out_of_domain:
             raise DataError(
@@ -73,18 +74,18 @@ class OutOfDomain:
                     return
         if not count:
             raise DataError(
-                f"--out-of-domain: there is no text of {self._min_length} or more characters in "
+                f"--out-of-domain: found no text of {self._min_length} or more characters in "
                 f"{', '.join(map(str, files)) or 'the folders given'}."
             )
 
     def _texts(self, path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
-        """Texts of a file with their places."""
+        """Texts of a file, each with its place."""
         by_paragraph = self._unit == "paragraph" or (self._unit == "auto" and _has_gaps(path))
         block: list[str] = []
         first, last = "", 0
         for line, where in read_text_lines(path, report):
             number = int(where.rpartition(":")[2])
-            # Blank lines are not read, but they are counted.
+            # Blank lines are skipped but counted.
             if block and not (by_paragraph and number == last + 1):
                 yield " ".join(block), first
                 block = []

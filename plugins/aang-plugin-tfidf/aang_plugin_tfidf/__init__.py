@@ -1,7 +1,7 @@
-"""Predicting how telling each word of a document is.
+"""Predicting how informative each word of a document is.
 
 AANG (Dery et al., ICLR 2023), section 3, stage 4 and Figure 1 name the TF-IDF of a token as an
-output: a supervised signal that every collection of documents carries in itself.
+output: a training signal that every collection of documents provides without labels.
 
 ======  =========  ===================================
 stage   primitive  class

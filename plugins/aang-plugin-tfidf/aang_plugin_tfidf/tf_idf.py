@@ -12,14 +12,14 @@ class TfIdf:
     """Squared error of each ordinary token's TF-IDF in its row.
 
     AANG, section 3, stage 4, which leaves the weighting open. Here tf is the token's count in the
-    row over the row's number of ordinary tokens, and idf = ln((1 + N) / (1 + df)) + 1 for N
-    documents of which df hold the token: smoothed, so that a token that no document holds has a
-    finite value, and at least one for df ≤ N, so that a token in every document still has one.
+    row divided by the row's number of ordinary tokens, and idf = ln((1 + N) / (1 + df)) + 1 for N
+    documents of which df contain the token: smoothed, so that it is finite for a token in no
+    document, and at least one for df ≤ N, so that it is not zero for a token in every document.
 
-    tf · idf is of the order of 0.01 in a row of a hundred tokens, and its square would vanish
-    beside a cross-entropy. It is divided by its root mean square over the row's ordinary tokens:
-    then predicting zero costs exactly one, whatever the length of the row and the size of the
-    collection, and a value of two marks a token twice as telling as is usual in its document.
+    tf · idf is about 0.01 in a row of a hundred tokens, and its square would vanish next to a
+    cross-entropy. It is divided by its root mean square over the row's ordinary tokens. Predicting
+    zero then costs exactly one, whatever the length of the row and the size of the collection, and
+    a value of two marks a token twice as informative as usual in its document.
     """
 
     def head(self, heads: HeadBuilder) -> nn.Module:
@@ -35,8 +35,8 @@ class TfIdf:
         statistics = rows.statistics
         documents_with = statistics.document_frequency[rows.original]
         idf = torch.log((1 + statistics.documents) / (1 + documents_with)) + 1
-        # tf's denominator, one for the whole row, would cancel in the division by the root mean
-        # square below.
+        # tf's denominator is the same for the whole row, so it cancels in the division by the root
+        # mean square below.
         value = torch.where(ordinary, count * idf, 0.0)
         mean_square = value.square().sum(dim=1, keepdim=True) / length
         # A row without ordinary tokens has no targets; the clamp keeps its zeros from being 0/0.

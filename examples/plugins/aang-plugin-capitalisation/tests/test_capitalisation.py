@@ -47,5 +47,5 @@ def test_it_refuses_a_tokenizer_without_capitals() -> None:
     class Uncased(SmallHeads):
         vocabulary = Vocabulary(6, 3, torch.arange(4, 6), lambda: ["", "", "", "", " a", "b"])
 
-    with pytest.raises(ConfigError, match="take a cased encoder"):
+    with pytest.raises(ConfigError, match="use a cased encoder"):
         Capitalisation().head(Uncased())

@@ -1,0 +1,60 @@
+"""Every public name shows how it is used, and every example prints what it says."""
+
+import doctest
+import inspect
+from pathlib import Path
+
+import pytest
+
+import aang_core
+
+# Numbers, lists of words and exceptions need no example, and hookimpl is an object of pluggy's,
+# which the examples of the Register protocols use.
+EXEMPT = {
+    *("PLUGIN_API", "SELECTION_RATE", "STAGES", "Signal", "Stage", "View", "hookimpl"),
+    *("AmbiguousNameError", "ConfigError", "DataError", "ModelError", "PluginError"),
+    "UnknownNameError",
+}
+# Names without an example. A name leaves this list when it gets one, and none joins it.
+LACKING = {
+    *("FitResult", "Objective", "OptimizerSettings", "Origin", "Plugins", "Primitive", "Registry"),
+    *("Run", "Space", "fit", "load_plugins", "load_space", "number_option", "sample_size_option"),
+    *("scores", "train"),
+}
+NAMES = [name for name in aang_core.__all__ if name not in EXEMPT]
+PRIMITIVES = aang_core.load_plugins(environ={}).registry.primitives()
+
+
+def _example(what: object, name: str) -> doctest.DocTest:
+    # Without the names of the module it stands in: a reader does not have them either.
+    text = inspect.cleandoc(what.__doc__ or "")
+    return doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AANG_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_has_an_example(name: str) -> None:
+    example = _example(getattr(aang_core, name), name)
+    assert example.examples or name in LACKING
+    _run(example)
+
+
+@pytest.mark.parametrize("primitive", PRIMITIVES, ids=lambda primitive: primitive.name)
+def test_the_example_of_a_primitive(primitive: aang_core.Primitive) -> None:
+    """Where it has one."""
+    _run(_example(primitive.load(), primitive.name))
+
+
+def _run(example: doctest.DocTest) -> None:
+    said: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=said.append)
+    assert not result.failed, "".join(said)
+
+
+def test_the_lists_name_public_names() -> None:
+    assert set(aang_core.__all__) >= EXEMPT | LACKING
