@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-import yaml
+from huggingface_hub import EvalResult, ModelCardData
 
 from aang_core.runs.markdown import plain, table
 from aang_core.runs.run import Run
@@ -20,21 +20,25 @@ def _header(run: Run) -> str:
     metric, task = run.outcome.metric, run.records.data.task
     part = "test" if metric.test is not None else "validation"
     value = metric.dev if metric.test is None else metric.test
-    result = {
-        "task": {"type": "text-classification"},
-        "dataset": {"name": task, "type": task, "split": part},
-        "metrics": [{"type": run.metric, "value": round(value, 4)}],
-    }
     encoder = run.options.get("model")
-    base = {"base_model": encoder} if encoder and "/" not in str(encoder).strip("./") else {}
-    metadata = {
-        "library_name": "transformers",
-        "pipeline_tag": "text-classification",
-        **base,
-        "tags": ["auxiliary-learning", "aang"],
-        "model-index": [{"name": run.name, "results": [result]}],
-    }
-    return f"---\n{yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)}---\n"
+    data = ModelCardData(
+        library_name="transformers",
+        pipeline_tag="text-classification",
+        base_model=encoder if encoder and "/" not in str(encoder).strip("./") else None,
+        tags=["auxiliary-learning", "aang"],
+        model_name=run.name,
+        eval_results=[
+            EvalResult(
+                task_type="text-classification",
+                dataset_type=task,
+                dataset_name=task,
+                dataset_split=part,
+                metric_type=run.metric,
+                metric_value=round(value, 4),
+            )
+        ],
+    )
+    return f"---\n{data.to_yaml()}\n---\n"
 
 
 def _what(run: Run) -> str:

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import yaml
+from huggingface_hub import ModelCardData
 
 from aang_core.runs.encoder_training import ACCURACY, METRIC
 from aang_core.runs.markdown import plain, table
@@ -22,14 +22,13 @@ def preparation_card(config: PreparationConfig, result: Mapping[str, Any]) -> st
 
 def _header(config: PreparationConfig) -> str:
     # A folder of this machine is no model of the hub.
-    base = {} if Path(config.model).exists() else {"base_model": config.model}
-    metadata = {
-        "library_name": "transformers",
-        "pipeline_tag": "fill-mask",
-        **base,
-        "tags": ["masked-language-modelling", "domain-adaptation", "aang"],
-    }
-    return f"---\n{yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)}---\n"
+    data = ModelCardData(
+        library_name="transformers",
+        pipeline_tag="fill-mask",
+        base_model=None if Path(config.model).exists() else config.model,
+        tags=["masked-language-modelling", "domain-adaptation", "aang"],
+    )
+    return f"---\n{data.to_yaml()}\n---\n"
 
 
 def _what(config: PreparationConfig, result: Mapping[str, Any]) -> str:

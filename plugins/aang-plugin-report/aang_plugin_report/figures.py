@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from aang_core import Run
+from aang_core import Run, softmax
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
 
 POINTS = 240
@@ -83,7 +83,7 @@ def _factors(run: Run) -> list[Lines]:
     steps = [row.step for row in rows]
     charts = []
     for stage in rows[-1].factors:
-        shares = [_softmax(row.factors[stage]) for row in rows]
+        shares = [softmax(row.factors[stage]) for row in rows]
         if stage == "all" or len(shares[-1]) < 2:
             continue
         names = list(shares[-1])
@@ -277,13 +277,6 @@ def _fractions(weights: Sequence[Mapping[str, float]]) -> dict[str, float]:
         for name in of_run:
             counted[name] = counted.get(name, 0.0) + (name in top) / len(weights)
     return counted
-
-
-def _softmax(values: Mapping[str, float]) -> dict[str, float]:
-    highest = max(values.values())
-    powers = {name: math.exp(value - highest) for name, value in values.items()}
-    total = sum(powers.values())
-    return {name: power / total for name, power in powers.items()}
 
 
 def _mean(values: Sequence[float]) -> float | None:
