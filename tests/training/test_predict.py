@@ -103,7 +103,7 @@ def test_the_model_card(run: Path) -> None:
     assert metadata["pipeline_tag"] == "text-classification"
     for words in (
         "“email”",
-        "aang-plugin-tartan",
+        "aang-core",
         torch.__version__,
         "majority class",
         "pipeline(",
