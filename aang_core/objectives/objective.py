@@ -13,7 +13,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Objective:
-    """An auxiliary objective: data → transform → representation → output (AANG, section 3)."""
+    """An auxiliary objective: data → transform → representation → output (AANG, section 3).
+
+    Attributes:
+        data: where its texts come from.
+        transform: how they are corrupted and which tokens are predicted.
+        representation: which tokens each token may attend to.
+        output: what is predicted, and the loss.
+
+    Examples:
+        >>> from aang_core import Objective, load_plugins
+        >>> registry = load_plugins().registry
+        >>> print(Objective.parse("tapt", registry))
+        task/bert-op/bidirectional/denoise
+        >>> Objective.parse("task/mask/left-to-right/end-task", registry).missing
+        {'output': frozenset({'sentence-representation'})}
+    """
 
     data: Primitive
     transform: Primitive
@@ -22,13 +37,18 @@ class Objective:
 
     @classmethod
     def parse(cls, name: str, registry: "Registry") -> "Objective":
-        """The objective written ``data/transform/representation/output``, or registered as such.
+        """Look up an objective and its four primitives.
 
         It need not be legal: see :attr:`illegal_because`.
 
+        Args:
+            name: ``data/transform/representation/output``, or the name of a registered objective.
+            registry: where the names are looked up.
+
         Raises:
-            ConfigError: ``name`` has not four parts, or is the name of several objectives.
-            UnknownNameError, AmbiguousNameError: one of its parts is unknown or ambiguous.
+            ConfigError: ``name`` does not have four parts, or names several objectives.
+            UnknownNameError: nobody registered one of its parts.
+            AmbiguousNameError: several plug-ins own the short name of one of its parts.
         """
         written = name if "/" in name else _registered(name, registry)
         parts = written.split("/")

@@ -33,8 +33,22 @@ class Dropped(NamedTuple):
 class Space:
     """A named list of primitives per stage.
 
-    Its objectives follow from the lists alone: a primitive that is installed but not listed plays
-    no part.
+    Its objectives follow from the lists alone; primitives that are installed but not listed are not
+    used.
+
+    Attributes:
+        name: its name.
+        summary: one line that describes it to people.
+        stages: the primitives of each stage.
+        excluded: names of combinations that are not trained although they are legal.
+
+    Examples:
+        >>> from aang_core import load_plugins, load_space
+        >>> space = load_space("td", load_plugins().registry)
+        >>> len(space.combinations), len(space.objectives)
+        (32, 24)
+        >>> print(space.dropped[0].objective)
+        task/bert-op/left-to-right/end-task
     """
 
     name: str
@@ -87,16 +101,25 @@ class Space:
 
 
 def load_space(source: str | Path, registry: "Registry") -> Space:
-    """The space registered as ``source``, or the one in the file ``source`` (``FILE.yaml``).
+    """Look up a space, or read it from a file.
 
-    A named objective, such as ``tapt``, or one written ``data/transform/representation/output`` is
-    a space of that objective alone; so is a name of several, such as ``elmo``.
+    Args:
+        source: the name of a registered space, or a file ``FILE.yaml``. A named objective such as
+            ``tapt``, a name of several objectives such as ``elmo``, and one objective written as
+            ``data/transform/representation/output`` each give a space of exactly these objectives.
+        registry: where the names are looked up.
 
     Raises:
-        ConfigError: the file cannot be read or does not hold a space; with file and line.
-        UnknownNameError: no such space or objective, or it lists a primitive that nobody
-            registered.
-        AmbiguousNameError: it lists a primitive by a short name that two plug-ins own.
+        ConfigError: the file cannot be read or does not hold a space; the message names file and
+            line.
+        UnknownNameError: there is no such space or objective, or the space lists a primitive that
+            nobody registered.
+        AmbiguousNameError: the space lists a primitive by a short name that two plug-ins own.
+
+    Examples:
+        >>> from aang_core import load_plugins, load_space
+        >>> [str(objective) for objective in load_space("tapt", load_plugins().registry).objectives]
+        ['task/bert-op/bidirectional/denoise']
     """
     if isinstance(source, Path) or source.endswith((".yaml", ".yml")):
         return _resolve(*read_space_file(Path(source)), registry)

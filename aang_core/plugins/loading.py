@@ -42,7 +42,19 @@ class PluginRecord:
 
 @dataclass(frozen=True)
 class Plugins:
-    """All plug-ins that were found, and what those that loaded have registered."""
+    """All plug-ins that were found, and what the loaded ones have registered.
+
+    Attributes:
+        registry: everything that is registered.
+        records: what happened to each plug-in, in the order of loading.
+
+    Examples:
+        >>> from aang_core import load_plugins
+        >>> plugins = load_plugins()
+        >>> core = plugins.records[0]
+        >>> core.origin.distribution, core.status
+        ('aang-core', 'ok')
+    """
 
     registry: Registry
     records: tuple[PluginRecord, ...]
@@ -59,16 +71,24 @@ def load_plugins(
     local: Iterable[str] = (),
     environ: Mapping[str, str] = os.environ,
 ) -> Plugins:
-    """Find and load all plug-ins; one that fails is recorded and harms nothing else.
+    """Find and load all plug-ins. A plug-in that fails is recorded; the others still load.
 
-    disable: names of entry points or distributions to leave out, besides those that the variable
-        ``AANG_DISABLE_PLUGINS`` lists, separated by commas.
-    local: plug-ins that are not installed, as files ``FILE.py`` or module names, after those that
-        ``AANG_LOAD_PLUGINS`` lists, separated by commas.
+    Args:
+        disable: names of entry points or distributions to leave out, in addition to those that the
+            variable ``AANG_DISABLE_PLUGINS`` lists, separated by commas.
+        local: plug-ins that are not installed, as files ``FILE.py`` or module names. They are
+            loaded after those that ``AANG_LOAD_PLUGINS`` lists, separated by commas.
+        environ: where the two variables are read from.
 
     Raises:
-        UnknownNameError: a name in ``disable`` fits no plug-in. The variable is not held to that:
-            it may be set once for several environments.
+        UnknownNameError: a name in ``disable`` fits no plug-in. Unknown names in the variable are
+            ignored, because it may be set once for several environments.
+
+    Examples:
+        >>> from aang_core import load_plugins
+        >>> plugins = load_plugins(disable=["aang-plugin-gpt"])
+        >>> [str(record.origin) for record in plugins.records if record.status == "disabled"]
+        ['aang-plugin-gpt ...']
     """
     disable = list(disable)
     candidates = find_candidates([*_listed(environ, LOAD_VARIABLE), *local])

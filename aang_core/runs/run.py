@@ -25,14 +25,26 @@ if TYPE_CHECKING:
 class Run:
     """A finished run.
 
-    What reading does not need at once is read when it is first asked for, and raises
-    :class:`DataError` if it is damaged.
+    The logs and the model are read when they are first used. They raise :class:`DataError` if they
+    are damaged.
 
     Attributes:
-        folder: The run folder.
-        options: What ``config.yaml`` holds.
-        outcome: What ``result.json`` holds.
-        plugins: What ``plugins.json`` holds.
+        folder: the run folder.
+        options: the content of ``config.yaml``.
+        outcome: the content of ``result.json``.
+        plugins: the content of ``plugins.json``.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang_core import Run, train
+        >>> lines = ["text,label"] + 10 * ["It rains again.,bad", "What a fine day!,good"]
+        >>> characters = Path("mood.csv").write_text("\\n".join(lines))
+        >>> trained = train(train="mood.csv", weighter="single-task", steps=2, out="mood")
+        >>> run = Run.open("mood")
+        >>> run.metric
+        'macro-f1'
+        >>> list(run.metrics.columns)
+        ['macro-f1', 'micro-f1', 'accuracy']
     """
 
     folder: Path
