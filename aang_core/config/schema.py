@@ -14,13 +14,13 @@ from aang_core.training.evaluation import Metric
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
 
 ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
-"""The options of how many rows a step takes, which ``scale_rows`` scales."""
+"""The options for the number of rows per step, which ``scale_rows`` scales."""
 
 
 class TrainConfig(BaseModel):
-    """A training run, fully resolved.
+    """The resolved options of a training run.
 
-    The defaults suit small machines and small tasks. What the papers trained with is in the recipes
+    The defaults suit small machines and small tasks. The settings of the paper are in the recipes
     ``aang-td`` and ``aang-td+ed``, which set the options that differ.
     """
 
@@ -61,7 +61,7 @@ class TrainConfig(BaseModel):
     model: str | None = Field(
         None, description="folder or hub name of the encoder; default: the demo's small encoder"
     )
-    # Left out of every file that is written, so that no file can ask for it.
+    # Excluded from every file that is written, so that no file can ask for it.
     trust_remote_code: bool = Field(
         False,
         exclude=True,
@@ -222,12 +222,12 @@ class TrainConfig(BaseModel):
 
     @property
     def is_demo(self) -> bool:
-        """Whether the built-in demo task is trained, because no data was named."""
+        """Whether the built-in demo task is trained, because no data was given."""
         return self.train is None and self.dataset is None and self.target is None
 
     @property
     def task_name(self) -> str:
-        """What the end task is called if ``--target`` does not say so."""
+        """The name of the end task unless ``--target`` names another one."""
         if self.train is not None:
             return task_name(self.train)
         return "demo" if self.dataset is None else plain_name(Path(self.dataset).name)
@@ -235,7 +235,7 @@ class TrainConfig(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _names_that_can_be(cls, value: Any) -> Any:
-        """Refuse what no file can be called, wherever a text stands."""
+        """Refuse text in any option that could not be part of a file name."""
         for text in _texts_in(value):
             if "\0" in text:
                 raise ValueError(f"{text!r:.60} holds a null character")
@@ -276,7 +276,7 @@ class TrainConfig(BaseModel):
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """All texts in nested lists and mappings, keys included."""
+    """Yield all strings in nested lists and mappings, including keys."""
     if isinstance(value, str | Path):
         yield str(value)
     elif isinstance(value, Mapping):

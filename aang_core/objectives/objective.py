@@ -1,4 +1,4 @@
-"""Objectives: one primitive of each stage, and whether the four go together."""
+"""Objectives: one primitive of each stage, and whether the combination is legal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,17 +70,17 @@ class Objective:
 
     @property
     def name(self) -> str:
-        """``task/bert-op/bidirectional/denoise``; :meth:`parse` reads it back."""
+        """Such as ``task/bert-op/bidirectional/denoise``; :meth:`parse` reads it."""
         return "/".join(primitive.key for primitive in self.primitives)
 
     @property
     def factors(self) -> Mapping[str, str]:
-        """The primitive's name by stage, which is what weighters share weight over."""
+        """The primitive's name by stage; weighters can share weight between equal names."""
         return {primitive.stage: primitive.key for primitive in self.primitives}
 
     @property
     def missing(self) -> Mapping[Stage, frozenset[str]]:
-        """The traits that a stage's primitive requires and none of the four provides."""
+        """For each stage, the traits that its primitive requires and no primitive provides."""
         provided = frozenset[str]().union(*(primitive.provides for primitive in self.primitives))
         return {
             primitive.stage: primitive.requires - provided
@@ -90,12 +90,12 @@ class Objective:
 
     @property
     def legal(self) -> bool:
-        """Whether everything that the four primitives require is provided by some of them."""
+        """Whether the four primitives together provide every trait that any of them requires."""
         return not self.missing
 
     @property
     def illegal_because(self) -> str | None:
-        """Who requires what nobody provides, as a clause for people; None if legal."""
+        """A clause that says which required traits are missing; None if legal."""
         by_stage = {primitive.stage: primitive for primitive in self.primitives}
         clauses = []
         for stage, traits in self.missing.items():

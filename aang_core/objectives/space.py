@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from aang_core.plugins.registry import Registry
 
 LARGEST = 10_000
-"""Most combinations a space may span; nobody trains more, and a slip can ask for millions."""
+"""The largest number of combinations in a space; a typing error could ask for millions."""
 
 
 class Dropped(NamedTuple):
-    """A combination that is not among the space's objectives, and why."""
+    """A combination that is not one of the space's objectives, and why."""
 
     objective: str
     reason: str
@@ -58,7 +58,7 @@ class Space:
 
     @cached_property
     def combinations(self) -> tuple[Objective, ...]:
-        """Every combination, the last stage varying fastest."""
+        """Every combination; the last stage varies fastest."""
         return tuple(
             Objective(*chosen)
             for chosen in itertools.product(*(self.stages[stage] for stage in STAGES))
@@ -71,10 +71,11 @@ class Space:
 
     @cached_property
     def shared_passes(self) -> Mapping[str, tuple[Objective, ...]]:
-        """Objectives that share a pass through the encoder if a step trains several of them.
+        """Objectives that share a pass through the encoder when a step trains several of them.
 
-        By what they share: ``end-task`` for the end task's own pass, else data, transform and
-        representation. An output that declares ``several-views`` of its rows has a pass of its own.
+        The key is what they share: ``end-task`` for the end task's own pass, otherwise data,
+        transform and representation. Objectives whose output declares ``several-views`` share no
+        pass.
         """
         groups: dict[str, list[Objective]] = {}
         for objective in self.objectives:
@@ -136,7 +137,7 @@ def load_space(source: str | Path, registry: "Registry") -> Space:
 
 
 def _of_objectives(name: str, summary: str, objectives: Sequence[Objective]) -> Space:
-    """The space of these alone: all other combinations of their primitives are excluded."""
+    """Make the space of exactly these objectives; it excludes all other combinations."""
     columns = zip(*(objective.primitives for objective in objectives), strict=True)
     stages: dict[Stage, tuple[Primitive, ...]] = {
         stage: tuple(dict.fromkeys(column)) for stage, column in zip(STAGES, columns, strict=True)

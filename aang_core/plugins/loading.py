@@ -1,4 +1,4 @@
-"""Phase two: load every plug-in alone, and say what became of it."""
+"""Phase two: load every plug-in separately, and record the outcome."""
 
 import contextlib
 import inspect
@@ -26,11 +26,15 @@ Status = Literal["ok", "disabled", "shadowed", "failed"]
 
 @dataclass(frozen=True)
 class PluginRecord:
-    """What became of one plug-in.
+    """The outcome of loading one plug-in.
 
-    error: why it is not loaded, one line; None if it is.
-    exception: what it raised, if it failed by raising.
-    warnings: what it uses that is deprecated, and what to use instead, a line each.
+    Attributes:
+        origin: the plug-in.
+        status: whether it was loaded, and if not, the kind of reason.
+        error: why it is not loaded, in one line; None if it is.
+        exception: the exception that it raised, if any.
+        warnings: the deprecated hooks and arguments that it uses, and what to use instead, a line
+            each.
     """
 
     origin: Origin
@@ -61,7 +65,7 @@ class Plugins:
 
     @property
     def failed(self) -> tuple[PluginRecord, ...]:
-        """The plug-ins that were to be loaded and could not be."""
+        """The plug-ins that could not be loaded."""
         return tuple(record for record in self.records if record.status == "failed")
 
 
@@ -127,7 +131,7 @@ def _check_known(disable: Iterable[str], candidates: Iterable[Candidate]) -> Non
 
 
 def _shadow_reason(origin: Origin, owner: Origin) -> str:
-    if owner.distribution == origin.distribution:  # disabling by name would leave out both
+    if owner.distribution == origin.distribution:  # disabling by name would disable both
         remedy = "rename one of the two"
     else:
         remedy = f"--disable-plugin {owner.distribution} gives way to this one"
@@ -135,7 +139,7 @@ def _shadow_reason(origin: Origin, owner: Origin) -> str:
 
 
 def _unavailable(records: Iterable[PluginRecord]) -> dict[str, str]:
-    """For each distribution of which something is not loaded, a phrase that says why."""
+    """For each distribution with a plug-in that is not loaded, a phrase that says why."""
     phrases: dict[Status, str] = {
         "disabled": "is disabled",
         "shadowed": "is shadowed by another plug-in; see aang plugins",
@@ -149,7 +153,7 @@ def _unavailable(records: Iterable[PluginRecord]) -> dict[str, str]:
 
 
 def _load(candidate: Candidate) -> tuple[PluginRecord, list[Entry]]:
-    """Import one plug-in and run its hooks; what it registered counts only if all went well."""
+    """Import one plug-in and run its hooks; its registrations count only if all of them succeed."""
     origin = candidate.origin
     staging = Staging(origin)
     try:
@@ -158,21 +162,24 @@ def _load(candidate: Candidate) -> tuple[PluginRecord, list[Entry]]:
             deprecations = _run_hooks(candidate, staging)
     except KeyboardInterrupt:
         raise
-    # A plug-in is somebody else's code. It may raise anything, SystemExit included, and whatever
-    # it is concerns this plug-in alone.
+    # A plug-in may raise anything, including SystemExit. Whatever it is, only this plug-in fails.
     except BaseException as error:
         return PluginRecord(origin, "failed", _describe(error, candidate), error), []
     return PluginRecord(origin, "ok", warnings=deprecations), staging.close()
 
 
 def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
-    """Returns what is deprecated among what the plug-in uses."""
+    """Run the hooks of a plug-in.
+
+    Returns:
+        A line for each deprecated hook or argument that it uses.
+    """
     module = candidate.load()
     check_plugin_api(module)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         hooks = implemented_hooks(module)
-    # pluggy's warning says which file; whose it is, the user has to be told too.
+    # pluggy's warning names the file; add the plug-in that it belongs to.
     for warning in caught:
         warnings.warn_explicit(
             f"plug-in {candidate.origin.entry_point} ({candidate.origin}): {warning.message}",
@@ -199,7 +206,7 @@ def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
 
 
 def _describe(error: BaseException, candidate: Candidate) -> str:
-    """One line: where it happened, what it was, and what to do."""
+    """Describe an error in one line: where it happened, what it was, and what to do."""
     if isinstance(error, PluginError):
         place = place_of(error)
         return f"{place}: {error}" if place else str(error)
