@@ -29,8 +29,8 @@ class TrainConfig(BaseModel):
     train: Path | None = Field(
         None, description="labelled training data: .jsonl, .json, .csv, .tsv or .parquet"
     )
-    dev: Path | None = Field(None, description="labelled dev data; without it split off --train")
-    test: Path | None = Field(None, description="labelled test data, for the final score alone")
+    dev: Path | None = Field(None, description="labelled dev data; by default split off --train")
+    test: Path | None = Field(None, description="labelled test data, used only for the final score")
     dataset: str | None = Field(
         None, description="name or folder of a Hugging Face dataset, instead of --train"
     )
@@ -181,12 +181,11 @@ class TrainConfig(BaseModel):
         description="engine of the gradient signals: stream takes one task at a time, packed all "
         "together; auto is packed on an accelerator, else stream",
     )
-    meta_every: int = Field(1, gt=0, description="measure gradient signals each so many steps")
+    meta_every: int = Field(1, gt=0, description="measure gradient signals every this many steps")
     weights_every: int = Field(
         1,
         gt=0,
-        description="let weights learn after each so many measured steps, from the mean of their "
-        "signals",
+        description="update the weights every this many measured steps, from their mean signals",
     )
     micro_batch_size: int | None = Field(
         None, gt=0, description="most rows in one pass through the body; results stay exact"

@@ -198,6 +198,6 @@ def _check_excluded(content: SpaceFile, space: Space, source: Source) -> None:
         where = source.at(("exclude", index))
         if name not in names:
             hint = did_you_mean(name, names, "its combinations are")
-            raise ConfigError(f"{where}: {name} is no combination of this space; {hint}")
+            raise ConfigError(f"{where}: {name} is not a combination of this space; {hint}")
         if name in content.exclude[:index]:
             raise ConfigError(f"{where}: {name} is excluded twice; remove one")

@@ -65,6 +65,6 @@ def check_same(folder: Path, draw: TrainDraw | None) -> None:
     recorded = recorded_draw(folder)
     if recorded is not None and recorded != draw:
         raise DataError(
-            f"--resume {folder}: its training rows are not those of {NAME} any more, so the "
-            "training data has changed; put the old data back, or start the run anew"
+            f"--resume {folder}: its training rows no longer match {NAME}, so the "
+            "training data has changed; restore the old data, or start a new run"
         )

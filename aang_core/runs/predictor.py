@@ -128,7 +128,7 @@ def read_texts(path: Path, columns: Columns) -> Iterator[Text]:
             value = values[name]
             if not isinstance(value, str):
                 raise DataError(
-                    f"{table.where(number)}: column {name!r} holds {value!r:.60}, which is no text"
+                    f"{table.where(number)}: column {name!r} holds {value!r:.60}, which is not text"
                 )
             found.append(well_formed(value))
         yield found[0], found[1] if len(found) > 1 else None

@@ -63,4 +63,4 @@ def _recorded(out: Path) -> PluginsUsed | None:
     except FileNotFoundError:
         return None
     except DataError as error:
-        raise DataError(f"{error}; start the run anew") from error
+        raise DataError(f"{error}; start a new run") from error

@@ -74,6 +74,6 @@ def check_unfinished(out: Path) -> None:
         ConfigError: ``out`` is not a run folder, or the run has finished.
     """
     if not (out / "config.yaml").is_file():
-        raise ConfigError(f"--resume {out}: is no run folder, it holds no config.yaml")
+        raise ConfigError(f"--resume {out}: is not a run folder, it has no config.yaml")
     if (out / "result.json").is_file():
         raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")

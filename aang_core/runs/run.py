@@ -64,7 +64,7 @@ class Run:
         place = Path(folder)
         refuse_links(place)
         if not (place / "config.yaml").is_file():
-            raise DataError(f"{place}: is no run folder, it holds no config.yaml")
+            raise DataError(f"{place}: is not a run folder, it has no config.yaml")
         try:
             return cls.about_to_finish(place, read_part(Result, place))
         except FileNotFoundError as error:

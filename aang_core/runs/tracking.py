@@ -28,7 +28,9 @@ def check_trackers(names: Sequence[str]) -> None:
     installed = {str(getattr(name, "value", name)) for name in get_available_trackers()}
     for name in names:
         if name not in known:
-            raise ConfigError(f"--log {name}: is no tracker; there are {', '.join(sorted(known))}")
+            raise ConfigError(
+                f"--log {name}: there is no such tracker; there are {', '.join(sorted(known))}"
+            )
         if name not in installed:
             raise ConfigError(f"--log {name}: is not installed; pip install {name}")
 

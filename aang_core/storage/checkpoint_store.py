@@ -74,7 +74,7 @@ class CheckpointStore:
         if damaged:
             raise DataError(
                 f"{self.folder}: there is no checkpoint to go on from. {'. '.join(damaged)}. "
-                "Remove that folder to begin anew, which comes to the same end"
+                "Remove that folder to start again; the result is the same"
             )
         return None
 

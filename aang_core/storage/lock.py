@@ -147,7 +147,7 @@ def _kernel_lock(path: Path) -> Iterator[None]:
 
 def _log_takeover(folder: Path, holder: Holder) -> None:
     _log.warning(
-        "%s: process %d that is gone left its lock, which is taken over", folder, holder.pid
+        "%s: process %d has ended and left its lock, which is taken over", folder, holder.pid
     )
 
 
@@ -165,7 +165,7 @@ def _refusal(folder: Path, holder: Holder | None) -> LockedError:
         advice = "wait for it, or stop it first"
     else:
         advice = (
-            f"wait for it; if it runs no more on {holder.host}, which cannot be seen from here, "
+            f"wait for it; if it no longer runs on {holder.host}, which cannot be seen from here, "
             f"remove {folder / LOCK}"
         )
     return LockedError(

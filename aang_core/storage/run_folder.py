@@ -64,10 +64,10 @@ class RunFolder:
                 path.is_dir() and any(p.name not in _NOTHING for p in path.iterdir())
             )
         except OSError as error:
-            raise ConfigError(f"--out {path}: cannot be looked into: {error}") from error
+            raise ConfigError(f"--out {path}: cannot be read: {error}") from error
         if taken:
             raise ConfigError(
-                f"--out {path}: already holds files; a run gets a folder of its own, so give "
+                f"--out {path}: already holds files; every run needs its own folder, so give "
                 "another one or remove it"
             )
 

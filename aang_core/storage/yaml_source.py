@@ -121,7 +121,7 @@ def _refuse_repeated_keys(node: yaml.Node | None, label: str) -> None:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     line = key.start_mark.line + 1
-                    raise ConfigError(f"{label}:{line}: the key {key.value} is twice")
+                    raise ConfigError(f"{label}:{line}: the key {key.value} is given twice")
                 seen.add(key.value)
 
 
@@ -142,7 +142,7 @@ def _refuse_explosion(root: yaml.Node | None, label: str) -> None:
             total = 1 + sum(map(size, _children(node)))
             if total > _LARGEST:
                 raise ConfigError(
-                    f"{label}:{node.start_mark.line + 1}: what begins here comes to more than "
+                    f"{label}:{node.start_mark.line + 1}: what begins here expands to more than "
                     f"{_LARGEST} values, or refers to itself; is it the right file?"
                 )
             sizes[id(node)] = total
