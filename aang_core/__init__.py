@@ -1,7 +1,7 @@
 """AANG: build auxiliary objectives from plug-in stages, and learn which of them help.
 
-This is the index of the public names. Each is imported from its module when first used, so that a
-plug-in's hooks, and every command that only lists things, do without torch.
+This is the index of the public names. Each is imported from its module when first used, so that
+plug-ins can register, and commands can list things, without importing torch.
 """
 
 from importlib import import_module
@@ -198,7 +198,7 @@ _HOMES = {
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+# Hidden from type checkers: otherwise they would accept any misspelled name.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

@@ -6,8 +6,8 @@ distribution and the version it came from. An invalid registration (a malformed 
 name registered twice, a missing summary) raises :class:`~aang_core.errors.PluginError`. The plug-in
 then registers nothing at all, and the command continues without it.
 
-The hooks whose names do not begin with ``aang_register`` are called later, when their event has
-happened or their work is asked for.
+Hooks whose names do not begin with ``aang_register`` are called later, when their event happens or
+their result is needed.
 
 Keep registrations light. With a target ``"module:object"``, the module of the primitive and
 everything it needs are imported when the primitive is first used.
@@ -126,7 +126,17 @@ class RegisterObjective(Protocol):
 
 
 class RegisterRecipe(Protocol):
-    """What :func:`aang_register_recipes` is handed."""
+    """What :func:`aang_register_recipes` receives.
+
+    Examples:
+        >>> from aang_core import RegisterRecipe, hookimpl
+        >>> @hookimpl
+        ... def aang_register_recipes(register: RegisterRecipe) -> None:
+        ...     options = {"space": "td", "weighter": "static", "set": {"static": {"n": 3}}}
+        ...     register("three", "three objectives per step, equally weighted", options=options)
+        >>> aang_register_recipes(lambda name, summary, *, options: print(name, options["set"]))
+        three {'static': {'n': 3}}
+    """
 
     def __call__(
         self,
@@ -136,13 +146,15 @@ class RegisterRecipe(Protocol):
         pretraining: Iterable[str] = (),
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Register one recipe, a whole way of training.
+        """Register one recipe, a complete way of training.
 
-        name: lower-case letters, digits, hyphens and plus signs. summary: one line for people.
-        pretraining: named objectives that the encoder is trained on first, each alone and in turn.
-        options: options of ``aang train`` that the recipe sets, with underscores for dashes; the
-            user can override each of them. What it sets of a weighter, such as ``{"set": {"static":
-            {"n": 3}}}``, holds as long as the user chooses no other weighter.
+        Args:
+            name: lower-case letters, digits, hyphens and plus signs.
+            summary: one line that describes it to people.
+            pretraining: named objectives that the encoder is trained on first, one after the other.
+            options: options of ``aang train`` that the recipe sets, with underscores for dashes;
+                the user can override each of them. Options of a weighter, such as ``{"set":
+                {"static": {"n": 3}}}``, are dropped if the user chooses another weighter.
         """
         ...
 
@@ -151,42 +163,46 @@ class RegisterCommand(Protocol):
     """What :func:`aang_register_commands` receives.
 
     Examples:
-        >>> import click
         >>> from aang_core import RegisterCommand, hookimpl
-        >>> @click.command("hello", short_help="Say hello.")
-        ... def hello():
-        ...     click.echo("hello")
         >>> @hookimpl
         ... def aang_register_commands(register: RegisterCommand) -> None:
-        ...     register(hello)
-        >>> aang_register_commands(lambda command: print(command.name))
-        hello
+        ...     register("hello", "Say hello.", "my_plugin.commands:hello")
+        >>> aang_register_commands(lambda name, summary, target: print(name, target))
+        hello my_plugin.commands:hello
     """
 
     def __call__(self, name: str, summary: str, target: "str | click.Command") -> None:
         """Add one command to ``aang``.
 
         Args:
-            name: Lower-case letters, digits and hyphens.
-            summary: One line for people; ``aang --help`` shows it.
-            target: A command made with click, or ``"module:object"``, imported when the command is
-                run.
+            name: lower-case letters, digits and hyphens.
+            summary: one line that describes it to people; ``aang --help`` shows it.
+            target: a click command, or ``"module:object"``, imported when the command runs.
         """
         ...
 
 
 class RegisterGrid(Protocol):
-    """What :func:`aang_register_grids` is handed."""
+    """What :func:`aang_register_grids` receives.
+
+    Examples:
+        >>> from aang_core import RegisterGrid, hookimpl
+        >>> @hookimpl
+        ... def aang_register_grids(register: RegisterGrid) -> None:
+        ...     register("rates", "three learning rates", {"lr": [1e-5, 1e-4, 1e-3]})
+        >>> aang_register_grids(lambda name, summary, options: print(name, options["lr"]))
+        rates [1e-05, 0.0001, 0.001]
+    """
 
     def __call__(self, name: str, summary: str, options: Mapping[str, Iterable[Any]]) -> None:
         """Register one grid of hyper-parameters.
 
         Args:
-            name: Lower-case letters, digits and hyphens.
-            summary: One line for people.
-            options: The values to try of each option of ``aang train``, named as in a configuration
-                file. An option of a primitive or weighter is written ``NAME.OPTION``; a method with
-                another weighter ignores it.
+            name: lower-case letters, digits and hyphens.
+            summary: one line that describes it to people.
+            options: for each option of ``aang train``, named as in a configuration file, the values
+                to try. An option of a primitive or weighter is written ``NAME.OPTION``; a method
+                with another weighter ignores it.
         """
         ...
 
@@ -268,12 +284,12 @@ def aang_register_recipes(register: RegisterRecipe) -> None:
 
 @hookspec
 def aang_register_commands(register: RegisterCommand) -> None:
-    """Register commands, written with click and added to ``aang``."""
+    """Register commands, written with click, that ``aang`` offers as its own."""
 
 
 @hookspec
 def aang_register_grids(register: RegisterGrid) -> None:
-    """Register grids of hyper-parameters: the values that a comparison tries.
+    """Register grids of hyper-parameters: the values that ``aang compare --grid NAME`` tries.
 
     The plug-in that owns a weighter registers the grids that its paper searched.
     """
@@ -281,34 +297,34 @@ def aang_register_grids(register: RegisterGrid) -> None:
 
 @hookspec
 def aang_after_run(run: "Run") -> None:
-    """Do something with a run that has ended: report it, upload it, tell somebody.
+    """Do something with a run that has just been trained: report it, upload it, tell somebody.
 
-    Called in the first process, once all files of the run are written but ``result.json``, which
-    makes the run finished. Files may be added to ``run.folder``. Where a run is interrupted just
-    then, the hook is called again when it is resumed.
+    Called in the first process when every file of the run except ``result.json`` is written. That
+    file comes last and marks the run as finished. The hook may add files to ``run.folder``. If the
+    run is interrupted at this point, the hook is called again when the run is resumed.
 
-    An exception does not lose the run: the user is shown it in one line, and the run finishes.
+    An exception does not harm the run: the user sees one line about it, and the run finishes.
 
     Args:
-        run: The run, with everything that :class:`aang_core.Run` reads.
+        run: the run, with everything that :class:`aang_core.Run` reads.
     """
 
 
 @hookspec
 def aang_plot_run(run: "Run", what: str) -> Any:
-    """Draw the chart of a run that :meth:`aang_core.Run.plot` is asked for.
+    """Draw a chart of a run, for :meth:`aang_core.Run.plot`.
 
-    Only one of the plug-ins that are loaded can implement it.
+    Only one loaded plug-in may implement it.
 
     Args:
-        run: The run.
-        what: The name of the chart.
+        run: the run.
+        what: the name of the chart.
 
     Returns:
-        A figure that notebooks show.
+        A figure that notebooks can show.
 
     Raises:
-        ConfigError: The run has no such chart; the message names those that it has.
+        ConfigError: the run has no such chart; the message lists the charts that it has.
     """
 
 
@@ -316,15 +332,15 @@ def aang_plot_run(run: "Run", what: str) -> Any:
 def aang_plot_diagnosis(path: Path) -> "Callable[[Diagnosis], None]":
     """Prepare the figure of ``aang diagnose --plot``, before anything is measured.
 
-    Only one of the plug-ins that are loaded can implement it.
+    Only one loaded plug-in may implement it.
 
     Args:
-        path: The file that the figure is to be in.
+        path: the file to write the figure to.
 
     Returns:
-        What writes the figure of a diagnosis into ``path``.
+        A function that writes the figure of a diagnosis to ``path``.
 
     Raises:
-        ConfigError: The file is of a kind that cannot be written.
+        ConfigError: this type of file cannot be written.
     """
     raise NotImplementedError

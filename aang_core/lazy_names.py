@@ -1,4 +1,4 @@
-"""Indexes of packages whose names are imported when they are first used."""
+"""Package indexes that import each name when it is first used."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -8,13 +8,13 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and the ``__dir__`` of a package's index.
+    """Make the ``__getattr__`` and the ``__dir__`` of a package's index.
 
-    Importing the index then costs nothing, whatever its names need.
+    Importing the index is then cheap, whatever its names need.
 
     Args:
-        package: Name of the package.
-        homes: For each module, by its full name, the public names in it, separated by spaces.
+        package: the name of the package.
+        homes: for each module, by its full name, the public names in it, separated by spaces.
 
     Returns:
         The functions to assign to ``__getattr__`` and ``__dir__`` in the package's ``__init__.py``.

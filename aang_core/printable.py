@@ -1,16 +1,16 @@
-"""Text of strangers as it may be shown on a terminal."""
+"""Untrusted text made safe to show on a terminal."""
 
 import re
 
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""C0 and C1 controls but tab and line feed, delete, and what overrides the direction of writing.
+"""C0 and C1 controls except tab and line feed, delete, and overrides of the writing direction.
 
 The marks U+200E, U+200F and U+061C and the joiners stay: Arabic, Hebrew and emoji need them.
 """
 
 
 def printable(text: str) -> str:
-    """The text with everything that a terminal acts upon written out, such as ``\\x1b``.
+    """Escape every character that a terminal acts upon, such as ``\\x1b``.
 
     Line feeds and tabs stay as they are, so that whole paragraphs can be passed through.
     """
@@ -18,7 +18,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """As :func:`printable`, with line breaks written out too: nothing can pose as a line below."""
+    """Like :func:`printable`, but escape line breaks too, so that text cannot fake another line."""
     return printable(text.replace("\n", r"\n"))
 
 

@@ -1,9 +1,9 @@
-"""From configurations and plug-ins to model, rows and tasks: where the two layers meet.
+"""Builds model, rows and tasks from configurations and plug-ins.
 
 Public, for commands of plug-ins that compute something on the end task without training:
 
-- :func:`read_end_task` reads the task that a configuration names, and :func:`encoder_of` says which
-  encoder it names.
+- :func:`read_end_task` reads the task that a configuration names, and :func:`encoder_of` returns
+  the encoder that it names.
 - :func:`predict` applies a model to tokenised rows, in batches.
 """
 
@@ -26,6 +26,6 @@ _HOMES = {
     "aang_core.assembly.sources": "encoder_of read_end_task",
 }
 
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+# Hidden from type checkers: otherwise they would accept any misspelled name.
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""From sources to something that trains: model, tokenised rows, tasks and weighter."""
+"""Builds what a training needs from its sources: model, tokenised rows, tasks and weighter."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +32,15 @@ from aang_core.training.step_rows import RowBudget, rows_together
 class Assembly:
     """Everything that training and evaluation need.
 
-    meta: the dev rows that the dev gradient is taken on. dev: those that the dev metric is
-        measured on. The same rows unless a meta fraction is held out.
+    Attributes:
+        model: the encoder with its heads.
+        end_task: the end task over its training rows.
+        meta: the end task over the dev rows that the dev gradient is computed on.
+        dev: the dev rows that the dev metric is measured on; those of ``meta`` too unless a meta
+            fraction is held out.
+        test: the test rows; None if there is no test data.
+        auxiliaries: the objectives.
+        weighter: the weighter, checked.
     """
 
     model: TextModel
@@ -46,7 +53,7 @@ class Assembly:
 
     @property
     def streams(self) -> Mapping[str, StreamRows]:
-        """The sources without end, by name."""
+        """The rows that are read from streams, by the name of the data primitive."""
         return {
             task.factors["data"]: task.rows
             for task in self.auxiliaries
@@ -63,13 +70,13 @@ def assemble(
     """Load the encoder, read and tokenise every source once, and make the tasks.
 
     Args:
-        config: The run's options.
-        sources: What it starts from.
-        model: The encoder of ``sources``, if it has been loaded already.
-        reader: The reader of its sources, if something has been read already.
+        config: the run's options.
+        sources: its sources.
+        model: the encoder of ``sources``, if it is loaded already.
+        reader: the reader of its sources, if it has read some of them already.
 
     Raises:
-        AangError: A model, a text source or an option cannot be used.
+        AangError: a model, a text source or an option cannot be used.
     """
     task = sources.task
     if model is None:
@@ -88,7 +95,7 @@ def assemble(
         sources.options.get(sources.weighter.key, {}),
     )
     end_task = EndTask(reader.train(), model.classifier)
-    # What cannot be split as it would have to be is refused before there is a run folder.
+    # Row counts that cannot be split are refused before a run folder exists.
     rows_together(end_task, auxiliaries, row_budget(config))
     require_whole_round(weighter, config.steps)
     return Assembly(
@@ -103,7 +110,7 @@ def assemble(
 
 
 def row_budget(config: TrainConfig) -> RowBudget:
-    """The rows of a step."""
+    """The numbers of rows per step."""
     return RowBudget(
         config.batch_size,
         config.dev_batch_size,
@@ -115,10 +122,10 @@ def row_budget(config: TrainConfig) -> RowBudget:
 def stage_task(
     reader: SourceReader, sources: Sources, model: TextModel, stage: PretrainingStage
 ) -> ObjectiveTask:
-    """The objective of a stage of pre-training over ``model``, its primitives tried on two rows.
+    """Make the objective of a stage of pre-training, and try its primitives on two rows.
 
     Raises:
-        AangError: As for :func:`assemble`.
+        AangError: like :func:`assemble`.
     """
     rows = reader.source(stage.objective.data, stage.settings.batch_size, {})
     return _task(rows, stage.objective, model, sources)
@@ -127,15 +134,15 @@ def stage_task(
 def load_model(
     config: TrainConfig, sources: Sources, tokenizer: PreTrainedTokenizerBase | None = None
 ) -> TextModel:
-    """The encoder of ``sources``.
+    """Load the encoder of ``sources``.
 
     Args:
-        config: The run's options.
-        sources: Where it lies, and the end task's labels.
-        tokenizer: The encoder's, if it has been loaded already.
+        config: the run's options.
+        sources: the encoder's name and the end task's labels.
+        tokenizer: the encoder's tokenizer, if it is loaded already.
 
     Raises:
-        ModelError: It cannot be used.
+        ModelError: the encoder cannot be used.
     """
     trusted = config.trust_remote_code
     return load_text_model(
@@ -172,13 +179,18 @@ def objective_over(
     classes: int,
     of_step: bool = False,
 ) -> ObjectiveTask:
-    """The objective as a task over rows of its data, its primitives tried on two of them.
+    """Make the objective as a task over rows of its data, and try its primitives on two of them.
 
-    options: of primitives, by name. classes: of the rows, for an objective that classifies them.
-    of_step: whether they are the rows that the end task trains on in the step.
+    Args:
+        rows: the rows of its data.
+        objective: the objective.
+        model: the encoder, for the vocabulary and the heads.
+        options: options of primitives, by their names.
+        classes: the number of classes, for an objective that classifies rows.
+        of_step: whether ``rows`` are those that the end task trains on in the step.
 
     Raises:
-        AangError: an option does not fit, or a primitive does not keep its contract.
+        AangError: an option is invalid, or a primitive breaks its contract.
     """
     made = {p.stage: p.make(**options.get(p.key, {})) for p in objective.primitives[1:]}
     output = CheckedOutput(made["output"], objective.output)
@@ -202,7 +214,7 @@ def objective_over(
 def _hold_out(
     dev: Sequence[Example], fraction: float, seed: int
 ) -> tuple[Sequence[Example], Sequence[Example]]:
-    """Dev examples for the metric and dev examples for the dev gradient, stratified by class."""
+    """Split dev into examples for the metric and for the dev gradient, stratified by class."""
     if fraction == 0.0:
         return dev, dev
     try:

@@ -10,9 +10,11 @@ from aang_core.objectives.objective import Objective
 
 
 class StageSettings(BaseModel):
-    """How long and how fast a stage trains; what is not set is as in the fine-tuning after it.
+    """How long and how fast a stage trains; by default as the fine-tuning after it.
 
-    head_lr: rate of the language-model head, which is pre-trained; as that of the body if not set.
+    Attributes:
+        head_lr: the learning rate of the language-model head; the body's rate by default, because
+            the head is pre-trained.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -28,7 +30,10 @@ class StageSettings(BaseModel):
 class PretrainingStage:
     """One objective to pre-train on.
 
-    name: as in the recipe, such as ``tapt``.
+    Attributes:
+        name: its name in the recipe, such as ``tapt``.
+        objective: the objective.
+        settings: how long and how fast to train.
     """
 
     name: str
@@ -37,10 +42,10 @@ class PretrainingStage:
 
 
 def stage_settings(name: str, config: TrainConfig) -> StageSettings:
-    """The settings of the stage ``name``: those of ``--set NAME.…`` over those of the run.
+    """The settings of the stage ``name``: those of ``--set NAME.…``, then those of the run.
 
     Raises:
-        ConfigError: an option that a stage does not have, or a value that does not fit.
+        ConfigError: a stage has no such option, or its value is invalid.
     """
     given = config.set.get(name, {})
     base = {option: getattr(config, option) for option in StageSettings.model_fields}

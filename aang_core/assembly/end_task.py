@@ -1,4 +1,4 @@
-"""The end task: classification of labelled text, as the tasks layer sees it."""
+"""The end task: classification of labelled text."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,11 @@ END_TASK = "end-task"
 
 
 class EndTask:
-    """Cross-entropy of the user's labels from the uncorrupted text.
+    """Predicts the user's labels from the uncorrupted text, with cross-entropy as the loss.
 
-    rows: tokenised and labelled rows, the training set or the dev set.
-    head: the classifier's head, hidden states ``[B, T, H]`` → logits ``[B, C]``.
+    Args:
+        rows: tokenised and labelled rows of the training set or the dev set.
+        head: the classifier's head, hidden states ``[B, T, H]`` → logits ``[B, C]``.
     """
 
     name = END_TASK
@@ -44,7 +45,7 @@ class EndTask:
 
 
 def labelled_batch(rows: PaddedRows) -> Batch:
-    """Padded rows as the body takes them, every real token seeing every other."""
+    """Make a batch of padded rows in which every real token attends to every other."""
     if rows.labels is None:
         raise ValueError("the end task needs labelled rows")
     inputs = encoder_inputs(rows, rows.ids, rows.real)
@@ -52,7 +53,13 @@ def labelled_batch(rows: PaddedRows) -> Batch:
 
 
 def encoder_inputs(rows: PaddedRows, ids: Tensor, attention: Tensor) -> dict[str, Tensor]:
-    """Keyword arguments of the encoder body for ``ids`` ``[B, T]`` in place of the rows' own."""
+    """The encoder's keyword arguments for ``rows`` with their ids replaced.
+
+    Args:
+        rows: padded rows.
+        ids: token ids, int64 ``[B, T]``.
+        attention: the attention mask, bool ``[B, T]`` or ``[B, T, T]``.
+    """
     inputs = {"input_ids": ids, "attention_mask": attention}
     if rows.token_types is not None:
         inputs["token_type_ids"] = rows.token_types

@@ -1,4 +1,4 @@
-"""Which labelled data set is the end task, and the others as primitives of the data stage."""
+"""Chooses the end task among the labelled data sets; the others become data primitives."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -20,7 +20,7 @@ from aang_core.plugins.registry import Registry
 
 
 class _AuxiliaryOptions(BaseModel):
-    """What ``--set NAME.…`` may say of an auxiliary task."""
+    """The options ``--set NAME.…`` of an auxiliary task."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,10 +32,11 @@ class _AuxiliaryOptions(BaseModel):
 
 
 def end_task_files(config: TrainConfig) -> TaskFiles | None:
-    """The files of the task that is trained for; None for a data set of a hub and the demo.
+    """The files of the end task; None for a Hugging Face data set and for the demo.
 
     Raises:
-        ConfigError, UnknownNameError: ``--target`` names no task, or an option is wrong.
+        ConfigError: an option is wrong.
+        UnknownNameError: ``--target`` names no task of the run.
     """
     tasks = _tasks(config)
     main = tasks.get(config.task_name) if config.train is not None else None
@@ -50,7 +51,7 @@ def end_task_files(config: TrainConfig) -> TaskFiles | None:
 
 
 def auxiliary_files(config: TrainConfig) -> list[TaskFiles]:
-    """The labelled data sets that are not trained for; raises as :func:`end_task_files`."""
+    """The labelled data sets besides the end task; raises like :func:`end_task_files`."""
     target = end_task_files(config)
     if target is not None and target.name in config.aux_task and config.dataset is not None:
         raise ConfigError(
@@ -61,10 +62,10 @@ def auxiliary_files(config: TrainConfig) -> list[TaskFiles]:
 
 
 def with_auxiliary_data(registry: Registry, tasks: Sequence[TaskFiles]) -> Registry:
-    """The registry with a data primitive for each auxiliary task.
+    """Return the registry with a data primitive for each auxiliary task.
 
     Raises:
-        ConfigError: a data primitive of that name is registered.
+        ConfigError: a data primitive has the same name as a task.
     """
     taken = {primitive.name for primitive in registry.primitives("data")}
     for task in tasks:
@@ -79,7 +80,13 @@ def with_auxiliary_data(registry: Registry, tasks: Sequence[TaskFiles]) -> Regis
 def supervised_objectives(
     registry: Registry, tasks: Sequence[TaskFiles], besides: Sequence[Objective] = ()
 ) -> list[Objective]:
-    """For each auxiliary task that no objective of ``besides`` reads: its labels, from its text."""
+    """Make an objective that predicts the labels, for each auxiliary task.
+
+    Args:
+        registry: where the primitives are looked up.
+        tasks: the auxiliary tasks.
+        besides: further objectives of the run; a task that one of them reads is left out.
+    """
     read = {objective.data.name for objective in besides}
     return [
         Objective.parse(f"{task.name}/{AUXILIARY_OBJECTIVE}", registry)
@@ -89,7 +96,7 @@ def supervised_objectives(
 
 
 def _tasks(config: TrainConfig) -> dict[str, TaskFiles]:
-    """All labelled data sets that are files, by name; that of ``--train`` first."""
+    """All labelled data sets that are files, by name; the one of ``--train`` comes first."""
     columns = Columns(config.text, config.text_pair, config.label)
     tasks = {}
     if config.train is not None:

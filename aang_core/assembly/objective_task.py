@@ -1,4 +1,4 @@
-"""An auxiliary objective, as the tasks layer sees it: four stages turned into a loss over rows."""
+"""An auxiliary objective as a task: its four stages turned into a loss over rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,12 +27,19 @@ from aang_core.tasks.task import Batch, RowLosses
 class ObjectiveTask:
     """data → transform → representation → output over one source's tokenised rows.
 
-    name: such as ``task/bert-op/bidirectional/denoise``.
-    factors: the primitive of each stage, by stage.
-    shown: how each row is shown to the encoder, a view after the other.
-    couples_rows: whether the rows of a batch belong together, because the output says so or because
-        there are several views of each.
-    of_step: whether its rows are those that the end task trains on in the step.
+    Attributes:
+        name: such as ``task/bert-op/bidirectional/denoise``.
+        factors: the name of each stage's primitive, by stage.
+        rows: the rows of its data.
+        vocabulary: the tokenizer's vocabulary.
+        transform: the transform, checked.
+        representation: the representation, checked.
+        output: the output, checked.
+        head: the output's head.
+        shown: the views of each row that the encoder reads, in order.
+        couples_rows: whether the loss of a row depends on other rows of the batch, because the
+            output says so or because each row has several views.
+        of_step: whether its rows are those that the end task trains on in the step.
     """
 
     name: str
@@ -53,15 +60,16 @@ class ObjectiveTask:
 
     @property
     def views(self) -> int:
-        """How many rows of the encoder each row becomes."""
+        """How many times the encoder reads each row."""
         return len(self.shown)
 
     @property
     def shares(self) -> str | None:
-        """Objectives that differ in their output alone read the same rows.
+        """The key that this objective shares with others whose rows and pass it can share.
 
-        Those over the end task's rows of the step share its own pass, in a single view; their
-        primitives leave the rows as they are, which their traits see to.
+        Objectives that differ only in their output have the same key. With a single view, one over
+        the end task's rows of the step shares the end task's own pass; the traits of its
+        primitives ensure that they do not change the rows.
         """
         if self.of_step:
             return END_TASK if self.views == 1 else None
@@ -86,7 +94,7 @@ class ObjectiveTask:
         """
         origins = [batch.origin for batch in batches]
         if isinstance(origins[0], PaddedRows):
-            # Joined first: what is drawn must not depend on how the rows are split.
+            # Joined first, so that the draws do not depend on how the rows are split.
             return self.output.targets(self._as_it_is(_joined_rows(origins), generator))
         return self.output.targets(_joined(origins))
 
@@ -111,7 +119,7 @@ class ObjectiveTask:
         )
 
     def _views(self, padded: PaddedRows, corruption: Corruption) -> Corruption:
-        """The corruption, undone in the views that show the rows as they are."""
+        """Undo the corruption in the views that show the original rows."""
         if "clean" not in self.shown:
             return corruption
         rows = len(padded.ids) // self.views
@@ -122,7 +130,7 @@ class ObjectiveTask:
         )
 
     def _as_it_is(self, padded: PaddedRows, generator: torch.Generator) -> CorruptedRows:
-        """Rows of the end task, of which tokens are selected and nothing else is done."""
+        """Select tokens of the end task's rows, and check that nothing else changes."""
         rows = self._corrupt(padded, generator)
         full = padded.real.unsqueeze(1) & padded.real.unsqueeze(2)
         if not torch.equal(rows.corrupted, padded.ids):
@@ -138,7 +146,7 @@ class ObjectiveTask:
 
 
 def _joined_rows(parts: Sequence[PaddedRows]) -> PaddedRows:
-    """Rows of several batches as those of one, padded to the longest of them."""
+    """Join the rows of several batches, padded to the longest row."""
     types = [part.token_types for part in parts if part.token_types is not None]
     labels = [part.labels for part in parts if part.labels is not None]
     return PaddedRows(
@@ -151,7 +159,7 @@ def _joined_rows(parts: Sequence[PaddedRows]) -> PaddedRows:
 
 
 def _joined(parts: Sequence[CorruptedRows]) -> CorruptedRows:
-    """The same for rows that have been corrupted."""
+    """Join the corrupted rows of several batches, padded to the longest row."""
     labels = [part.labels for part in parts if part.labels is not None]
     return replace(
         parts[0],
@@ -166,6 +174,6 @@ def _joined(parts: Sequence[CorruptedRows]) -> CorruptedRows:
 
 
 def _together(values: Sequence[Tensor]) -> Tensor:
-    """``[B, T]`` or ``[B, T, T]`` each, to as many tokens as the longest has."""
+    """Concatenate tensors ``[B, T]`` or ``[B, T, T]``, padded to the largest T."""
     longest = max(value.shape[1] for value in values)
     return torch.cat([functional.pad(v, (0, longest - v.shape[1]) * (v.dim() - 1)) for v in values])

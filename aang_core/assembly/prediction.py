@@ -22,9 +22,12 @@ class Classifier(nn.Module):
 
 
 def part_of(rows: int, count: int, seed: int) -> Tensor:
-    """``count`` of the indices below ``rows``, or all if there are fewer; the same for a seed.
+    """Draw ``count`` of the indices below ``rows``, or all if there are fewer.
 
-    Larger parts hold the smaller ones. Returns int64 indices in ascending order.
+    With the same seed, a larger part contains every smaller one.
+
+    Returns:
+        The indices, int64, ascending.
     """
     drawn = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))[:count]
     return drawn.sort().values
@@ -39,12 +42,19 @@ def predict(
     processes: Processes = ALONE,
     part: Tensor | None = None,
 ) -> Tensor:
-    """Logits ``[N, C]`` on the CPU, in the rows' own order; leaves ``classifier`` in eval mode.
+    """Apply a classifier to rows; it stays in evaluation mode afterwards.
 
-    Rows are taken by length, so that a batch is padded little. ``processes`` share the batches, and
-    each has all logits.
+    Batches contain rows of similar length, so that there is little padding.
 
-    part: int64 ``[N]``, indices of the rows to predict; None for all of them, in their order.
+    Args:
+        classifier: a module from the encoder's keyword arguments to logits ``[B, C]``.
+        rows: tokenised rows.
+        batch_size: rows per batch.
+        processes: the processes that share the batches.
+        part: indices of the rows to predict, int64 ``[N]``; None predicts all of them.
+
+    Returns:
+        Logits ``[N, C]`` on the CPU, in the order of ``rows`` or of ``part``, in every process.
     """
     classifier.eval()
     like = next(classifier.parameters())

@@ -1,4 +1,4 @@
-"""A few rows through an objective's primitives before anything is trained."""
+"""Tries an objective's primitives on a few rows before anything is trained."""
 
 import torch
 from torch import Tensor
@@ -9,19 +9,21 @@ from aang_core.tasks.task import RowLosses
 
 
 def rehearse(task: ObjectiveTask, hidden_size: int) -> None:
-    """Run ``task`` on its first and its shortest row, each twice, with made-up hidden states.
+    """Run ``task`` on its first and its shortest row, each twice, with random hidden states.
 
-    What a primitive does wrong shows here, on the CPU, where values cost nothing to look at, and
-    before a run folder is made. No draw of the training is touched: the rows have a generator of
-    their own, and torch's, which dropout draws from, is restored.
+    This finds the mistakes of primitives on the CPU, where reading values is cheap, and before a
+    run folder exists. It does not change the draws of the training: it uses its own generator, and
+    restores the state of torch's, which dropout draws from.
 
-    hidden_size: H, of the encoder.
+    Args:
+        task: the objective.
+        hidden_size: H of the encoder.
 
     Raises:
-        PluginError: a primitive does not keep the contract of its stage.
+        PluginError: a primitive breaks the contract of its stage.
     """
-    # The shortest row is the likeliest to have no target and nothing to see; rows that are alike
-    # are the likeliest to be compared with each other.
+    # The shortest row is the most likely to have no target and nothing to attend to; equal rows are
+    # the most likely to be compared with each other.
     rows = torch.stack([torch.tensor(0), task.lengths.argmin()]).unique().repeat(2)
     generator = torch.Generator().manual_seed(0)
     with torch.random.fork_rng(devices=[]):
@@ -35,7 +37,7 @@ def rehearse(task: ObjectiveTask, hidden_size: int) -> None:
 
 
 def _refuse_coupling(task: ObjectiveTask, losses: RowLosses, hidden: Tensor) -> None:
-    """Raise PluginError where the first row's loss depends on another row."""
+    """Raise PluginError if the first row's loss depends on another row."""
     (gradient,) = torch.autograd.grad(losses.sums[0], hidden, allow_unused=True)
     if gradient is not None and bool(gradient[1:].ne(0).any()):
         raise PluginError(

@@ -1,4 +1,4 @@
-"""Rows of every source, read and tokenised once, for all stages of a run and what follows them."""
+"""Reads and tokenises every source of a run once, for pre-training and the main training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from aang_core.plugins.primitive import Primitive
 
 @dataclass(frozen=True)
 class SourceRows:
-    """A data source's rows.
+    """The rows of a data source.
 
     Attributes:
-        rows: Those of all its texts, or a block of a stream.
-        classes: How many classes a classification of them has.
-        of_step: Whether they are those that the end task trains on in the step.
+        rows: the rows of all its texts, or a block of a stream.
+        classes: the number of classes, for objectives that classify the rows.
+        of_step: whether they are the rows that the end task trains on in the step.
     """
 
     rows: TokenRows | StreamRows
@@ -32,13 +32,13 @@ class SourceRows:
 
 
 class SourceReader:
-    """Reads and tokenises each data source once, however many objectives and stages use it.
+    """Reads and tokenises each data source once, even if several objectives and stages use it.
 
     Args:
-        config: The run's options.
-        sources: Its sources. Those after a stage of pre-training differ in the encoder alone.
-        model: The encoder that the run begins with. Later stages are tokenised for as it is,
-            because a stage saves the tokenizer as it was.
+        config: the run's options.
+        sources: its sources. After a stage of pre-training, only the encoder differs.
+        model: the encoder that the run starts with. Its tokenizer serves all stages, because a
+            stage does not change the tokenizer.
     """
 
     def __init__(self, config: TrainConfig, sources: Sources, model: TextModel) -> None:
@@ -50,7 +50,7 @@ class SourceReader:
         self._rows: dict[str, SourceRows] = {}
 
     def part(self, name: str, examples: Sequence[Example]) -> TokenRows:
-        """The rows of the end task's ``examples``; ``name`` is what messages call them."""
+        """The rows of the end task's ``examples``, which messages call ``name``."""
         for read, rows in self._parts.values():
             if read is examples:
                 return rows
@@ -65,13 +65,14 @@ class SourceReader:
     def source(
         self, primitive: Primitive, rows_per_step: int, streams: dict[str, SourceRows]
     ) -> SourceRows:
-        """The rows of the data that ``primitive`` stands for.
+        """The rows of a data primitive.
 
         Args:
-            primitive: Of the stage data.
-            rows_per_step: The most that a step takes of them; it says how soon a stream goes on.
-            streams: The streams that this training has opened; another training opens its own,
-                from their beginning.
+            primitive: the data primitive.
+            rows_per_step: the largest number of its rows that a step uses; a stream moves on to the
+                next block accordingly.
+            streams: the streams that this training has opened; another training opens its own, from
+                the beginning.
         """
         name = primitive.key
         if name in streams:
@@ -103,14 +104,14 @@ class SourceReader:
 
     def _streamed(self, stream: TextStream, buffer: int, steps: int, name: str) -> SourceRows:
         def tokenized(examples: Sequence[Example]) -> TokenRows:
-            # What is read once leaves nothing in the cache.
+            # Not cached: a stream's texts are not read again soon.
             return self._tokenize(examples, name, (), cached=False)
 
         rows = StreamRows(stream, buffer, steps, tokenized)
         return SourceRows(rows, len(self._sources.task.labels))
 
     def _labels(self, data: Primitive, examples: Sequence[Example]) -> Sequence[str]:
-        """The classes of a source; empty if it declares no labels, or gives none."""
+        """The classes of a source; empty if it declares no labels or an example has none."""
         given = {example.label for example in examples}
         if None in given:
             return ()
@@ -126,11 +127,13 @@ class SourceReader:
         *,
         cached: bool = True,
     ) -> TokenRows:
-        """The rows of ``examples``.
+        """Tokenise ``examples``.
 
         Args:
-            labels: The classes, those of the end task for None; empty to leave labels out.
-            cached: Whether to keep what the tokenizer makes of them.
+            examples: the texts.
+            name: what messages call them.
+            labels: the classes; None for those of the end task, empty to leave labels out.
+            cached: whether to keep the token ids in the cache.
         """
         labels = self._sources.task.labels if labels is None else labels
         return tokenize(

@@ -1,4 +1,4 @@
-"""What a run starts from: names resolved, the end task read, nothing heavy loaded yet."""
+"""The sources of a run: all names resolved and the end task read, before a model is loaded."""
 
 import hashlib
 import json
@@ -45,18 +45,22 @@ _ASSETS = files("aang_core") / "assets"
 
 @dataclass(frozen=True)
 class Sources:
-    """Everything a run needs besides its settings.
+    """Everything that a run needs besides its settings.
 
-    encoder: model folder or hub name.
-    domain, out_of_domain: files of in-domain text and of generic text.
-    objectives: legal objectives of the space; none if the weighter trains the end task alone.
-    options: options of primitives and weighter that the user set, by name.
-    fine_tuning: what plain fine-tuning scores on this task, where that is known beforehand.
-    report: what was met while reading.
-    pretraining: stages that come first.
-    alone: the weighter that these stages, and the final fine-tuning, train with.
-    pretrained: whether ``encoder`` is what such a stage has left.
-    draw: which training rows were drawn; None if all of them are trained on.
+    Attributes:
+        task: the end task's texts and labels.
+        encoder: a model folder or hub name.
+        domain: files of in-domain text.
+        out_of_domain: files of generic text.
+        weighter: the weighter.
+        objectives: the objectives; empty if the weighter trains the end task alone.
+        pretraining: the stages of pre-training.
+        alone: the weighter of these stages and of the final fine-tuning; None if there are none.
+        options: options of primitives and weighter that the user set, by name.
+        fine_tuning: scores of plain fine-tuning on this task, if they are known beforehand.
+        report: notes about the data.
+        pretrained: whether ``encoder`` comes from a stage of pre-training.
+        draw: which training rows were drawn; None if all of them are used.
     """
 
     task: LabelledTask
@@ -74,16 +78,16 @@ class Sources:
     draw: TrainDraw | None = None
 
     def after(self, encoder: str) -> "Sources":
-        """The same, with the encoder that a stage of pre-training has left."""
+        """The same sources with the encoder that a stage of pre-training has saved."""
         return replace(self, encoder=encoder, pretrained=True, fine_tuning=None)
 
 
 def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
-    """Resolve every name of ``config``, then read the end task.
+    """Resolve every name in ``config``, then read the end task.
 
     Raises:
         AangError: a name is unknown or ambiguous, an option is not used, a primitive cannot be
-            imported, a file cannot be used.
+            imported, or a file cannot be used.
     """
     weighter = registry.weighter(config.weighter)
     draws = config.draws_per_step
@@ -97,7 +101,7 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     stages = _stages(config, registry)
     composed = [*objectives, *(stage.objective for stage in stages)]
     _check_settings(config, weighter, composed, stages)
-    # A target that cannot be imported is told now, before anything is read or a model is loaded.
+    # Fail now if a target cannot be imported, before any data is read or a model is loaded.
     for primitive in dict.fromkeys(p for objective in composed for p in objective.primitives):
         primitive.load()
     task, domain, out_of_domain = _read(config, report)
@@ -126,15 +130,22 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
 
 
 def encoder_of(config: TrainConfig) -> str:
-    """Folder or hub name of the encoder."""
+    """The folder or hub name of the encoder."""
     return config.model or str(_ASSETS / "demo-encoder")
 
 
 def read_end_task(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask, TrainDraw | None]:
-    """The end task alone, with the training rows that are drawn if some are.
+    """Read the end task, and draw its training rows if the options ask for it.
+
+    Args:
+        config: the run's options.
+        report: collects notes about the data.
+
+    Returns:
+        The end task, and which training rows were drawn; None if all of them are used.
 
     Raises:
-        AangError: a file cannot be used, or so many rows cannot be drawn.
+        AangError: a file cannot be used, or has too few rows to draw from.
     """
     task, _, _ = _read(config, report)
     return _drawn(config, task, report)
@@ -156,7 +167,7 @@ def _drawn(
 def _objectives(
     config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
 ) -> list[Objective]:
-    """The legal objectives of the space, and those of auxiliary tasks that it does not read."""
+    """The legal objectives of the space, and one for each auxiliary task that it does not read."""
     if config.space == AUXILIARY_TASKS and auxiliary:
         return supervised_objectives(registry, auxiliary)
     space = load_space(config.space, registry)
@@ -169,7 +180,7 @@ def _objectives(
 
 
 def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
-    """What the recipe pre-trains on, before the training itself."""
+    """The recipe's stages of pre-training."""
     names = find_recipe(config.recipe, registry).pretraining if config.recipe else ()
     return [
         PretrainingStage(name, Objective.parse(name, registry), stage_settings(name, config))
@@ -184,7 +195,7 @@ def _check_settings(
     stages: Sequence[PretrainingStage],
 ) -> None:
     used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
-    # Their columns are options too, which a run of the end task alone may leave unused.
+    # The columns of auxiliary tasks are options too, even if the run trains the end task alone.
     used |= set(config.aux_task)
     used |= {stage.name for stage in stages}
     for name in config.set:
@@ -240,7 +251,7 @@ def _labelled(demo: DemoTask) -> LabelledTask:
 
 
 def _text_file(name: str, texts: Sequence[str]) -> Path:
-    """The demo's unlabelled text as a file, one paragraph a line."""
+    """Write the demo's unlabelled text to a file, one paragraph per line, and return its path."""
     content = "\n".join(texts) + "\n"
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     path = cache_folder() / "demo" / f"{name}-{digest}.txt"

@@ -1,4 +1,4 @@
-"""The rows of a source that never ends: a block of its texts at a time."""
+"""The rows of a stream of texts, one block at a time."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,14 +10,16 @@ from aang_core.objectives.stages import DocumentStatistics, Example, TextStream
 
 
 class StreamRows:
-    """As many rows as the buffer holds, which are others after so many steps.
+    """The rows of one block of a stream, replaced by the next block every ``steps`` steps.
 
-    The buffer is filled, its texts are drawn in any order, and it is filled anew with the texts
-    that come next. So memory is that of one buffer, and where the stream was when the buffer was
-    filled is all that a checkpoint has to hold.
+    The texts of a block are drawn in random order, then the next block is read. Memory therefore
+    holds one block, and a checkpoint needs only the position where the block begins.
 
-    buffer: texts of a block. steps: of training on each block.
-    tokenize: makes rows of a block's texts.
+    Args:
+        stream: the texts.
+        buffer: texts per block.
+        steps: training steps per block.
+        tokenize: turns the texts of a block into rows.
     """
 
     labels = None
@@ -37,7 +39,7 @@ class StreamRows:
         self._statistics = self._rows
 
     def __len__(self) -> int:
-        """Number of rows at a time."""
+        """Number of rows in this block."""
         return len(self._rows)
 
     @property
@@ -59,21 +61,21 @@ class StreamRows:
         return self._statistics.document_statistics()
 
     def set_aside(self) -> TokenRows:
-        """This block as rows that stay; what is trained on begins behind it."""
+        """Return this block, to be held out, and move on to the next one."""
         aside, self._rows = self._rows, self._next_block()
         return aside
 
     def after_step(self, steps: int) -> None:
-        """Go on to the next block if ``steps`` of training use this one up."""
+        """Move on to the next block if this one is used up after ``steps`` training steps."""
         if steps % self._steps == 0:
             self._rows = self._next_block()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where this block begins."""
+        """The position in the stream where this block begins."""
         return self._began
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Hold the block that begins where :meth:`state_dict` says."""
+        """Read the block that begins at a position returned by :meth:`state_dict`."""
         if state != self._began:
             self._stream.load_state_dict(state)
             self._rows = self._next_block()

@@ -1,4 +1,4 @@
-"""Unlabelled text for training an encoder on: looked into first, then read as it is needed."""
+"""Unlabelled text to train an encoder on: its beginning is checked, then it is read as needed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,22 @@ from aang_core.errors import DataError
 from aang_core.objectives.stages import DataContext, Example, ReadReport
 
 LOOKED_AT = 10_000
-"""Pieces of text that are looked at before training and held at a time while it goes on."""
+"""Pieces of text that are checked before training, and held in memory at a time during it."""
 _MOST_UNKNOWN = 0.5
 _NOTED_UNKNOWN = 0.05
 
 
 @dataclass(frozen=True)
 class UnlabelledText:
-    """Rows to train on and rows that are held out of them.
+    """Rows to train on, and held-out rows.
 
-    looked_at: pieces that were read beforehand; all of the text if ``whole``. tokens: of these.
-    unknown: the share of their tokens that stand for text which the tokenizer does not know.
+    Attributes:
+        rows: the rows to train on.
+        held_out: the rows to evaluate on.
+        looked_at: the number of pieces that were read beforehand.
+        tokens: the number of tokens in these pieces.
+        whole: whether these pieces are all of the text.
+        unknown: the share of these tokens that the tokenizer does not know.
     """
 
     rows: StreamRows
@@ -39,7 +44,7 @@ class UnlabelledText:
     unknown: float
 
     def summary(self, rows_trained: int) -> dict[str, Any]:
-        """What was read, for the record; ``rows_trained`` of it were trained on."""
+        """Facts about the text for ``result.json``, given how many rows were trained on."""
         mean = self.tokens / self.looked_at
         facts = {
             "pieces" if self.whole else "pieces_looked_at": self.looked_at,
@@ -65,13 +70,22 @@ def read_unlabelled(
     seed: int,
     report: ReadReport,
 ) -> UnlabelledText:
-    """Look into the text, hold some of it out, and be ready to read the rest.
+    """Check the beginning of the text, hold some of it out, and prepare to read the rest.
 
-    Long texts are cut into pieces of ``max_length`` tokens. A tenth of the pieces that are looked
-    at, at most 512, is held out, and so is every other piece that reads the same.
+    Long texts are cut into pieces of ``max_length`` tokens. Of the pieces at the beginning, a tenth
+    is held out, at most 512, together with every other piece of the same text.
+
+    Args:
+        data: the data primitive that reads the text.
+        places: files, folders or globs.
+        tokenizer: the encoder's tokenizer.
+        max_length: tokens per row.
+        batch_size: rows per step.
+        seed: the seed of all draws.
+        report: collects notes about the text.
 
     Raises:
-        DataError: there is no text, or less than a batch of it, or the tokenizer does not know it.
+        DataError: there is less than a batch of text, or the tokenizer does not know its language.
     """
 
     def context(told: ReadReport) -> DataContext:
@@ -88,7 +102,7 @@ def read_unlabelled(
     remaining = sum(digest(piece) not in left_out for piece in first)
     if not remaining:
         raise DataError(f"--text {places[0]}: holds the same text again and again")
-    # Whoever reads on tells what else is met, once.
+    # Training reads the text again; notes about it are collected only once, above.
     texts = (
         data.stream(context(ReadReport()))
         if data.buffer is not None
@@ -112,17 +126,17 @@ def read_unlabelled(
 
 
 def _aside(pieces: Sequence[Example], seed: int) -> list[Example]:
-    """Those that are held out, each different, drawn with ``seed``."""
+    """Draw the pieces to hold out, all different, with ``seed``."""
     different = list({digest(piece): piece for piece in pieces}.values())
     return [different[i] for i in hold_out_of(len(different), seed)[0].tolist()]
 
 
 @dataclass(frozen=True)
 class _Known:
-    """How many tokens there are, without special ones, and how many of them say nothing.
+    """The number of tokens, without special ones, and how many of them are unknown.
 
-    That is the unknown token, and, of tokenizers that take bytes for want of anything better, a
-    token that is a part of a character.
+    Unknown are the unknown token and, for tokenizers that fall back to bytes, a token that is only
+    a part of a character.
     """
 
     tokens: int

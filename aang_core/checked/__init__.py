@@ -1,1 +1,1 @@
-"""What primitives and weighters hand over, checked where it is taken."""
+"""Checks of what primitives and weighters return."""

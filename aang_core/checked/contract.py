@@ -1,13 +1,13 @@
-"""What the seams of all stages share: expectations of tensors, and what breaks them.
+"""Checks of tensors, shared by all stages.
 
-Every call is checked by what a tensor says of itself, its type, shape, dtype and device, so that no
-accelerator is ever waited for. The first call of each primitive of an objective is checked to the
-last value besides; :func:`~aang_core.assembly.rehearsal.rehearse` makes that call on two rows, on
-the CPU, before anything is trained. Losses that stop being finite later are remembered on the
-device and read where training stands still anyway.
+Every call checks only the type, shape, dtype and device of a tensor, so that it never waits for an
+accelerator. The first call of each primitive of an objective also checks all values;
+:func:`~aang_core.assembly.rehearsal.rehearse` makes that call on two rows, on the CPU, before
+anything is trained. Losses that are not finite later on are recorded on the device, and read when
+training has to wait anyway.
 
-What breaks the contract is a :class:`~aang_core.errors.PluginError` that names the primitive and
-its distribution, and says what was expected and got.
+A primitive that breaks its contract raises :class:`~aang_core.errors.PluginError`, which names the
+primitive and its distribution, what was expected and what it returned.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from aang_core.errors import PluginError
 from aang_core.plugins.primitive import Primitive
 
 INNOCENT = (torch.OutOfMemoryError,)
-"""A lack of memory is the fault of the model and the batch, not of who happened to ask for more."""
+"""Too little memory is due to the model and the batch, not to the primitive that needed more."""
 
 
 def expect(
@@ -31,9 +31,19 @@ def expect(
     letters: str,
     *dtypes: torch.dtype | None,
 ) -> None:
-    """Expect a tensor of this shape, on this device and of one of these dtypes.
+    """Check the shape, device and dtype of a tensor.
 
-    letters: the shape as the documentation writes it. A dtype of None stands for any real number.
+    Args:
+        primitive: the primitive that returned the value.
+        what: the name of the value in the message.
+        value: the value.
+        shape: the expected shape.
+        device: the expected device.
+        letters: the shape as the documentation writes it, such as ``B, T``.
+        *dtypes: the dtypes allowed; None allows any floating dtype.
+
+    Raises:
+        PluginError: the value is not such a tensor.
     """
     if (
         isinstance(value, Tensor)
@@ -49,12 +59,12 @@ def expect(
 
 
 def broken(primitive: Primitive, what: str, expected: str, got: str) -> PluginError:
-    """The error for something that the contract does not allow; for the caller to raise."""
+    """Return the error for a broken contract, for the caller to raise."""
     return primitive.fault(f"{what}: expected {expected}, got {got}")
 
 
 def described(value: Any) -> str:
-    """A value in a few words, a tensor by its shape, dtype and device."""
+    """Describe a value in a few words: a tensor by its shape, dtype and device."""
     if not isinstance(value, Tensor):
         text = repr(value)
         return text if len(text) < 60 and "\n" not in text else f"an object of {type(value)}"

@@ -1,4 +1,4 @@
-"""The seam of the data: examples and streams are checked where they are read."""
+"""Checks of data primitives: their examples and streams are checked as they are read."""
 
 import itertools
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _END: Any = object()
 
 
 class CheckedData:
-    """A data primitive whose examples are examples."""
+    """A data primitive whose examples are checked."""
 
     def __init__(self, data: Data, primitive: Primitive) -> None:
         self._data = data
@@ -39,9 +39,9 @@ class CheckedData:
 
     @property
     def buffer(self) -> int | None:
-        """See :class:`~aang_core.objectives.stages.StreamingData`; None without."""
+        """See :class:`~aang_core.objectives.stages.StreamingData`; None if it is not read so."""
         with self.primitive.blamed("asking for its buffer"):
-            # Looking whether it has one asks for it.
+            # isinstance evaluates the property, which may raise.
             buffer: Any = self._data.buffer if isinstance(self._data, StreamingData) else None
         if buffer is not None and (not isinstance(buffer, int) or buffer < 1):
             raise broken(self.primitive, "the buffer", "a number above 0", described(buffer))
@@ -66,7 +66,11 @@ class CheckedData:
             return _CheckedStream(self._data.stream(context), self)
 
     def checked(self, example: Any, what: str) -> Example:
-        """``example``, if it is one."""
+        """Return ``example`` if it is an Example.
+
+        Raises:
+            PluginError: it is not, or a part of it has the wrong type.
+        """
         if not isinstance(example, Example):
             raise broken(self.primitive, what, "an Example", described(example))
         if not isinstance(example.text, str):
@@ -81,7 +85,7 @@ class CheckedData:
 
 
 class _CheckedStream:
-    """A stream whose examples are examples."""
+    """A stream whose examples are checked."""
 
     def __init__(self, stream: TextStream, data: CheckedData) -> None:
         self._stream = stream

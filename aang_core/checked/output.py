@@ -1,4 +1,4 @@
-"""The seam of the outputs: heads, targets and losses are checked where the core takes them."""
+"""Checks of outputs: their heads, targets and losses."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -13,10 +13,10 @@ from aang_core.tasks.task import RowLosses
 
 
 class CheckedOutput:
-    """An output whose head is a module, whose targets are tensors and whose losses are per row.
+    """An output whose head must be a module, its targets tensors and its losses one per row.
 
-    Losses are looked at in the first call. That they stay finite the workbench sees to, at every
-    step.
+    The values of the losses are checked in the first call only. The workbench checks at every step
+    that losses are finite.
     """
 
     def __init__(self, output: Output, primitive: Primitive) -> None:
@@ -92,7 +92,7 @@ class CheckedOutput:
 
     @property
     def counts_hits(self) -> bool:
-        """Whether there is :meth:`hits`."""
+        """Whether :meth:`hits` can be called."""
         return isinstance(self._output, CountsHits)
 
     def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor:

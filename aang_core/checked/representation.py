@@ -1,4 +1,4 @@
-"""The seam of the representations: masks over pairs of tokens are checked at every call."""
+"""Checks of representations: their attention masks are checked at every call."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from aang_core.plugins.primitive import Primitive
 
 
 class CheckedRepresentation:
-    """A representation that returns a mask over pairs of tokens."""
+    """A representation that must return a mask over pairs of tokens."""
 
     def __init__(self, representation: Representation, primitive: Primitive) -> None:
         self._representation = representation

@@ -1,4 +1,4 @@
-"""The seam of the transforms: corrupted token ids are checked at every call."""
+"""Checks of transforms: the corrupted token ids are checked at every call."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from aang_core.plugins.primitive import Primitive
 
 
 class CheckedTransform:
-    """A transform that returns token ids and targets of the shape of its input."""
+    """A transform that must return token ids and a selection of the same shape as its input."""
 
     def __init__(self, transform: Transform, primitive: Primitive) -> None:
         self._transform = transform

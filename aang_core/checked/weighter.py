@@ -1,6 +1,6 @@
-"""The seam of the weighters: weights, records and states are checked where the trainer takes them.
+"""Checks of weighters: their weights, records and states.
 
-All of them are numbers on the host already, so every call is checked whole.
+All of these are plain numbers on the host, so every call is checked completely.
 """
 
 import json
@@ -15,25 +15,25 @@ from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.weighting import Signal, TaskCard, Weighter, Workbench
 
 TOLERANCE = 1e-4
-"""How far from one a sum of weights may be; a softmax in single precision is that exact."""
+"""How far the sum of weights may be from one; a softmax in single precision is that accurate."""
 
 
 class Author(Protocol):
-    """Who is told that a weighter breaks its contract."""
+    """Whom errors about a weighter name: the plug-in that registered it, or the caller."""
 
     def fault(self, what: str) -> PluginError:
-        """An error that says whose weighter it is, for the caller to raise."""
+        """Return an error that says whose weighter it is, for the caller to raise."""
         ...
 
     def blamed(self, doing: str) -> AbstractContextManager[None]:
-        """What an exception of the weighter's own becomes."""
+        """Turn exceptions from the weighter's own code into such errors, or let them pass."""
         ...
 
 
 class Caller:
-    """The author of a weighter that no plug-in has registered: whoever handed it over.
+    """The author of a weighter that the caller passed as an object.
 
-    Exceptions of its code are let pass as they are: they are the caller's own.
+    Exceptions from its code pass unchanged, because the code is the caller's own.
     """
 
     def __init__(self, weighter: object) -> None:
@@ -49,11 +49,16 @@ class Caller:
 
 
 class CheckedWeighter:
-    """A weighter whose weights are of the run's tasks, not negative, and sum to one.
+    """A weighter whose weights must be for the run's tasks, not negative, and sum to one.
+
+    Args:
+        weighter: the weighter.
+        author: whom errors name.
+        tasks: the names of all tasks.
 
     Raises:
-        PluginError: it lacks what a weighter has, asks for unknown signals, or its first weights
-            are of the wrong form.
+        PluginError: it lacks an attribute of weighters, asks for unknown signals, or its first
+            weights are invalid.
     """
 
     def __init__(
@@ -82,7 +87,7 @@ class CheckedWeighter:
         auxiliaries: Sequence[TaskCard],
         options: Mapping[str, Any],
     ) -> "CheckedWeighter":
-        """The weighter that ``primitive`` makes for these tasks.
+        """Make the weighter of ``primitive`` for these tasks.
 
         Raises:
             AangError: it cannot be made with these options.
@@ -92,7 +97,7 @@ class CheckedWeighter:
 
     @classmethod
     def given(cls, weighter: Weighter, tasks: Iterable[str]) -> "CheckedWeighter":
-        """A weighter that the caller has made for these tasks.
+        """Check a weighter that the caller has made for these tasks.
 
         Raises:
             PluginError: it breaks the contract of weighters.
@@ -108,7 +113,7 @@ class CheckedWeighter:
         except (AangError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            # What the bench raises in the middle of a round is no fault of the weighter's.
+            # An exception from the bench in the middle of a round is not the weighter's fault.
             if not raised_by_plugin(error):
                 raise
             with self._author.blamed("its round"):
@@ -159,7 +164,7 @@ class CheckedWeighter:
             self._weighter.load_state_dict(state)
 
     def _steps_of_round(self) -> int | None:
-        """What the weighter says of its rounds; None where it says nothing."""
+        """The steps of a round that the weighter declares; None if it declares none."""
         steps: Any = getattr(self._weighter, "round_steps", None)
         whole = isinstance(steps, int) and not isinstance(steps, bool) and steps > 0
         if steps is not None and not whole:

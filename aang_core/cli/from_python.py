@@ -24,8 +24,20 @@ def train(
         **options: Those of ``aang train``, with underscores for dashes, and ``set`` as a mapping:
             ``train(space="td", set={"factored": {"n": 6}})``.
 
+    Returns:
+        The run, finished.
+
     Raises:
         AangError: Something that was named cannot be used.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang_core import train
+        >>> lines = ["text,label"] + 10 * ["It rains again.,bad", "What a fine day!,good"]
+        >>> characters = Path("mood.csv").write_text("\\n".join(lines))
+        >>> run = train(train="mood.csv", weighter="single-task", steps=2, out="mood")
+        >>> run.result["steps"]
+        2
     """
     from_file = {} if config is None else read_config_file(Path(config))
     plugins = load_plugins()

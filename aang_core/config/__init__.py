@@ -1,11 +1,11 @@
-"""The options of a training: their schema, the files that hold them, and how they are resolved.
+"""The options of a training: their schema, their files, and how they are resolved.
 
-Public, for commands of plug-ins: :class:`TrainConfig` is the schema. :func:`resolve_config` checks
-options against it and adds what a recipe sets, :func:`resolve_training` does so for a new training
-and its defaults, :func:`read_config_file` reads options from a file, :func:`recorded_config` reads
-those of a run, and :func:`refuse_trust` refuses options that ask for a model's code to be run.
-:data:`AUXILIARY_TASKS` names the space of labelled auxiliary data, and :func:`sentence` words a
-validation error.
+Public, for commands of plug-ins: :class:`TrainConfig` is the schema. :func:`resolve_config`
+validates options and adds those of the recipe. :func:`resolve_training` does the same for a new
+training, with its defaults. :func:`read_config_file` reads options from a file,
+:func:`recorded_config` reads those of a run, and :func:`refuse_trust` refuses a file that asks to
+run a model's code. :data:`AUXILIARY_TASKS` names the space of labelled auxiliary data, and
+:func:`sentence` words a validation error.
 """
 
 from aang_core.config.files import read_config_file, refuse_trust

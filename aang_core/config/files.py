@@ -9,10 +9,11 @@ from aang_core.storage.yaml_source import NumberLoader, parse_yaml
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
-    """The options that a YAML configuration file holds; dashes in names count as underscores.
+    """Read the options in a YAML configuration file; dashes in names become underscores.
 
     Raises:
-        ConfigError: no such file, or not a mapping in YAML; the message names the line.
+        ConfigError: there is no such file, or it is not a mapping in YAML; the message names the
+            line.
     """
     try:
         written = path.read_bytes()
@@ -27,9 +28,9 @@ def read_config_file(path: Path) -> dict[str, Any]:
 
 
 def refuse_trust(options: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError where a file asks for the code of a model to be run.
+    """Raise ConfigError if a file asks to run the code of a model.
 
-    Who wrote the file need not be who runs it.
+    The author of the file need not be the user who runs it.
     """
     if "trust_remote_code" in options:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""From a configuration file and the options given besides to one resolved training."""
+"""Combines a configuration file, options, a recipe and the defaults into one configuration."""
 
 import math
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from aang_core.objectives.recipes import find_recipe
 from aang_core.plugins.registry import RecipeEntry, Registry
 
 AUXILIARY_TASKS = "aux-tasks"
-"""The space of the auxiliary tasks alone, each predicting its labels from its text."""
+"""The space of only the auxiliary tasks, each of which predicts its labels from its text."""
 
 DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
-"""What the built-in demo sets otherwise, chosen on its dev set; any option overrides it."""
+"""Other defaults for the built-in demo, chosen on its dev set."""
 
 
 def resolve_config(
@@ -26,16 +26,16 @@ def resolve_config(
     from_options: Mapping[str, Any],
     registry: Registry | None = None,
 ) -> TrainConfig:
-    """Options over the configuration file over the recipe over the defaults.
+    """Resolve a configuration: options override the file, then the recipe, then the defaults.
 
     Args:
-        from_file: Options of a configuration file.
-        from_options: Those that were given besides.
-        registry: Where recipes are looked up; without it none is known.
+        from_file: the options in a configuration file.
+        from_options: the options given in addition.
+        registry: where recipes are looked up; without it every recipe is unknown.
 
     Raises:
-        ConfigError: An unknown key or a value that does not fit; the message names each.
-        UnknownNameError: There is no such recipe.
+        ConfigError: a key is unknown or a value is invalid; the message names each.
+        UnknownNameError: there is no such recipe.
     """
     name = {**from_file, **from_options}.get("recipe")
     recipe = None if name is None else find_recipe(str(name), registry or Registry())
@@ -43,12 +43,16 @@ def resolve_config(
 
 
 def recorded_config(path: Path, **over: Any) -> TrainConfig:
-    """The configuration that a run has written down, ``over`` before what it says.
+    """Read the configuration that a run has recorded.
 
-    Its recipe has been applied already, so the plug-in of the recipe need not be there any more.
+    Its recipe is applied already, so the recipe's plug-in need not be installed any more.
+
+    Args:
+        path: the run's ``config.yaml``.
+        **over: options that override it.
 
     Raises:
-        ConfigError: The file cannot be read, or holds an unknown key or a value that does not fit.
+        ConfigError: the file cannot be read, a key is unknown, or a value is invalid.
     """
     return _resolve(read_config_file(path), over, None)
 
@@ -82,13 +86,13 @@ def _resolve(
 def resolve_training(
     from_file: Mapping[str, Any], from_options: Mapping[str, Any], registry: Registry
 ) -> TrainConfig:
-    """:func:`resolve_config` for a new training.
+    """Like :func:`resolve_config`, for a new training.
 
-    Where neither recipe, space, weighter nor auxiliary tasks are given, it takes
-    :data:`DEFAULT_RECIPE`.
+    Without a recipe, space, weighter and auxiliary task, the recipe is :data:`DEFAULT_RECIPE`.
 
     Raises:
-        ConfigError, UnknownNameError: As :func:`resolve_config`.
+        ConfigError: like :func:`resolve_config`.
+        UnknownNameError: like :func:`resolve_config`.
     """
     given = {**from_file, **from_options}
     if any(given.get(name) for name in ("recipe", "space", "weighter", "aux_task")):
@@ -103,12 +107,12 @@ def resolve_training(
 
 
 def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe's options with those that were given over them.
+    """Add the recipe's options to the given ones, which take precedence.
 
-    What it sets of a weighter is left out where another weighter was given.
+    The recipe's options of a weighter are dropped if another weighter was given.
 
     Raises:
-        PluginError: The recipe sets something that is no option of a training.
+        PluginError: the recipe sets an option that ``aang train`` does not have.
     """
     if unknown := sorted(set(recipe.options) - set(TrainConfig.model_fields)):
         raise PluginError(
@@ -123,7 +127,7 @@ def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any]) -> dict[str, Any
 
 
 def _merged_set(own: Mapping[str, Any], given: Any) -> Any:
-    """Options of primitives, ``given`` over ``own``; what has another form is the schema's."""
+    """Merge options of primitives; ``given`` wins. Malformed options are left for the schema."""
     formed = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
     return _merge(own, given) if formed else given
 
@@ -135,7 +139,7 @@ def _merge(base: Any, over: Mapping[str, Mapping[str, Any]]) -> Any:
 
 
 def sentence(error: Any, command: str) -> str:
-    """What pydantic says about an option, for the user of ``command``."""
+    """Word pydantic's error about an option for the user of ``command``."""
     where = ".".join(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")
     if not where:

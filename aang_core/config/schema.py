@@ -14,13 +14,13 @@ from aang_core.training.evaluation import Metric
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
 
 ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
-"""The options of how many rows a step takes, which ``scale_rows`` scales."""
+"""The options for the number of rows per step, which ``scale_rows`` scales."""
 
 
 class TrainConfig(BaseModel):
-    """A training run, fully resolved.
+    """The resolved options of a training run.
 
-    The defaults suit small machines and small tasks. What the papers trained with is in the recipes
+    The defaults suit small machines and small tasks. The settings of the paper are in the recipes
     ``aang-td`` and ``aang-td+ed``, which set the options that differ.
     """
 
@@ -29,8 +29,8 @@ class TrainConfig(BaseModel):
     train: Path | None = Field(
         None, description="labelled training data: .jsonl, .json, .csv, .tsv or .parquet"
     )
-    dev: Path | None = Field(None, description="labelled dev data; without it split off --train")
-    test: Path | None = Field(None, description="labelled test data, for the final score alone")
+    dev: Path | None = Field(None, description="labelled dev data; by default split off --train")
+    test: Path | None = Field(None, description="labelled test data, used only for the final score")
     dataset: str | None = Field(
         None, description="name or folder of a Hugging Face dataset, instead of --train"
     )
@@ -61,7 +61,7 @@ class TrainConfig(BaseModel):
     model: str | None = Field(
         None, description="folder or hub name of the encoder; default: the demo's small encoder"
     )
-    # Left out of every file that is written, so that no file can ask for it.
+    # Excluded from every file that is written, so that no file can ask for it.
     trust_remote_code: bool = Field(
         False,
         exclude=True,
@@ -181,12 +181,11 @@ class TrainConfig(BaseModel):
         description="engine of the gradient signals: stream takes one task at a time, packed all "
         "together; auto is packed on an accelerator, else stream",
     )
-    meta_every: int = Field(1, gt=0, description="measure gradient signals each so many steps")
+    meta_every: int = Field(1, gt=0, description="measure gradient signals every this many steps")
     weights_every: int = Field(
         1,
         gt=0,
-        description="let weights learn after each so many measured steps, from the mean of their "
-        "signals",
+        description="update the weights every this many measured steps, from their mean signals",
     )
     micro_batch_size: int | None = Field(
         None, gt=0, description="most rows in one pass through the body; results stay exact"
@@ -222,12 +221,12 @@ class TrainConfig(BaseModel):
 
     @property
     def is_demo(self) -> bool:
-        """Whether the built-in demo task is trained, because no data was named."""
+        """Whether the built-in demo task is trained, because no data was given."""
         return self.train is None and self.dataset is None and self.target is None
 
     @property
     def task_name(self) -> str:
-        """What the end task is called if ``--target`` does not say so."""
+        """The name of the end task unless ``--target`` names another one."""
         if self.train is not None:
             return task_name(self.train)
         return "demo" if self.dataset is None else plain_name(Path(self.dataset).name)
@@ -235,7 +234,7 @@ class TrainConfig(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _names_that_can_be(cls, value: Any) -> Any:
-        """Refuse what no file can be called, wherever a text stands."""
+        """Refuse text in any option that could not be part of a file name."""
         for text in _texts_in(value):
             if "\0" in text:
                 raise ValueError(f"{text!r:.60} holds a null character")
@@ -276,7 +275,7 @@ class TrainConfig(BaseModel):
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """All texts in nested lists and mappings, keys included."""
+    """Yield all strings in nested lists and mappings, including keys."""
     if isinstance(value, str | Path):
         yield str(value)
     elif isinstance(value, Mapping):

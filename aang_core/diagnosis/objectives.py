@@ -83,6 +83,15 @@ class Diagnosis:
         end_task_rows: N_e.
         auxiliary_rows: N_a, the texts of all objectives; a text counts once for each objective that
             reads it.
+
+    Examples:
+        >>> from aang_core import Diagnosis
+        >>> from aang_core.diagnosis.objectives import ObjectiveDiagnosis, Spread
+        >>> one, zero = Spread(1.0, None), Spread(0.0, None)
+        >>> end_task = ObjectiveDiagnosis("end-task", 100, cosine=one, norm=one, distance=zero)
+        >>> diagnosis = Diagnosis(end_task, [], 1, 0.5, end_task_rows=100, auxiliary_rows=300)
+        >>> diagnosis.total_rows, diagnosis.gamma
+        (400, 2.0)
     """
 
     end_task: ObjectiveDiagnosis

@@ -1,1 +1,1 @@
-"""The objectives layer: stages, the objectives made of them, spaces of objectives, and recipes."""
+"""Objectives: their stages, the objectives composed of them, spaces of objectives, and recipes."""

@@ -1,4 +1,4 @@
-"""Objectives: one primitive of each stage, and whether the four go together."""
+"""Objectives: one primitive of each stage, and whether the combination is legal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Objective:
-    """An auxiliary objective: data → transform → representation → output (AANG, section 3)."""
+    """An auxiliary objective: data → transform → representation → output (AANG, section 3).
+
+    Attributes:
+        data: where its texts come from.
+        transform: how they are corrupted and which tokens are predicted.
+        representation: which tokens each token may attend to.
+        output: what is predicted, and the loss.
+
+    Examples:
+        >>> from aang_core import Objective, load_plugins
+        >>> registry = load_plugins().registry
+        >>> print(Objective.parse("tapt", registry))
+        task/bert-op/bidirectional/denoise
+        >>> Objective.parse("task/mask/left-to-right/end-task", registry).missing
+        {'output': frozenset({'sentence-representation'})}
+    """
 
     data: Primitive
     transform: Primitive
@@ -22,13 +37,18 @@ class Objective:
 
     @classmethod
     def parse(cls, name: str, registry: "Registry") -> "Objective":
-        """The objective written ``data/transform/representation/output``, or registered as such.
+        """Look up an objective and its four primitives.
 
         It need not be legal: see :attr:`illegal_because`.
 
+        Args:
+            name: ``data/transform/representation/output``, or the name of a registered objective.
+            registry: where the names are looked up.
+
         Raises:
-            ConfigError: ``name`` has not four parts, or is the name of several objectives.
-            UnknownNameError, AmbiguousNameError: one of its parts is unknown or ambiguous.
+            ConfigError: ``name`` does not have four parts, or names several objectives.
+            UnknownNameError: nobody registered one of its parts.
+            AmbiguousNameError: several plug-ins own the short name of one of its parts.
         """
         written = name if "/" in name else _registered(name, registry)
         parts = written.split("/")
@@ -50,17 +70,17 @@ class Objective:
 
     @property
     def name(self) -> str:
-        """``task/bert-op/bidirectional/denoise``; :meth:`parse` reads it back."""
+        """Such as ``task/bert-op/bidirectional/denoise``; :meth:`parse` reads it."""
         return "/".join(primitive.key for primitive in self.primitives)
 
     @property
     def factors(self) -> Mapping[str, str]:
-        """The primitive's name by stage, which is what weighters share weight over."""
+        """The primitive's name by stage; weighters can share weight between equal names."""
         return {primitive.stage: primitive.key for primitive in self.primitives}
 
     @property
     def missing(self) -> Mapping[Stage, frozenset[str]]:
-        """The traits that a stage's primitive requires and none of the four provides."""
+        """For each stage, the traits that its primitive requires and no primitive provides."""
         provided = frozenset[str]().union(*(primitive.provides for primitive in self.primitives))
         return {
             primitive.stage: primitive.requires - provided
@@ -70,12 +90,12 @@ class Objective:
 
     @property
     def legal(self) -> bool:
-        """Whether everything that the four primitives require is provided by some of them."""
+        """Whether the four primitives together provide every trait that any of them requires."""
         return not self.missing
 
     @property
     def illegal_because(self) -> str | None:
-        """Who requires what nobody provides, as a clause for people; None if legal."""
+        """A clause that says which required traits are missing; None if legal."""
         by_stage = {primitive.stage: primitive for primitive in self.primitives}
         clauses = []
         for stage, traits in self.missing.items():

@@ -1,15 +1,15 @@
-"""Recipes: systems and baselines, each by one name. The plug-ins that own them register them."""
+"""Recipes: systems and baselines under one name. Plug-ins register the recipes that they own."""
 
 from aang_core.errors import UnknownNameError
 from aang_core.plugins.registry import RecipeEntry, Registry
 
 
 def find_recipe(name: str, registry: Registry) -> RecipeEntry:
-    """The recipe of that name.
+    """Look up a recipe.
 
     Raises:
-        UnknownNameError: there is none; the message says which plug-in supplies it, or offers near
-            names.
+        UnknownNameError: nobody registered it; the message says which plug-in supplies it, or
+            offers similar names.
         AmbiguousNameError: several plug-ins own the short name.
     """
     try:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from aang_core.plugins.registry import Registry
 
 LARGEST = 10_000
-"""Most combinations a space may span; nobody trains more, and a slip can ask for millions."""
+"""The largest number of combinations in a space; a typing error could ask for millions."""
 
 
 class Dropped(NamedTuple):
-    """A combination that is not among the space's objectives, and why."""
+    """A combination that is not one of the space's objectives, and why."""
 
     objective: str
     reason: str
@@ -33,8 +33,22 @@ class Dropped(NamedTuple):
 class Space:
     """A named list of primitives per stage.
 
-    Its objectives follow from the lists alone: a primitive that is installed but not listed plays
-    no part.
+    Its objectives follow from the lists alone; primitives that are installed but not listed are not
+    used.
+
+    Attributes:
+        name: its name.
+        summary: one line that describes it to people.
+        stages: the primitives of each stage.
+        excluded: names of combinations that are not trained although they are legal.
+
+    Examples:
+        >>> from aang_core import load_plugins, load_space
+        >>> space = load_space("td", load_plugins().registry)
+        >>> len(space.combinations), len(space.objectives)
+        (32, 24)
+        >>> print(space.dropped[0].objective)
+        task/bert-op/left-to-right/end-task
     """
 
     name: str
@@ -44,7 +58,7 @@ class Space:
 
     @cached_property
     def combinations(self) -> tuple[Objective, ...]:
-        """Every combination, the last stage varying fastest."""
+        """Every combination; the last stage varies fastest."""
         return tuple(
             Objective(*chosen)
             for chosen in itertools.product(*(self.stages[stage] for stage in STAGES))
@@ -57,10 +71,11 @@ class Space:
 
     @cached_property
     def shared_passes(self) -> Mapping[str, tuple[Objective, ...]]:
-        """Objectives that share a pass through the encoder if a step trains several of them.
+        """Objectives that share a pass through the encoder when a step trains several of them.
 
-        By what they share: ``end-task`` for the end task's own pass, else data, transform and
-        representation. An output that declares ``several-views`` of its rows has a pass of its own.
+        The key is what they share: ``end-task`` for the end task's own pass, otherwise data,
+        transform and representation. Objectives whose output declares ``several-views`` share no
+        pass.
         """
         groups: dict[str, list[Objective]] = {}
         for objective in self.objectives:
@@ -87,16 +102,25 @@ class Space:
 
 
 def load_space(source: str | Path, registry: "Registry") -> Space:
-    """The space registered as ``source``, or the one in the file ``source`` (``FILE.yaml``).
+    """Look up a space, or read it from a file.
 
-    A named objective, such as ``tapt``, or one written ``data/transform/representation/output`` is
-    a space of that objective alone; so is a name of several, such as ``elmo``.
+    Args:
+        source: the name of a registered space, or a file ``FILE.yaml``. A named objective such as
+            ``tapt``, a name of several objectives such as ``elmo``, and one objective written as
+            ``data/transform/representation/output`` each give a space of exactly these objectives.
+        registry: where the names are looked up.
 
     Raises:
-        ConfigError: the file cannot be read or does not hold a space; with file and line.
-        UnknownNameError: no such space or objective, or it lists a primitive that nobody
-            registered.
-        AmbiguousNameError: it lists a primitive by a short name that two plug-ins own.
+        ConfigError: the file cannot be read or does not hold a space; the message names file and
+            line.
+        UnknownNameError: there is no such space or objective, or the space lists a primitive that
+            nobody registered.
+        AmbiguousNameError: the space lists a primitive by a short name that two plug-ins own.
+
+    Examples:
+        >>> from aang_core import load_plugins, load_space
+        >>> [str(objective) for objective in load_space("tapt", load_plugins().registry).objectives]
+        ['task/bert-op/bidirectional/denoise']
     """
     if isinstance(source, Path) or source.endswith((".yaml", ".yml")):
         return _resolve(*read_space_file(Path(source)), registry)
@@ -113,7 +137,7 @@ def load_space(source: str | Path, registry: "Registry") -> Space:
 
 
 def _of_objectives(name: str, summary: str, objectives: Sequence[Objective]) -> Space:
-    """The space of these alone: all other combinations of their primitives are excluded."""
+    """Make the space of exactly these objectives; it excludes all other combinations."""
     columns = zip(*(objective.primitives for objective in objectives), strict=True)
     stages: dict[Stage, tuple[Primitive, ...]] = {
         stage: tuple(dict.fromkeys(column)) for stage, column in zip(STAGES, columns, strict=True)
@@ -174,6 +198,6 @@ def _check_excluded(content: SpaceFile, space: Space, source: Source) -> None:
         where = source.at(("exclude", index))
         if name not in names:
             hint = did_you_mean(name, names, "its combinations are")
-            raise ConfigError(f"{where}: {name} is no combination of this space; {hint}")
+            raise ConfigError(f"{where}: {name} is not a combination of this space; {hint}")
         if name in content.exclude[:index]:
             raise ConfigError(f"{where}: {name} is excluded twice; remove one")

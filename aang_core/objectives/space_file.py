@@ -1,4 +1,4 @@
-"""The content of a space file: what it may hold, and where in it a mistake is.
+"""The schema of a space file, and the place of a mistake in it.
 
 ```yaml
 name: mine
@@ -30,7 +30,7 @@ class _Strict(BaseModel):
 
 
 class Listed(_Strict):
-    """A primitive as a space lists it."""
+    """A primitive as listed in a space."""
 
     name: Annotated[str, StringConstraints(min_length=1)]
     options: dict[str, Any] = {}
@@ -69,10 +69,11 @@ class SpaceFile(_Strict):
 
 
 def read_space_file(path: Path) -> tuple[SpaceFile, Source]:
-    """Read and validate a file.
+    """Read and validate a space file.
 
     Raises:
-        ConfigError: it cannot be read, is not YAML, or does not hold a space; with the line.
+        ConfigError: it cannot be read, is not YAML, or does not hold a space; the message names the
+            line.
     """
     try:
         content = path.read_bytes()
@@ -82,7 +83,7 @@ def read_space_file(path: Path) -> tuple[SpaceFile, Source]:
 
 
 def parse_space_file(content: str | bytes, label: str) -> tuple[SpaceFile, Source]:
-    """Validate the content of a file; raises as :func:`read_space_file` does."""
+    """Validate the content of a space file; raises like :func:`read_space_file`."""
     value, source = parse_yaml(content, label)
     if value is None:
         raise ConfigError(f"{label} is empty; a space needs a name and its four stages")
@@ -90,10 +91,10 @@ def parse_space_file(content: str | bytes, label: str) -> tuple[SpaceFile, Sourc
 
 
 def validate_space(value: object, source: Source) -> SpaceFile:
-    """Validate what a file or a plug-in gives as a space.
+    """Validate a space from a file or from a plug-in.
 
     Raises:
-        ConfigError: it does not hold a space; the message says where and what it should be.
+        ConfigError: it is not a space; the message says where and what was expected.
     """
     if not isinstance(value, Mapping):
         raise ConfigError(
@@ -103,7 +104,7 @@ def validate_space(value: object, source: Source) -> SpaceFile:
     try:
         return SpaceFile.model_validate(dict(value))
     except ValidationError as error:
-        # A misspelled key is a missing one too; that it is unknown says more.
+        # A misspelled key is also a missing key; that it is unknown is the more helpful message.
         first = min(error.errors(include_url=False), key=lambda e: e["type"] not in _UNKNOWN_KEY)
         raise ConfigError(f"{source.at(first['loc'])}: {_explain(first)}") from error
 
@@ -112,8 +113,8 @@ _UNKNOWN_KEY = ("extra_forbidden", "invalid_key")
 
 
 def _explain(error: Mapping[str, Any]) -> str:
-    """What is wrong with a value, in the words of whoever wrote the file."""
-    if not error["loc"]:  # a key that no text can be, such as half a surrogate pair
+    """What is wrong with a value, in the terms of the file."""
+    if not error["loc"]:  # a key that is not valid text, such as half a surrogate pair
         return str(error["msg"])
     key = str(error["loc"][0])
     match error["type"]:

@@ -1,4 +1,4 @@
-"""The plug-ins that a run recorded against those that are there now."""
+"""Compares the plug-ins that a run recorded with those that are installed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,15 @@ from aang_core.plugins.loading import Plugins
 
 
 def plugin_differences(recorded: Mapping[str, Any], installed: Plugins) -> list[str]:
-    """How the core and the plug-ins that a run used differ from those there are, a sentence each.
+    """How the core and the plug-ins that a run used differ from those that are installed.
 
-    recorded: what the run's ``plugins.json`` holds. Plug-ins of which it used no primitive play no
-        part.
+    Args:
+        recorded: the content of the run's ``plugins.json``. Plug-ins that supplied no primitive to
+            the run are ignored.
+        installed: the plug-ins of this process.
+
+    Returns:
+        A sentence for each difference.
     """
     then = {p["distribution"]: p["version"] for p in recorded["plugins"] if p["status"] == "ok"}
     now = {r.origin.distribution: r for r in installed.records}

@@ -30,7 +30,7 @@ def aang_register_weighters(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_spaces(register: RegisterSpace) -> None:
-    """Register the spaces of the paper's experiments, and the one of everything."""
+    """Register the spaces of the paper's experiments, and the space of all primitives."""
     register("td", "objectives over the end task's own text", _SPACES / "td.yaml")
     register(
         "td-labels", "those of td that predict the end task's labels", _SPACES / "td-labels.yaml"

@@ -1,4 +1,4 @@
-"""Phase one: which plug-ins there are. Nothing of theirs is imported here."""
+"""Phase one: find plug-ins without importing them."""
 
 import hashlib
 import importlib.util
@@ -15,7 +15,7 @@ from aang_core.errors import PluginError
 from aang_core.plugins.primitive import Origin
 
 GROUP = "aang"
-"""The entry-point group of plug-ins; the value of an entry point names a hooks module."""
+"""The entry-point group of plug-ins; the value of an entry point names the hooks module."""
 
 CORE = "aang-core"
 """The distribution that the core's own plug-in belongs to."""
@@ -23,11 +23,13 @@ CORE = "aang-core"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plug-in that was found, not yet imported.
+    """A plug-in that was found and is not imported yet.
 
-    slot: of the candidates with the same slot, the first is loaded and shadows the rest.
-    source: what is imported, for messages.
-    load: imports and returns the hooks module; may raise anything.
+    Attributes:
+        origin: the plug-in's distribution, version and entry point.
+        slot: of the candidates with the same slot, the first is loaded and shadows the others.
+        source: the name of the module or file, for messages.
+        load: imports and returns the module with the hooks; may raise anything.
     """
 
     origin: Origin
@@ -37,9 +39,10 @@ class Candidate:
 
 
 def find_candidates(local: Iterable[str] = ()) -> list[Candidate]:
-    """All plug-ins: the core's own, the installed ones by distribution and name, then local ones.
+    """Find all plug-ins: the core's own, then installed ones by distribution, then local ones.
 
-    local: files ``FILE.py`` or module names, in the order in which they are to be loaded.
+    Args:
+        local: files ``FILE.py`` or module names, in the order of loading.
     """
     return [_builtin(), *_installed(), *_local(local)]
 
@@ -61,13 +64,14 @@ def _installed() -> list[Candidate]:
     """Candidates from the installed distributions, sorted by distribution and entry point."""
     seen: dict[str, list[Candidate]] = {}
     for distribution in distributions():
-        # The text is read first because parsing the metadata of every distribution takes longer
-        # than all the rest, and because one that is broken elsewhere is none of our business.
+        # The text is read first, because parsing the metadata of every distribution takes longer
+        # than everything else here, and because broken metadata of unrelated distributions must
+        # not matter.
         text = _entry_points_text(distribution)
         if f"[{GROUP}]" not in text:
             continue
         name = _distribution_name(distribution)
-        # The first on the path is the one that gets imported.
+        # The first on the path is the one that Python imports.
         seen.setdefault(_normalised(name), _declared(distribution, name))
     found = [candidate for candidates in seen.values() for candidate in candidates]
     return sorted(found, key=lambda c: (_normalised(c.origin.distribution), c.origin.entry_point))
@@ -95,7 +99,7 @@ def _distribution_version(distribution: Distribution) -> str:
 
 
 def _declared(distribution: Distribution, name: str) -> list[Candidate]:
-    """The candidates of one distribution; a single failing one if they cannot even be read."""
+    """The candidates of one distribution; a single failing one if they cannot be read."""
     version = _distribution_version(distribution)
     try:
         points = [point for point in distribution.entry_points if point.group == GROUP]
@@ -128,7 +132,7 @@ def _failing(message: str) -> Callable[[], object]:
 
 
 def _local(sources: Iterable[str]) -> Iterator[Candidate]:
-    """Candidates that were asked for by file or module name; the same one twice counts once."""
+    """Candidates given by file or module name; duplicates are ignored."""
     seen: set[str] = set()
     for source in sources:
         is_file = source.endswith(".py") or os.sep in source
@@ -144,7 +148,7 @@ def _local_module(name: str) -> Candidate:
 
 
 def _local_file(path: Path) -> Candidate:
-    """A plug-in in a single file. Its version is its content, so that a run can record it."""
+    """A plug-in in a single file. Its version is the digest of the file, for a run to record."""
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     except OSError as error:
@@ -156,13 +160,13 @@ def _local_file(path: Path) -> Candidate:
 
 
 def _import_file(path: Path) -> object:
-    """Import a file under a name of its own, so that it can stand for no module it is not."""
+    """Import a file under a special name, so that it cannot shadow another module."""
     name = f"aang_local_plugin_{re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{path} is not a Python file; give a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pickling look their module up by name while it is being executed.
+    # Dataclasses and pickling look up their module by name while it is being executed.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

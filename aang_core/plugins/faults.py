@@ -1,4 +1,4 @@
-"""Whose fault an error is, and where it happened: somebody else's code may raise anything."""
+"""Finds out whether an exception comes from a plug-in, and from which line."""
 
 import os
 import traceback
@@ -6,12 +6,12 @@ from pathlib import Path
 
 _CORE = Path(__file__).parents[1]
 _STDLIB = Path(os.__file__).parent
-# Where a plug-in calls one of these wrongly, the line that calls is of more use than theirs.
+# If a plug-in calls one of these wrongly, the line of the call is more useful than their own line.
 _CALLED = {"torch", "numpy", "transformers", "tokenizers", "datasets", "sklearn", "pluggy"}
 
 
 def text_of(error: BaseException) -> str:
-    """The message of an exception on one line; its own code may be broken as well."""
+    """The message of an exception on one line; computing it may raise, too."""
     try:
         return " ".join(str(error).split())
     except Exception:
@@ -19,7 +19,7 @@ def text_of(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """``FILE:LINE, in FUNCTION`` of the plug-in's innermost frame, or nothing."""
+    """``FILE:LINE, in FUNCTION`` of the plug-in's innermost frame; empty if there is none."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if _is_of_plugin(frame.filename):
             where = f", in {frame.name}" if not frame.name.startswith("<") else ""
@@ -28,7 +28,7 @@ def place_of(error: BaseException) -> str:
 
 
 def raised_by_plugin(error: BaseException) -> bool:
-    """Whether it arose in a plug-in's own code, or in a library that this called."""
+    """Whether a plug-in's code raised it, or a library that the plug-in called."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if _is_of_plugin(frame.filename):
             return True
@@ -38,7 +38,7 @@ def raised_by_plugin(error: BaseException) -> bool:
 
 
 def _is_of_plugin(filename: str) -> bool:
-    """Whether a frame is neither of the import machinery nor of core, stdlib or a large library."""
+    """Whether a frame belongs to none of the import machinery, core, stdlib and large libraries."""
     if filename.startswith("<"):
         return False
     path = Path(filename)

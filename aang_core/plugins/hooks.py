@@ -1,4 +1,4 @@
-"""Which hooks a plug-in's module implements, and whether it does so as the hook specs ask."""
+"""Which hooks a plug-in's module implements, and whether they match the hook specs."""
 
 import difflib
 import inspect
@@ -17,9 +17,12 @@ _REGISTERING = f"{hookspecs.PROJECT}_register_"
 
 @dataclass(frozen=True)
 class Hook:
-    """One implementation of a hook: the hook's name and the function to be called.
+    """An implementation of a hook.
 
-    arguments: the names of what it takes; for ``register``, a deprecated one is among the spec's.
+    Attributes:
+        name: the name of the hook.
+        function: the function to call.
+        arguments: the names of its arguments; ``register`` may have a deprecated name.
     """
 
     name: str
@@ -28,20 +31,20 @@ class Hook:
 
     @property
     def registers(self) -> bool:
-        """Whether it is called with ``register`` when the plug-in is loaded, and not later."""
+        """Whether it is called with ``register`` when the plug-in is loaded."""
         return self.name.startswith(_REGISTERING)
 
     def register(self, register: Callable[..., None]) -> Any:
-        """Hand the function its ``register``."""
+        """Call the function with ``register``."""
         return self.function(**dict.fromkeys(self.arguments, register))
 
     def call(self, **values: Any) -> Any:
-        """Call the function with those of the values that it takes."""
+        """Call the function with the values that it takes."""
         return self.function(**{name: values[name] for name in self.arguments})
 
 
 def hook_names() -> list[str]:
-    """The names of all hooks, in the order in which the hook specs give them."""
+    """The names of all hooks, in the order of the hook specs."""
     mark = f"{hookspecs.PROJECT}_spec"
     return [name for name, value in vars(hookspecs).items() if hasattr(value, mark)]
 
@@ -49,12 +52,12 @@ def hook_names() -> list[str]:
 def implemented_hooks(plugin: object) -> list[Hook]:
     """The hooks that ``plugin``, a module or an object, implements, in the order of the specs.
 
-    pluggy warns of those whose spec is marked with ``warn_on_impl``, and of arguments that it is
-    marked with in ``warn_on_impl_args``.
+    pluggy warns about hooks whose spec has ``warn_on_impl``, and about arguments that the spec
+    lists in ``warn_on_impl_args``.
 
     Raises:
-        PluginError: a function that looks like a hook but is not one (misspelled, undecorated, or
-            without the arguments of its spec), or no hook at all.
+        PluginError: a function looks like a hook but is not one (misspelled, undecorated, or
+            without the arguments of its spec), or there is no hook at all.
     """
     for name, function in _lookalikes(plugin):
         raise PluginError(
@@ -88,7 +91,7 @@ def implemented_hooks(plugin: object) -> list[Hook]:
 
 
 def _wanted(function: str, hook: str) -> str:
-    """Which arguments the function of that name must take."""
+    """A clause that says which arguments the function must take."""
     spec = getattr(hookspecs, hook, None)
     if spec is None or hook.startswith(_REGISTERING):
         return f"{function} must take exactly one argument, named register"
@@ -96,7 +99,7 @@ def _wanted(function: str, hook: str) -> str:
 
 
 def _lookalikes(plugin: object) -> Iterator[tuple[str, Any]]:
-    """Functions that are named like hooks but are not decorated."""
+    """Yield functions that are named like hooks but are not decorated."""
     for name in dir(plugin):
         if name.startswith(f"{hookspecs.PROJECT}_"):
             value = getattr(plugin, name, None)
@@ -105,7 +108,7 @@ def _lookalikes(plugin: object) -> Iterator[tuple[str, Any]]:
 
 
 def _argument_message(plugin: object) -> str | None:
-    """What is wrong with the arguments of a hook, which pluggy says in words for its own users."""
+    """What is wrong with the arguments of a hook, in our words instead of pluggy's."""
     for name in dir(plugin):
         function = getattr(plugin, name, None)
         if hasattr(function, _IMPLEMENTATION_MARK) and not _fits(function, name):
@@ -114,7 +117,7 @@ def _argument_message(plugin: object) -> str | None:
 
 
 def _fits(function: Any, hook: str) -> bool:
-    """Whether a function takes what its spec says; ``register`` under a deprecated name too."""
+    """Whether a function has the arguments of its spec; ``register`` may have a deprecated name."""
     spec = getattr(hookspecs, hook, None)
     allowed = ["register"] if spec is None else _parameters(spec)
     taken = _parameters(function)
@@ -135,6 +138,6 @@ def _unknown_hook(name: str) -> str:
 
 
 def _place(function: Any) -> str:
-    """``FILE, line N`` of a function, as far as it can be told."""
+    """``FILE:LINE`` of a function, if known."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)

@@ -1,19 +1,19 @@
-"""The version of the plug-in interface, and which of them this core understands."""
+"""The version of the plug-in interface that this core supports."""
 
 from aang_core.errors import PluginError
 
 PLUGIN_API = 1
-"""Rises when a plug-in written for the version before would no longer work."""
+"""Increased when plug-ins written for the previous version would no longer work."""
 
 DECLARATION = "AANG_PLUGIN_API"
-"""Name of the constant with which a hooks module says what it was written for."""
+"""Name of the constant with which a plug-in's module declares the version it was written for."""
 
 
 def check_plugin_api(module: object) -> None:
-    """Refuse a plug-in that was written for another version; one that says nothing is for 1.
+    """Refuse a plug-in that was written for another version; without a declaration it is 1.
 
     Raises:
-        PluginError: the versions differ, or the declaration is no whole number.
+        PluginError: the versions differ, or the declaration is not a whole number.
     """
     written_for = getattr(module, DECLARATION, 1)
     if not isinstance(written_for, int) or isinstance(written_for, bool):

@@ -1,4 +1,4 @@
-"""Phase two: load every plug-in alone, and say what became of it."""
+"""Phase two: load every plug-in separately, and record the outcome."""
 
 import contextlib
 import inspect
@@ -26,11 +26,15 @@ Status = Literal["ok", "disabled", "shadowed", "failed"]
 
 @dataclass(frozen=True)
 class PluginRecord:
-    """What became of one plug-in.
+    """The outcome of loading one plug-in.
 
-    error: why it is not loaded, one line; None if it is.
-    exception: what it raised, if it failed by raising.
-    warnings: what it uses that is deprecated, and what to use instead, a line each.
+    Attributes:
+        origin: the plug-in.
+        status: whether it was loaded, and if not, the kind of reason.
+        error: why it is not loaded, in one line; None if it is.
+        exception: the exception that it raised, if any.
+        warnings: the deprecated hooks and arguments that it uses, and what to use instead, a line
+            each.
     """
 
     origin: Origin
@@ -42,14 +46,26 @@ class PluginRecord:
 
 @dataclass(frozen=True)
 class Plugins:
-    """All plug-ins that were found, and what those that loaded have registered."""
+    """All plug-ins that were found, and what the loaded ones have registered.
+
+    Attributes:
+        registry: everything that is registered.
+        records: what happened to each plug-in, in the order of loading.
+
+    Examples:
+        >>> from aang_core import load_plugins
+        >>> plugins = load_plugins()
+        >>> core = plugins.records[0]
+        >>> core.origin.distribution, core.status
+        ('aang-core', 'ok')
+    """
 
     registry: Registry
     records: tuple[PluginRecord, ...]
 
     @property
     def failed(self) -> tuple[PluginRecord, ...]:
-        """The plug-ins that were to be loaded and could not be."""
+        """The plug-ins that could not be loaded."""
         return tuple(record for record in self.records if record.status == "failed")
 
 
@@ -59,16 +75,24 @@ def load_plugins(
     local: Iterable[str] = (),
     environ: Mapping[str, str] = os.environ,
 ) -> Plugins:
-    """Find and load all plug-ins; one that fails is recorded and harms nothing else.
+    """Find and load all plug-ins. A plug-in that fails is recorded; the others still load.
 
-    disable: names of entry points or distributions to leave out, besides those that the variable
-        ``AANG_DISABLE_PLUGINS`` lists, separated by commas.
-    local: plug-ins that are not installed, as files ``FILE.py`` or module names, after those that
-        ``AANG_LOAD_PLUGINS`` lists, separated by commas.
+    Args:
+        disable: names of entry points or distributions to leave out, in addition to those that the
+            variable ``AANG_DISABLE_PLUGINS`` lists, separated by commas.
+        local: plug-ins that are not installed, as files ``FILE.py`` or module names. They are
+            loaded after those that ``AANG_LOAD_PLUGINS`` lists, separated by commas.
+        environ: where the two variables are read from.
 
     Raises:
-        UnknownNameError: a name in ``disable`` fits no plug-in. The variable is not held to that:
-            it may be set once for several environments.
+        UnknownNameError: a name in ``disable`` fits no plug-in. Unknown names in the variable are
+            ignored, because it may be set once for several environments.
+
+    Examples:
+        >>> from aang_core import load_plugins
+        >>> plugins = load_plugins(disable=["aang-plugin-gpt"])
+        >>> [str(record.origin) for record in plugins.records if record.status == "disabled"]
+        ['aang-plugin-gpt ...']
     """
     disable = list(disable)
     candidates = find_candidates([*_listed(environ, LOAD_VARIABLE), *local])
@@ -107,7 +131,7 @@ def _check_known(disable: Iterable[str], candidates: Iterable[Candidate]) -> Non
 
 
 def _shadow_reason(origin: Origin, owner: Origin) -> str:
-    if owner.distribution == origin.distribution:  # disabling by name would leave out both
+    if owner.distribution == origin.distribution:  # disabling by name would disable both
         remedy = "rename one of the two"
     else:
         remedy = f"--disable-plugin {owner.distribution} gives way to this one"
@@ -115,7 +139,7 @@ def _shadow_reason(origin: Origin, owner: Origin) -> str:
 
 
 def _unavailable(records: Iterable[PluginRecord]) -> dict[str, str]:
-    """For each distribution of which something is not loaded, a phrase that says why."""
+    """For each distribution with a plug-in that is not loaded, a phrase that says why."""
     phrases: dict[Status, str] = {
         "disabled": "is disabled",
         "shadowed": "is shadowed by another plug-in; see aang plugins",
@@ -129,7 +153,7 @@ def _unavailable(records: Iterable[PluginRecord]) -> dict[str, str]:
 
 
 def _load(candidate: Candidate) -> tuple[PluginRecord, list[Entry]]:
-    """Import one plug-in and run its hooks; what it registered counts only if all went well."""
+    """Import one plug-in and run its hooks; its registrations count only if all of them succeed."""
     origin = candidate.origin
     staging = Staging(origin)
     try:
@@ -138,21 +162,24 @@ def _load(candidate: Candidate) -> tuple[PluginRecord, list[Entry]]:
             deprecations = _run_hooks(candidate, staging)
     except KeyboardInterrupt:
         raise
-    # A plug-in is somebody else's code. It may raise anything, SystemExit included, and whatever
-    # it is concerns this plug-in alone.
+    # A plug-in may raise anything, including SystemExit. Whatever it is, only this plug-in fails.
     except BaseException as error:
         return PluginRecord(origin, "failed", _describe(error, candidate), error), []
     return PluginRecord(origin, "ok", warnings=deprecations), staging.close()
 
 
 def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
-    """Returns what is deprecated among what the plug-in uses."""
+    """Run the hooks of a plug-in.
+
+    Returns:
+        A line for each deprecated hook or argument that it uses.
+    """
     module = candidate.load()
     check_plugin_api(module)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         hooks = implemented_hooks(module)
-    # pluggy's warning says which file; whose it is, the user has to be told too.
+    # pluggy's warning names the file; add the plug-in that it belongs to.
     for warning in caught:
         warnings.warn_explicit(
             f"plug-in {candidate.origin.entry_point} ({candidate.origin}): {warning.message}",
@@ -179,7 +206,7 @@ def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
 
 
 def _describe(error: BaseException, candidate: Candidate) -> str:
-    """One line: where it happened, what it was, and what to do."""
+    """Describe an error in one line: where it happened, what it was, and what to do."""
     if isinstance(error, PluginError):
         place = place_of(error)
         return f"{place}: {error}" if place else str(error)

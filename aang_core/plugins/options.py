@@ -1,4 +1,4 @@
-"""Options of primitives and weighters, checked where they come in."""
+"""Checks for the options of primitives and weighters."""
 
 import math
 from collections.abc import Sized
@@ -17,14 +17,32 @@ def number_option(
     above_low: bool = False,
     below_high: bool = False,
 ) -> float:
-    """``value`` itself, a finite number from ``low`` to ``high``.
+    """Check that an option is a finite number from ``low`` to ``high``.
 
-    option: what the message calls it, such as ``"weighter option lr"``.
-    meaning: what the message tells the user to give.
-    above_low, below_high: leave out ``low`` itself, or ``high``.
+    Args:
+        option: the name of the option in the message, such as ``"weighter option lr"``.
+        value: what the user gave.
+        meaning: what the message tells the user to give.
+        low: the smallest value allowed.
+        high: the largest value allowed.
+        above_low: refuse ``low`` itself.
+        below_high: refuse ``high`` itself.
+
+    Returns:
+        ``value`` as a float.
 
     Raises:
-        ConfigError: it is no such number.
+        ConfigError: ``value`` is not such a number.
+
+    Examples:
+        >>> from aang_core import ConfigError, number_option
+        >>> number_option("weighter option lr", 1, "a number above 0", low=0, above_low=True)
+        1.0
+        >>> try:
+        ...     number_option("weighter option lr", 0, "a number above 0", low=0, above_low=True)
+        ... except ConfigError as error:
+        ...     print(error)
+        weighter option lr is 0; give a number above 0
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if (
@@ -39,10 +57,23 @@ def number_option(
 
 
 def sample_size_option(n: object, auxiliaries: Sized) -> int:
-    """How many auxiliary tasks a step trains: n of them, at most all, and all for None.
+    """The number of auxiliary tasks that a step trains.
+
+    Args:
+        n: what the user gave; None trains all of them.
+        auxiliaries: all auxiliary tasks.
+
+    Returns:
+        ``n``, or the number of auxiliary tasks if that is smaller.
 
     Raises:
-        ConfigError: n is no positive whole number.
+        ConfigError: ``n`` is not a positive whole number.
+
+    Examples:
+        >>> from aang_core import sample_size_option
+        >>> tasks = ["denoise", "end-task", "tf-idf"]
+        >>> [sample_size_option(n, tasks) for n in (2, 9, None)]
+        [2, 3, 3]
     """
     if n is None:
         return len(auxiliaries)

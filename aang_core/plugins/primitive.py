@@ -11,7 +11,7 @@ from aang_core.errors import AangError, ConfigError, PluginError
 from aang_core.plugins.faults import place_of, text_of
 
 Stage = Literal["data", "transform", "representation", "output", "weighter"]
-"""What a primitive is for; the first four are the stages of an objective."""
+"""The kind of a primitive; the first four are the stages of an objective."""
 
 STAGES: tuple[Stage, ...] = get_args(Stage)[:4]
 """The stages of an objective, in the order in which its name gives them."""
@@ -19,7 +19,19 @@ STAGES: tuple[Stage, ...] = get_args(Stage)[:4]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The plug-in that something was registered by."""
+    """The plug-in that registered something.
+
+    Attributes:
+        distribution: the name of the distribution, or of the file of a local plug-in.
+        version: its version.
+        entry_point: the name of the plug-in's entry point.
+
+    Examples:
+        >>> from aang_core import load_plugins
+        >>> origin = load_plugins().registry.weighter("single-task").origin
+        >>> origin.distribution, origin.entry_point
+        ('aang-core', 'core')
+    """
 
     distribution: str
     version: str
@@ -31,12 +43,26 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A registered building block; what it stands for is not imported before :meth:`load`.
+    """A registered building block. Its module is imported by :meth:`load`, not before.
 
-    target: a callable, or ``"module:object"`` that names one.
-    provides, requires: traits, from which legality follows.
-    options: what :meth:`make` passes to the target.
-    qualified: whether it was asked for as ``distribution:name``.
+    Attributes:
+        stage: the stage that it belongs to, or ``"weighter"``.
+        name: the name it was registered under.
+        summary: one line that describes it to people.
+        target: a callable, or ``"module:object"`` that names one.
+        provides: the traits that it provides.
+        requires: the traits that it needs from the other stages of an objective.
+        origin: the plug-in that registered it.
+        options: options that :meth:`make` passes to the target.
+        qualified: whether it was looked up as ``distribution:name``.
+
+    Examples:
+        >>> from aang_core import load_plugins
+        >>> static = load_plugins().registry.weighter("static")
+        >>> static.stage, static.name, static.qualified_name
+        ('weighter', 'static', 'aang-plugin-tartan:static')
+        >>> print(static.load().__name__)
+        Static
     """
 
     stage: Stage
@@ -54,7 +80,7 @@ class Primitive:
 
     @property
     def key(self) -> str:
-        """The name that weights and reports use: as short as it was asked for."""
+        """The name in weights and reports: qualified only if it was looked up that way."""
         return self.qualified_name if self.qualified else self.name
 
     @property
@@ -63,14 +89,14 @@ class Primitive:
         return f"{self.origin.distribution}:{self.name}"
 
     def with_options(self, options: Mapping[str, Any]) -> "Primitive":
-        """The same primitive, made with ``options`` besides those it has."""
+        """Return the same primitive with these options added to its own."""
         return replace(self, options={**self.options, **options})
 
     def load(self) -> Callable[..., Any]:
-        """What the primitive is made with, imported now if it was given by name.
+        """Return the target, importing it if it was registered by name.
 
         Raises:
-            PluginError: the target cannot be imported or cannot be called.
+            PluginError: the target cannot be imported, or is not callable.
         """
         target = _import(self.target, self) if isinstance(self.target, str) else self.target
         if not callable(target):
@@ -78,18 +104,22 @@ class Primitive:
         return target
 
     def make(self, *args: Any, **options: Any) -> Any:
-        """Call the target with ``args`` and the options, those given here before :attr:`options`.
+        """Call the target.
+
+        Args:
+            *args: positional arguments of the target.
+            **options: options; they take precedence over :attr:`options`.
 
         Raises:
-            ConfigError: an option that the target does not have, or lacks.
-            PluginError: the target cannot be imported, cannot be called, does not take ``args``, or
-                raises something else than an :class:`AangError`.
+            ConfigError: the target has no such option, or an option that it needs is missing.
+            PluginError: the target cannot be imported, is not callable, does not accept ``args``,
+                or raises anything but an :class:`AangError`.
         """
         target = self.load()
         options = {**self.options, **options}
         try:
             signature = inspect.signature(target)
-        except (TypeError, ValueError):  # some callables written in C have none to check against
+        except (TypeError, ValueError):  # some callables written in C have no signature
             signature = None
         if signature is not None:
             self._check(signature, args, options)
@@ -110,7 +140,7 @@ class Primitive:
         named = [p for p in free if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         known = [p.name for p in named]
         open_ended = any(p.kind is p.VAR_KEYWORD for p in free)
-        # With **options a target takes any name but those of the arguments it is made with.
+        # A target with **options accepts any name except those of its positional arguments.
         refused = taken if open_ended else options
         unknown = sorted(o for o in options if o in refused and o not in known)
         if unknown:
@@ -132,7 +162,7 @@ class Primitive:
             ) from error
 
     def fault(self, what: str) -> PluginError:
-        """An error that says whose fault ``what`` is, and what to do; for the caller to raise."""
+        """Return an error, for the caller to raise, that says whose fault it is and what to do."""
         return PluginError(
             f"{self.stage} {self.name} of {self.origin}: {what}. This is for the authors of "
             f"{self.origin.distribution} to repair; --disable-plugin {self.origin.entry_point} "
@@ -141,13 +171,15 @@ class Primitive:
 
     @contextmanager
     def blamed(self, doing: str, innocent: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
-        """Whatever is raised inside becomes the fault of this primitive.
+        """Turn whatever the block raises into an error that names this primitive.
 
-        doing: what it was called for. innocent: further exceptions that are let pass, besides those
-            that AANG raises on purpose and the user's own interrupt.
+        Args:
+            doing: what the primitive was called for.
+            innocent: further exceptions to let through, besides :class:`AangError`, a lack of
+                memory and the user's interrupt.
 
         Raises:
-            PluginError: something was raised; the message says what and where.
+            PluginError: the block raised something; the message says what and where.
         """
         passed: tuple[type[BaseException], ...] = (
             *(KeyboardInterrupt, AangError, MemoryError),
@@ -157,8 +189,8 @@ class Primitive:
             yield
         except passed:
             raise
-        # Somebody else's code may raise anything, sys.exit included, and none of it may end the
-        # command without the name of the plug-in that caused it.
+        # A plug-in may raise anything, including SystemExit. Whatever it is, the user must see
+        # which plug-in raised it.
         except BaseException as error:
             place = place_of(error)
             where = f" at {place}" if place else ""
@@ -180,7 +212,7 @@ def _import(target: str, primitive: Primitive) -> Any:
 
 
 def object_named(target: str) -> Any:
-    """The object that ``"module:object"`` names, imported; ``object`` may have dots."""
+    """Import the object that ``"module:object"`` names; ``object`` may have dots."""
     module_name, _, path = target.partition(":")
     found: Any = import_module(module_name)
     for attribute in path.split("."):

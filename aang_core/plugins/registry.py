@@ -1,4 +1,4 @@
-"""What all plug-ins together have registered, and how to look it up by name."""
+"""Everything that plug-ins have registered, and how to look it up by name."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,10 +43,11 @@ class ObjectiveEntry:
 
 @dataclass(frozen=True, slots=True)
 class RecipeEntry:
-    """A name for a whole way of training.
+    """A registered recipe, a complete way of training.
 
-    pretraining: named objectives that the encoder is trained on first, each alone and in turn.
-    options: what the recipe sets of the options of a training; the user can override each.
+    Attributes:
+        pretraining: named objectives that the encoder is trained on first, one after the other.
+        options: the options of ``aang train`` that it sets; the user can override each.
     """
 
     name: str
@@ -58,10 +59,10 @@ class RecipeEntry:
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """A command that a plug-in adds to ``aang``; it is imported when it is run.
+    """A command that a plug-in adds to ``aang``; it is imported when it runs.
 
     Attributes:
-        target: A click command, or ``"module:object"`` that names one.
+        target: a click command, or ``"module:object"`` that names one.
     """
 
     name: str
@@ -70,10 +71,10 @@ class CommandEntry:
     origin: Origin
 
     def load(self) -> "click.Command":
-        """The command, imported now if it was given by name.
+        """Return the command, importing it if it was registered by name.
 
         Raises:
-            PluginError: It cannot be imported, or is not a click command.
+            PluginError: it cannot be imported, or is not a click command.
         """
         import click
 
@@ -84,7 +85,7 @@ class CommandEntry:
             command = object_named(self.target)
         except (KeyboardInterrupt, AangError, MemoryError):
             raise
-        # Somebody else's module may raise anything, sys.exit included.
+        # A plug-in's module may raise anything, including SystemExit.
         except BaseException as error:
             place = place_of(error)
             where = f" at {place}" if place else ""
@@ -102,8 +103,8 @@ class GridEntry:
     """A registered grid of hyper-parameters.
 
     Attributes:
-        options: For each option of ``aang train``, the values to try; ``NAME.OPTION`` for one of a
-            primitive or weighter.
+        options: for each option of ``aang train``, the values to try; ``NAME.OPTION`` for an option
+            of a primitive or weighter.
     """
 
     name: str
@@ -114,9 +115,11 @@ class GridEntry:
 
 @dataclass(frozen=True, slots=True)
 class HookEntry:
-    """A plug-in's implementation of a hook that is called later than at loading.
+    """A plug-in's implementation of a hook that is called after loading.
 
-    name: of the hook. call: takes the hook's arguments by name.
+    Attributes:
+        name: the name of the hook.
+        call: takes the hook's arguments by name.
     """
 
     name: str
@@ -142,11 +145,13 @@ NamedT = TypeVar("NamedT", bound=Named)
 
 
 class NameTable(Generic[NamedT]):
-    """Things of one kind by name, several plug-ins being free to use the same name.
+    """Things of one kind by name. Several plug-ins may use the same name.
 
-    kind: what the things are called in messages.
-    standard: the distribution that supplies a name which is not here.
-    unavailable: why the plug-ins of a distribution are not loaded.
+    Args:
+        kind: what messages call the things.
+        entries: the things.
+        standard: for a name that may be missing, the distribution that supplies it.
+        unavailable: for each distribution with a plug-in that is not loaded, the reason.
     """
 
     def __init__(
@@ -211,10 +216,30 @@ class NameTable(Generic[NamedT]):
 
 
 class Registry:
-    """Everything that is registered, from all plug-ins that loaded.
+    """Everything that the loaded plug-ins have registered.
 
-    entries: in the order in which the plug-ins were loaded.
-    unavailable: for each distribution with a plug-in that is not loaded, a phrase that says why.
+    Args:
+        entries: all registrations, in the order in which the plug-ins were loaded.
+        unavailable: for each distribution with a plug-in that is not loaded, a phrase that says
+            why.
+
+    Attributes:
+        spaces: the registered spaces; iterate over it, or look one up with ``find``.
+        objectives: the named objectives.
+        recipes: the recipes.
+        commands: the commands.
+        grids: the grids of hyper-parameters.
+        hooks: implementations of the hooks that are called after loading.
+
+    Examples:
+        >>> from aang_core import load_plugins
+        >>> registry = load_plugins().registry
+        >>> registry.primitive("transform", "mask").name
+        'mask'
+        >>> registry.spaces.find("td").summary
+        "objectives over the end task's own text"
+        >>> registry.objectives.find("tapt").objectives
+        ('task/bert-op/bidirectional/denoise',)
     """
 
     def __init__(
@@ -270,7 +295,7 @@ class Registry:
         )
 
     def with_primitives(self, primitives: Iterable[Primitive]) -> "Registry":
-        """A registry that has these primitives too."""
+        """Return a registry that also has these primitives."""
         return Registry([*self._entries, *primitives], self._unavailable)
 
     def primitives(self, stage: Stage | None = None) -> tuple[Primitive, ...]:
@@ -279,23 +304,43 @@ class Registry:
         return tuple(primitive for table in tables for primitive in table)
 
     def primitive(self, stage: Stage, name: str) -> Primitive:
-        """The primitive of that stage called ``name``, or ``distribution:name``.
+        """Look up a primitive.
+
+        Args:
+            stage: its stage, or ``"weighter"``.
+            name: its name, or ``distribution:name``.
 
         Raises:
             UnknownNameError: nobody registered it; the message says which plug-in supplies it, or
-                offers near names.
+                offers similar names.
             AmbiguousNameError: several plug-ins own the short name.
         """
         found = self._stages[stage].find(name)
         return replace(found, qualified=True) if ":" in name else found
 
     def weighter(self, name: str) -> Primitive:
-        """The weighter called ``name``; raises as :meth:`primitive` does."""
+        """Look up a weighter; raises like :meth:`primitive`."""
         return self.primitive("weighter", name)
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """A clause that offers the names near to ``name``, or else lists all that there are."""
+    """Word a hint for an unknown name.
+
+    Args:
+        name: what the user wrote.
+        known: the names that exist.
+        otherwise: the words before the list of all names, if none is similar.
+
+    Returns:
+        A clause that offers similar names, or else lists all of them.
+
+    Examples:
+        >>> from aang_core import did_you_mean
+        >>> did_you_mean("denose", ["denoise", "end-task"], "the outputs are")
+        'did you mean denoise?'
+        >>> did_you_mean("x", ["denoise", "end-task"], "the outputs are")
+        'the outputs are: denoise, end-task'
+    """
     known = sorted(set(known))
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if near:

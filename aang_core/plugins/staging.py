@@ -1,4 +1,4 @@
-"""What one plug-in registers, kept apart until all its hooks have run."""
+"""Collects what one plug-in registers until all its hooks have run."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aang_core.hookspecs import RegisterPrimitive
 
 _NAME = re.compile(r"[a-z0-9-]+")
-# Spaces are named after data settings that add up, such as td+ed; recipes after stages that do.
+# Spaces and recipes may be combinations, such as td+ed and dapt+tapt.
 _SUM_NAME = re.compile(r"[a-z0-9+-]+")
 _TRAIT = re.compile(r"[a-z0-9-]+(:[a-z0-9-]+)*")
 _TARGET = re.compile(r"\w+(\.\w+)*:\w+(\.\w+)*")
@@ -39,10 +39,10 @@ _STAGE_HOOKS: Mapping[str, Stage] = {
 
 
 class Staging:
-    """Collects the registrations of one plug-in, refusing those of the wrong form.
+    """Collects and validates the registrations of one plug-in.
 
-    Every method that registers raises :class:`PluginError` for an argument that it refuses, for a
-    name given twice, and once the staging is closed.
+    Every method that registers raises :class:`PluginError` for an invalid argument, for a name that
+    is registered twice, and when the staging is closed.
     """
 
     def __init__(self, origin: Origin) -> None:
@@ -51,12 +51,12 @@ class Staging:
         self._closed = False
 
     def close(self) -> list[Entry]:
-        """Everything registered, in order; nothing can be registered from now on."""
+        """Return all registrations in order, and refuse further ones."""
         self._closed = True
         return list(self._entries.values())
 
     def register_for(self, hook: str) -> Callable[..., None]:
-        """The ``register`` that the hook of that name is handed."""
+        """The ``register`` function for the hook of that name."""
         if hook in _STAGE_HOOKS:
             return self._primitive_of(_STAGE_HOOKS[hook])
         others: dict[str, Callable[..., None]] = {
@@ -184,7 +184,7 @@ class Staging:
             raise PluginError(f"{what}: give the values to try by option, not {options!r}")
         tried: dict[str, tuple[Any, ...]] = {}
         for option, values in options.items():
-            # A string is a sequence too, of its letters.
+            # A string is iterable too: it yields its letters.
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise PluginError(f"{what}: {option}: give a list of values, not {values!r}")
             tried[option] = tuple(values)
@@ -211,7 +211,7 @@ def _check_name(name: object, what: str, form: re.Pattern[str]) -> None:
 
 
 def _check_summary(summary: object, what: str) -> None:
-    # Printed as it is, so a line break or a terminal's control code would spoil every listing.
+    # Printed unchanged, so a line break or a control code would garble every listing.
     if not isinstance(summary, str) or not summary.strip() or not summary.isprintable():
         raise PluginError(f"{what}: the summary must be one line of text, not {summary!r}")
 
@@ -227,7 +227,7 @@ def _check_target(target: object, what: str) -> None:
 
 
 def _traits(traits: object, what: str) -> frozenset[str]:
-    # A single string is an iterable of strings too: ("text") is the usual slip for ("text",).
+    # A single string is an iterable of strings too: ("text") is a common mistake for ("text",).
     if isinstance(traits, str) or not isinstance(traits, Iterable):
         raise PluginError(f"{what} must be a tuple of strings, not {traits!r}; mind the comma")
     traits = list(traits)

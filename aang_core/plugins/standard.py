@@ -1,7 +1,6 @@
 """Which standard plug-in supplies which primitive, command, grid or recipe.
 
-Needed only to say what to install when a name is unknown: nothing else in the core knows a plug-in
-by name.
+Used only to say what to install when a name is unknown; nothing else in the core names a plug-in.
 """
 
 from collections.abc import Mapping
@@ -75,4 +74,4 @@ STANDARD_HOOKS: Mapping[str, str] = {
     "aang_plot_run": "aang-plugin-report",
     "aang_plot_diagnosis": "aang-plugin-report",
 }
-"""For hooks without which a command or method cannot do its work, who implements them."""
+"""Who implements the hooks that a command or a method cannot work without."""

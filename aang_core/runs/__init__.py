@@ -1,12 +1,12 @@
-"""A run from its beginning to its end: train, pre-train, fit, resume, read and predict.
+"""Everything about a run: train, pre-train, fit, resume, read and predict.
 
-Public, for commands of plug-ins that read runs or do the work of one:
+Public, for commands of plug-ins that read runs or do work like a run:
 
-- :func:`read_part` reads one of the files of a run folder and checks it, such as :class:`Result`,
-  what ``result.json`` holds. :func:`read_lines` reads a log: :class:`Cost` and :class:`DevScores`
-  describe a line of it. :func:`recorded_draw` reads which training rows the run has drawn.
+- :func:`read_part` reads and validates a file of a run folder, such as :class:`Result`, the content
+  of ``result.json``. :func:`read_lines` reads a log, whose lines are described by :class:`Cost` and
+  :class:`DevScores`. :func:`recorded_draw` reads which training rows the run has drawn.
   :func:`refuse_links` refuses a folder with links that lead out of it.
-- :func:`choose_device` is the device that a run computes on.
+- :func:`choose_device` returns the device that a run computes on.
 - :func:`interruptible` turns SIGINT and SIGTERM into :class:`Interrupted`.
 """
 
@@ -44,6 +44,6 @@ _HOMES = {
     "aang_core.training.interruption": "Interrupted interruptible",
 }
 
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+# Hidden from type checkers: otherwise they would accept any misspelled name.
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""What plug-ins do when a run has ended: the hook ``aang_after_run``."""
+"""Calls the hook ``aang_after_run`` of every plug-in that implements it."""
 
 import contextlib
 import sys
@@ -10,9 +10,9 @@ from aang_core.runs.run import Run
 
 
 def call_after_run(registry: Registry, run: Run) -> Iterator[str]:
-    """Hand the run to every plug-in that asks for it.
+    """Pass the run to every plug-in that implements the hook.
 
-    A plug-in that fails does not lose the run, whatever it raises.
+    A plug-in that fails does not harm the run, whatever it raises.
 
     Yields:
         A sentence for the user about each plug-in that failed.

@@ -1,4 +1,4 @@
-"""What training costs as it goes: seconds, and rows through the body."""
+"""The cost of a training so far: seconds, and rows through the body."""
 
 import time
 from collections.abc import Mapping
@@ -14,14 +14,20 @@ from aang_core.tasks.processes import Processes
 
 
 class CostLog:
-    """Writes ``cost.jsonl``: after each round and evaluation, what it has taken so far.
+    """Writes ``cost.jsonl``: the cost so far, after each round and each evaluation.
 
-    seconds: of training, evaluations on dev included, over all parts of an interrupted run.
-    rows: rows that went through the body to train, those of dev and of every objective included,
-        over all processes. Rows of evaluations do not count.
+    Seconds are those of training and of evaluations on dev, over all parts of an interrupted run.
+    Rows are those that went through the body to train, in all processes, including the rows of dev
+    and of every objective but not the rows of evaluations.
 
-    It is made where the training begins. :meth:`go_on` is called, by the process that writes, once
-    the run's logs are cut back to where it goes on from.
+    Create it when training begins, which starts its clock. When a run is resumed, the process that
+    writes calls :meth:`go_on` after the logs have been cut back to the checkpoint.
+
+    Args:
+        folder: the run folder.
+        body: the module whose rows are counted.
+        processes: the processes that share the training.
+        compiled: whether ``body`` is compiled.
     """
 
     def __init__(
@@ -34,12 +40,12 @@ class CostLog:
         self._before = 0.0
         self._rows_before = 0
         self._own_rows = 0
-        # A counter inside of what is compiled would be compiled again for each of its values.
+        # Inside the compiled body, every new value of the counter would cause a recompilation.
         count = torch.compiler.disable(self._count) if compiled else self._count
         body.register_forward_pre_hook(count, with_kwargs=True)
 
     def go_on(self) -> None:
-        """Add to what the last line says."""
+        """Continue counting from the last line of the file."""
         try:
             lines = read_lines(Cost, self._folder.path)
         except FileNotFoundError:
@@ -53,7 +59,7 @@ class CostLog:
         return self._before + time.perf_counter() - self._began
 
     def rows(self) -> int:
-        """Rows so far; all processes must call it."""
+        """Rows so far, in all processes, which must all call this."""
         if self._processes.size == 1:
             return self._rows_before + self._own_rows
         device = next(self._body.parameters()).device
@@ -71,6 +77,6 @@ class CostLog:
         append_line(self._folder, line)
 
     def _count(self, body: nn.Module, arguments: Any, inputs: Mapping[str, Tensor]) -> None:
-        # Training's passes without a gradient count too; an evaluation is in inference mode.
+        # Only evaluations run in inference mode; passes of training without a gradient count.
         if not torch.is_inference_mode_enabled():
             self._own_rows += len(inputs["input_ids"])

@@ -11,12 +11,12 @@ NAME = TrainRows.file
 
 
 def record_of(draw: TrainDraw) -> TrainRows:
-    """What the file holds."""
+    """The record of ``draw``, to be written."""
     return TrainRows(rows=list(draw.rows), of=draw.of, digest=draw.digest)
 
 
 def recorded_draw(folder: Path) -> TrainDraw | None:
-    """The draw of the run in ``folder``; None if it has none.
+    """The draw of the run in ``folder``; None if the run trained on all rows.
 
     Raises:
         DataError: the record is damaged.
@@ -36,10 +36,14 @@ def recorded_draw(folder: Path) -> TrainDraw | None:
 
 
 def check_recorded(folder: Path, size: int | None) -> None:
-    """See that a finished run has the record that ``--train-rows`` ``size`` leaves.
+    """Check that the record of a finished run agrees with its ``--train-rows``.
+
+    Args:
+        folder: the run folder.
+        size: the value of ``--train-rows``; None if all rows were trained on.
 
     Raises:
-        DataError: it has none, one of another size, or a damaged one.
+        DataError: the record is missing, damaged or of another size.
     """
     draw = recorded_draw(folder)
     if size is not None and draw is None:
@@ -53,14 +57,14 @@ def check_recorded(folder: Path, size: int | None) -> None:
 
 
 def check_same(folder: Path, draw: TrainDraw | None) -> None:
-    """See that an interrupted run goes on with the rows that it was trained on.
+    """Check that a run is resumed with the rows that it was trained on.
 
     Raises:
-        DataError: ``draw`` is not the one that is recorded in ``folder``.
+        DataError: ``draw`` differs from the draw recorded in ``folder``.
     """
     recorded = recorded_draw(folder)
     if recorded is not None and recorded != draw:
         raise DataError(
-            f"--resume {folder}: its training rows are not those of {NAME} any more, so the "
-            "training data has changed; put the old data back, or start the run anew"
+            f"--resume {folder}: its training rows no longer match {NAME}, so the "
+            "training data has changed; restore the old data, or start a new run"
         )

@@ -1,4 +1,4 @@
-"""From the options of a training or a preparation to how an encoder is trained."""
+"""Turns the options of a training or a preparation into the settings of encoder training."""
 
 from dataclasses import replace
 
@@ -13,12 +13,12 @@ from aang_core.training.precision import in_effect
 def encoder_settings(
     config: TrainConfig | PreparationConfig, pace: StageSettings | PreparationConfig
 ) -> EncoderTraining:
-    """How long, how fast and how carefully an encoder is trained.
+    """The settings of encoder training.
 
     Args:
-        config: The options that hold for all of the command.
-        pace: How many steps of how many rows, and the learning rates: those of a stage of
-            pre-training, or the options of a preparation themselves.
+        config: the options of the whole command.
+        pace: steps, rows per step and learning rates: the settings of a stage of pre-training, or
+            the options of a preparation.
     """
     optimizer = OptimizerSettings(
         lr=pace.lr,

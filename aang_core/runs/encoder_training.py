@@ -1,4 +1,4 @@
-"""Training of an encoder on one objective alone: what pre-training goes on with."""
+"""Training of an encoder on a single objective, for pre-training and ``prepare-encoder``."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -29,16 +29,16 @@ from aang_core.training.step_rows import RowBudget
 from aang_core.training.trainer import Observer, Schedule, Trainer
 
 METRIC = "log-likelihood"
-"""Of the targets in held-out texts, their mean, in nats."""
+"""Mean log-likelihood of the targets in held-out texts, in nats."""
 ACCURACY = "accuracy"
-"""Share of the targets that the head's first guess meets, where the output tells."""
+"""Share of the targets that the head predicts correctly, for outputs that count hits."""
 
 
 @dataclass(frozen=True)
 class EncoderTraining:
     """How long and how fast an encoder is trained.
 
-    steps, seconds: whichever is given; the rates rise and fall over it. Both are not.
+    Either ``steps`` or ``seconds`` is given, not both; the learning rates rise and fall over it.
     """
 
     optimizer: OptimizerSettings
@@ -55,10 +55,14 @@ class EncoderTraining:
 
 @dataclass(frozen=True)
 class TrainedEncoder:
-    """What came of it; the encoder is left as its last step made it.
+    """The outcome of encoder training; the encoder keeps the state of its last step.
 
-    seconds: of training, over all interruptions.
-    before, after: held-out scores. best_step: where they were best.
+    Attributes:
+        steps: the number of steps.
+        seconds: seconds of training, over all interruptions.
+        before: held-out scores before the training.
+        after: held-out scores after it.
+        best_step: the step with the best held-out scores.
     """
 
     steps: int
@@ -69,7 +73,7 @@ class TrainedEncoder:
 
     @property
     def got_worse(self) -> bool:
-        """Whether held-out texts are less likely than they were."""
+        """Whether held-out texts became less likely."""
         return self.after[METRIC] < self.before[METRIC]
 
     def __getitem__(self, name: str) -> dict[str, float]:
@@ -79,9 +83,12 @@ class TrainedEncoder:
 
 @dataclass(frozen=True)
 class EncoderRows:
-    """What an encoder is trained on.
+    """The rows of an objective that an encoder is trained and evaluated on.
 
-    task: the objective. train: its rows to train on. held_out: those to judge by.
+    Attributes:
+        task: the objective.
+        train: the rows to train on.
+        held_out: the rows to evaluate on.
     """
 
     task: ObjectiveTask
@@ -102,21 +109,28 @@ def train_encoder(
     interruption: Interruption,
     processes: Processes = ALONE,
 ) -> TrainedEncoder:
-    """Train ``body`` and the objective's head, both on their device, for the steps or time given.
+    """Train ``body`` and the objective's head for the given steps or seconds.
 
-    It goes on from the last checkpoint below ``place`` in ``folder``. The state of the last step is
-    kept, as Gururangan et al. (2020) do: a held-out score says how well that went and chooses
-    nothing.
+    Training continues from the last checkpoint, if there is one. The state of the last step is
+    kept, as Gururangan et al. (2020) do; held-out scores are reported but choose nothing.
 
-    Several processes share the rows of a step, and each draws for its share what the objective
-    draws: another number of them is another draw.
+    Several processes share the rows of a step, and each draws the corruptions of its own share. So
+    the number of processes changes what is drawn.
 
-    alone: the weighter that trains the end task alone, which the objective is here.
-    finish: writes what was trained; checkpoints are dropped when it has.
-    observe: the observers, given what tells the time of the training.
+    Args:
+        body: the encoder, on its device.
+        rows: the objective and its rows; the head is on the same device.
+        settings: how long and how fast.
+        folder: the run folder, or the folder of the preparation.
+        place: where checkpoints and ``metrics.jsonl`` are written, below ``folder``.
+        alone: the weighter that trains the end task alone; here the objective takes its place.
+        finish: writes the trained encoder; checkpoints are deleted afterwards.
+        observe: makes the observers, given the clock of the training.
+        interruption: where a request to stop arrives.
+        processes: the processes that share the training.
 
     Raises:
-        Interrupted: ``interruption`` asked to stop; what was trained is kept.
+        Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
     """
     clock = Clock(settings.seconds)
     looks = _Looks(Passes(body, settings.precision), rows, settings.seed)
@@ -173,7 +187,7 @@ def _trainer(
         CheckedWeighter.make(alone, card, [], {}),
         TrainingSettings(
             optimizer=settings.optimizer,
-            # Nothing is waited for: what is held out chooses nothing.
+            # No early stopping: held-out scores choose nothing.
             schedule=Schedule(steps, settings.eval_every, sys.maxsize, METRIC),
             rows=RowBudget(settings.batch_size, 1, 1, settings.micro_batch_size),
             seed=settings.seed,
@@ -192,7 +206,7 @@ def _trainer(
 
 
 class _Looks:
-    """Held-out scores, of each step once."""
+    """Held-out scores, computed once per step."""
 
     def __init__(self, passes: Passes, rows: EncoderRows, seed: int) -> None:
         self._passes = passes
@@ -202,7 +216,7 @@ class _Looks:
         self._scores: Mapping[str, float] = {}
 
     def at(self, step: int) -> Mapping[str, float]:
-        """The scores of the encoder as it stands, which is as ``step`` has left it."""
+        """The scores of the encoder in its current state, which is that after ``step``."""
         if step != self._step:
             self._scores = held_out_scores(self._passes, self._rows, seed=self._seed)
             self._step = step
@@ -213,9 +227,9 @@ class _Looks:
 def held_out_scores(
     passes: Passes, rows: EncoderRows, *, seed: int, batch_size: int = 64
 ) -> Mapping[str, float]:
-    """Mean log-likelihood of the targets, and the share of them that is guessed right.
+    """Mean log-likelihood of the targets, and the share of them that is predicted correctly.
 
-    The targets are the same for the same seed.
+    The same seed gives the same targets.
     """
     task = rows.held_out
     passes.body.eval()

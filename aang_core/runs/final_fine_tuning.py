@@ -1,7 +1,8 @@
-"""Fine-tuning of the end task alone, from the best model that the search has found.
+"""Fine-tuning on the end task alone, from the best model of the search.
 
-AANG's released code does so after its search (its paper does not mention it), TARTAN calls it
-optional: a learning rate of 1e-6, up to ten epochs, stopped after three that are no better on dev.
+AANG's released code does this after its search, though the paper does not mention it, and TARTAN
+calls it optional: a learning rate of 1e-6 for up to ten epochs, stopped after three epochs without
+a better dev score.
 """
 
 import math
@@ -33,11 +34,11 @@ from aang_core.training.step_rows import RowBudget
 from aang_core.training.trainer import Observer, Schedule
 
 NAME = "final-fine-tuning"
-"""Its folder in the run, and what its progress is shown under."""
+"""Its folder in the run, and the title of its progress bar."""
 
 LEARNING_RATE = 1e-6
 PATIENCE = 3
-"""Epochs without a better dev score after which it stops."""
+"""Stop after this many epochs without a better dev score."""
 
 
 def fine_tune(
@@ -50,30 +51,29 @@ def fine_tune(
     interruption: Interruption,
     processes: Processes,
 ) -> FinalFineTuning | None:
-    """Train the end task alone from where body and head stand, and leave them in the best state.
+    """Train body and head on the end task alone, and leave them in the best state.
 
-    That is the state they are in if no epoch is better on dev. An epoch is as many steps as it
-    takes to see every training row; ``--batch-size`` rows a step. The learning rate is constant.
-    What it draws begins with the run's seed, so that it is the same whenever the run was
-    interrupted.
+    If no epoch is better on dev, they keep the state that they have now. An epoch is one pass over
+    the training rows, with ``--batch-size`` rows per step. The learning rate is constant. The
+    random draws start from the run's seed again, so that an interruption does not change them.
 
     Args:
-        config: The run's options.
-        sources: What the run started from.
-        assembly: Its model and rows, on the device.
-        folder: The run's; checkpoints and ``metrics.jsonl`` go into ``final-fine-tuning``.
-        observe: The observers, given the number of steps.
-        interruption: Who asks to stop.
-        processes: Those that share the training.
+        config: the run's options.
+        sources: the sources of the run.
+        assembly: its model and rows, on the device.
+        folder: the run folder; checkpoints and ``metrics.jsonl`` go into ``final-fine-tuning``.
+        observe: makes the observers, given the number of steps.
+        interruption: where a request to stop arrives.
+        processes: the processes that share the training.
 
     Returns:
-        The part of ``result.json``, in the first process; None in the others.
+        Its part of ``result.json`` in the first process; None in the others.
 
     Raises:
-        Interrupted: ``interruption`` asked to stop; what was trained is kept.
+        Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
     """
     assert config.final_fine_tuning is not None
-    assert sources.alone is not None  # it is there for every run with that option
+    assert sources.alone is not None  # every run with this option has it
     before = _scores(config, sources, assembly) if processes.first else None
     epoch = math.ceil(len(assembly.end_task) / config.batch_size)
     steps = config.final_fine_tuning * epoch
@@ -117,7 +117,7 @@ def fine_tune(
     processes.wait()
     progress = trainer.train()
     interruption.check(trainer.bench.steps)
-    # It is the same again if the run dies before it has written what follows.
+    # If the process dies before the model is written, the same training is done again.
     checkpointer.drop_all()
     if before is None:
         return None
@@ -131,7 +131,7 @@ def fine_tune(
 
 
 def _scores(config: TrainConfig, sources: Sources, assembly: Assembly) -> Scores:
-    """The metric on dev and test; None for test if there is no such data."""
+    """The metric on dev and on test; None for test if there is no test data."""
     return outcome.chosen_scores(config, outcome.evaluation(sources, assembly))
 
 
@@ -142,7 +142,7 @@ class _Log:
         self._folder = folder
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
-        """There is one task, whose weight is one."""
+        """Does nothing: there is one task, whose weight is one."""
 
     def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
         scores = {"step": step, "dev": dict(dev), "best": best}

@@ -1,4 +1,4 @@
-"""Training of any modules and tasks under any weighter, without text and without a run folder."""
+"""Training of any modules and tasks with any weighter, without text and without a run folder."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,11 +29,21 @@ from aang_core.training.trainer import Observer, Schedule
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a training came to.
+    """The outcome of :func:`fit`.
 
-    best_step, best_score: of the dev metric; body and head are left in that state.
-    steps: optimiser steps in all. weights: of every task at the end.
-    history: a mapping for each round, as a line of ``weights.jsonl`` is.
+    Attributes:
+        best_step: the step with the best dev score; body and head are left as they were then.
+        best_score: that score, of the metric that was chosen.
+        steps: the number of optimiser steps.
+        weights: the weight of every task at the end.
+        history: one mapping per round, with the keys of a line of ``weights.jsonl``.
+
+    Examples:
+        >>> from aang_core import FitResult
+        >>> rounds = [{"step": 1, "end_task_weight": 0.4}, {"step": 2, "end_task_weight": 0.5}]
+        >>> result = FitResult(2, 0.9, 2, {"sign": 0.5, "order": 0.5}, rounds)
+        >>> [line["end_task_weight"] for line in result.history]
+        [0.4, 0.5]
     """
 
     best_step: int
@@ -51,7 +61,7 @@ class _History:
         self.records.append(record)
 
     def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
-        """Scores are the trainer's own."""
+        """Does nothing: the trainer keeps the scores."""
 
 
 def fit(
@@ -86,32 +96,79 @@ def fit(
 ) -> FitResult:
     """Train ``body`` on ``end_task`` beside ``auxiliaries``, in place, and keep the best state.
 
-    Every task has a head of its own, ``task.head``; the body is what they share. Started by
-    ``torchrun`` or ``accelerate launch``, all processes train one model, the same in each of them.
+    Every task has its own head, ``task.head``; all tasks share the body. Under ``torchrun`` or
+    ``accelerate launch``, all processes train the same model together.
 
-    dev: the end task over its dev rows, with the same head; dev gradient and dev loss are over it.
-    evaluate: dev scores of the model as it stands; ``metric`` chooses the best and stops early. A
-        weighter that would make do with a part of the dev rows has all of them scored.
-    weighter: its name, or one made already; ``options`` are those of a named one.
-    aux_batch_size: rows a step of all auxiliary tasks together.
-    draws_per_step: draws of tasks and rows that a step is made of; they share its rows.
-    weights_every: weights learn from the signals of so many measured steps together.
-    dev_head: what the head of the dev gradient is fitted to: end-task rows of the steps before, the
-        default; rows drawn for it; the step's own rows; or the end task's own head instead. The
-        first two steps measure nothing by default, as hardly a row is remembered.
-    dev_head_rows: how many remembered or drawn rows that are.
-    dev_head_fit: a few iterations of AdamW, or penalised logistic regression.
-    dev_average: decay of the running mean of the dev gradient over steps; 0 for none.
-    task_clip: norm that each task's gradient over the body is clipped to before it is weighted.
-    on_nan: what to do about a step whose loss or gradient is NaN or infinite.
-    seed: of torch's generator, which dropout draws from, and of the generator of all other draws.
+    Args:
+        body: the module that all tasks share.
+        end_task: the task to be good at.
+        auxiliaries: the tasks that may help it.
+        dev: the end task over its dev rows, with the same head. The dev gradient and the dev loss
+            are computed on it.
+        evaluate: returns the dev scores of the model in its current state. Weighters that score a
+            part of the dev rows get the score of all of them.
+        weighter: the name of a weighter, or a weighter.
+        options: the options of a weighter that is given by name.
+        steps: the largest number of optimiser steps.
+        eval_every: steps between evaluations.
+        patience: stop after this many evaluations without a better score.
+        metric: the score that chooses the best state and decides when to stop.
+        batch_size: end-task rows per step.
+        dev_batch_size: dev rows per step, for the dev gradient.
+        aux_batch_size: rows per step of all auxiliary tasks together.
+        optimizer: learning rates, weight decay and schedule; 1e-3 for body and heads by default.
+        dev_head: the head of the dev gradient. It is fitted to end-task rows of earlier steps
+            (``"remembered"``), to rows drawn for it (``"drawn"``) or to the rows of the step
+            (``"own-rows"``); ``"end-task"`` uses the end task's own head. With ``"remembered"`` the
+            first two steps measure no signals, because too few rows are remembered.
+        dev_head_rows: how many remembered or drawn rows the dev head is fitted to.
+        dev_head_fit: a few iterations of AdamW, or penalised logistic regression.
+        dev_average: decay of the running mean of the dev gradient over steps; 0 uses no mean.
+        task_clip: clip the gradient of each task over the body to this norm before weighting it.
+        gradients: the engine: ``"stream"`` takes one task at a time, ``"packed"`` all together.
+        meta_every: measure gradient signals every ``meta_every`` steps.
+        draws_per_step: draws of tasks and rows that one step consists of; they share its rows.
+        weights_every: update the weights every ``weights_every`` measured steps, from the mean of
+            their signals.
+        on_nan: stop at a step whose loss or gradient is NaN or infinite, or skip it.
+        seed: the seed of torch's generator, which dropout draws from, and of all other draws.
+        observers: told about every round and every evaluation.
+
+    Returns:
+        The best step, the weights and the history; ``body`` and the heads hold the best state.
 
     Raises:
-        AangError: no weighter of that name, an option that it lacks, or weights that break the
-            contract of weighters.
-        ConfigError: gradients="packed" with task_clip, with dev_average or in several processes.
-        NumericalError: a loss or gradient is not finite, ten times in a row if they are skipped.
-        OutOfMemoryError: the memory does not do for one row at a time.
+        AangError: there is no weighter of that name, it has no such option, or its weights break
+            the contract of weighters.
+        ConfigError: ``gradients="packed"`` with ``task_clip``, with ``dev_average`` or in several
+            processes.
+        NumericalError: a loss or gradient is not finite; with ``on_nan="skip"``, ten times in a
+            row.
+        OutOfMemoryError: not even one row at a time fits into memory.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import TensorTask, fit
+        >>> x = torch.randn(64, 4)
+        >>> loss = torch.nn.CrossEntropyLoss(reduction="none")
+        >>> def task(name, targets):
+        ...     return TensorTask(name, torch.nn.Linear(8, 2), {"input": x}, targets.long(), loss)
+        >>> body, sign = torch.nn.Linear(4, 8), task("sign", x[:, 0] > 0)
+        >>> def evaluate():
+        ...     right = sign.head(body(x)).argmax(dim=1) == sign.targets
+        ...     return {"accuracy": float(right.float().mean())}
+        >>> result = fit(
+        ...     body,
+        ...     sign,
+        ...     [task("order", x[:, 0] > x[:, 1])],
+        ...     dev=sign,
+        ...     evaluate=evaluate,
+        ...     weighter="static",
+        ...     steps=20,
+        ...     eval_every=10,
+        ... )
+        >>> result.steps, dict(result.weights)
+        (20, {'sign': 0.5, 'order': 0.5})
     """
     processes = processes_of_environment(next(body.parameters()).device)
     settings = TrainingSettings(
@@ -153,7 +210,7 @@ def _weighter(
     end_task: Task,
     auxiliaries: Sequence[Task],
 ) -> CheckedWeighter:
-    """The weighter of that name made for the tasks, or the given one; checked either way."""
+    """Make the weighter of that name for the tasks, or take the given one; either is checked."""
     if not isinstance(weighter, str):
         return CheckedWeighter.given(weighter, [task.name for task in (end_task, *auxiliaries)])
     return CheckedWeighter.make(

@@ -1,4 +1,4 @@
-"""The lines of a run's logs, which grow while it trains: described once, to write and read them."""
+"""Schemas of the lines in a run's logs, for writing and for reading."""
 
 from typing import Annotated, ClassVar
 
@@ -12,7 +12,7 @@ StageName = Annotated[str, Field(pattern=r"^[a-z]+$")]
 
 
 class LinePart(Part):
-    """An object that is a line of a file."""
+    """One line of a file."""
 
     file: ClassVar[str]
 
@@ -28,7 +28,7 @@ class DevScores(LinePart):
 
 
 class Cost(LinePart):
-    """A line of ``cost.jsonl``: what training has taken so far."""
+    """A line of ``cost.jsonl``: the cost of the training so far."""
 
     file: ClassVar[str] = "cost.jsonl"
 
@@ -42,10 +42,10 @@ class Round(LinePart):
 
     Attributes:
         end_task_weight: λ_e.
-        weights: Of every objective.
-        cosines: Of tasks with the dev gradient, where they were measured.
+        weights: the weight of every objective.
+        cosines: cosine of each task's gradient with the dev gradient, if measured.
         alpha: αVIL's α of every task.
-        factors: What the weights are made of: values of each stage's primitives.
+        factors: the values of each stage's primitives that the weights are computed from.
     """
 
     file: ClassVar[str] = "weights.jsonl"

@@ -1,4 +1,4 @@
-"""The training that a run is made for, from its assembly to the model and the numbers it leaves."""
+"""The main training of a run, from the assembly to the saved model and its scores."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from aang_core.training.interruption import Interruption
 from aang_core.training.trainer import Observer
 
 Observe = Callable[[str, int, str], Sequence[Observer]]
-"""Gives the observers of one training, given its name, its steps and its metric.
+"""Makes the observers of one training, given its name, its number of steps and its metric.
 
 The name is that of a stage of pre-training, ``final-fine-tuning``, or empty for the main training.
 """
@@ -41,13 +41,13 @@ def unobserved(stage: str, steps: int, metric: str) -> Sequence[Observer]:
 
 @dataclass(frozen=True)
 class During:
-    """What every training of a run goes by while it lasts.
+    """What all trainings of a run have in common.
 
     Attributes:
-        device: Where it computes.
-        observe: Gives its observers.
-        interruption: Who asks to stop.
-        processes: Those that share it.
+        device: the device that they compute on.
+        observe: makes their observers.
+        interruption: where a request to stop arrives.
+        processes: the processes that share them.
     """
 
     device: torch.device
@@ -59,13 +59,13 @@ class During:
 def train_and_evaluate(
     config: TrainConfig, sources: Sources, assembly: Assembly, folder: RunFolder, during: During
 ) -> Result | None:
-    """Train from where the folder's checkpoints are, save the model, and evaluate it.
+    """Train from the last checkpoint, if there is one, then save and evaluate the model.
 
     Returns:
-        What came of it, without pre-training, in the first process; None in the others.
+        The result without pre-training in the first process; None in the others.
 
     Raises:
-        Interrupted: Somebody asked to stop; what was trained is kept.
+        Interrupted: somebody asked to stop; a checkpoint has been written.
     """
     processes, interruption = during.processes, during.interruption
 
@@ -132,7 +132,7 @@ def train_and_evaluate(
 
 
 def reusable(config: TrainConfig) -> str:
-    """The resolved options in YAML; without the folder, which the next run cannot have again."""
+    """The resolved options in YAML, without the folder, which another run cannot use again."""
     return yaml.safe_dump(config.model_dump(mode="json", exclude={"out"}))
 
 

@@ -1,4 +1,4 @@
-"""The model card: what somebody who finds the model folder has to know."""
+"""The model card: what somebody who finds the model folder needs to know."""
 
 from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind in numbers: its data, its scores, and where it errs."""
+"""The numbers of a run: statistics of its data, its scores and its errors."""
 
 import resource
 import sys
@@ -35,7 +35,7 @@ MOST_CONFUSED = 1000
 
 
 def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
-    """Sizes, label counts, cut texts, and the notes of reading."""
+    """Sizes, label counts, numbers of cut texts, and notes about the data."""
     task = sources.task
     parts = {"train": assembly.end_task.rows, "dev": assembly.dev, "test": assembly.test}
     return DataStatistics(
@@ -66,7 +66,7 @@ def _sources(assembly: Assembly) -> dict[str, TokenRows | StreamRows]:
 
 
 def evaluation(sources: Sources, assembly: Assembly) -> Evaluation:
-    """Scores, confusion and per-class scores of the model as it stands, on dev and test.
+    """Scores, confusion and per-class scores of the model in its current state, on dev and test.
 
     There is no confusion matrix above :data:`MOST_CONFUSED` classes.
     """
@@ -98,15 +98,15 @@ def evaluation(sources: Sources, assembly: Assembly) -> Evaluation:
 
 @dataclass(frozen=True)
 class Took:
-    """What a training took.
+    """The cost of a training.
 
     Attributes:
-        steps: Optimiser steps.
-        skipped: Those whose loss or gradient was not finite.
-        seconds: Over all parts of an interrupted run.
-        body_rows: Rows that went through the body to train.
-        memory_bytes: The largest memory in use.
-        processes: How many shared it.
+        steps: the number of optimiser steps.
+        skipped: how many of them were skipped because a loss or gradient was not finite.
+        seconds: seconds of training, over all parts of an interrupted run.
+        body_rows: rows that went through the body to train.
+        memory_bytes: the peak memory.
+        processes: how many processes shared the training.
     """
 
     steps: int
@@ -126,7 +126,7 @@ def result(
     took: Took,
     tuned: FinalFineTuning | None,
 ) -> Result:
-    """What came of a run, but for its stages of pre-training."""
+    """The result of a run, except for its stages of pre-training."""
     given: dict[str, Any] = {}
     if took.skipped:
         given["skipped_steps"] = took.skipped
@@ -158,13 +158,13 @@ def result(
 
 
 def chosen_scores(config: TrainConfig, evaluated: Evaluation) -> Scores:
-    """The scores by the run's metric."""
+    """The scores of the run's metric."""
     by_part = {name: part.scores[config.metric] for name, part in evaluated.parts.items()}
     return Scores(dev=by_part["dev"], test=by_part.get("test"))
 
 
 def _majority(config: TrainConfig, assembly: Assembly) -> Scores:
-    """The metric's scores of always answering the most frequent class of train."""
+    """The metric of always predicting the most frequent class of train."""
     train = assembly.end_task.rows.labels
     assert train is not None
 
@@ -177,7 +177,7 @@ def _majority(config: TrainConfig, assembly: Assembly) -> Scores:
 
 
 def peak_memory_bytes(device: torch.device) -> int:
-    """The largest memory in use so far: of the GPU for a GPU, else of this process."""
+    """The peak memory so far: of the GPU if there is one, otherwise of this process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,4 +1,4 @@
-"""A saved classifier that says what it makes of new texts."""
+"""Predictions of a saved classifier for new texts."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,9 +22,13 @@ Text = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the classifier says of one text.
+    """The prediction for one text.
 
-    label: the most probable class. probabilities: of every class, summing to one.
+    Attributes:
+        text: the text.
+        text_pair: the second text, for models of pairs.
+        label: the most probable class.
+        probabilities: the probability of every class; they sum to one.
     """
 
     text: str
@@ -37,7 +41,11 @@ class Prediction:
 class Predictor:
     """A classifier, its tokenizer, and the columns that it was trained with.
 
-    max_length: tokens that a text is cut to.
+    Attributes:
+        model: the classifier, in evaluation mode.
+        tokenizer: its tokenizer.
+        max_length: the number of tokens that texts are cut to.
+        columns: the columns of the training data.
     """
 
     model: PreTrainedModel
@@ -49,12 +57,16 @@ class Predictor:
     def load(
         cls, source: Path, device: torch.device, *, trust_remote_code: bool = False
     ) -> "Predictor":
-        """The model of a run folder, or of any folder that holds a classifier.
+        """Load the model of a run folder, or of any other folder with a classifier.
 
-        trust_remote_code: whether the Python code that comes with it may be run.
+        Args:
+            source: the folder.
+            device: the device to compute on.
+            trust_remote_code: whether Python code that comes with the model may run.
 
         Raises:
-            DataError: the run did not finish. ModelError: there is no classifier in the folder.
+            DataError: the run did not finish.
+            ModelError: there is no classifier in the folder.
         """
         columns, folder, limit = Columns(), source, None
         if (source / "config.yaml").is_file():
@@ -74,7 +86,7 @@ class Predictor:
         return [names[i] for i in sorted(names)]
 
     def predict(self, texts: Iterable[Text], *, batch_size: int = 32) -> Iterator[Prediction]:
-        """Predictions in the order of the texts, a batch at a time; holds no more than that."""
+        """Yield predictions in the order of the texts, holding one batch in memory at a time."""
         remaining = iter(texts)
         while batch := list(itertools.islice(remaining, batch_size)):
             yield from self._batch(batch)
@@ -98,10 +110,10 @@ class Predictor:
 
 
 def read_texts(path: Path, columns: Columns) -> Iterator[Text]:
-    """The texts of a file in any format that training reads; labels are not looked at.
+    """Read the texts of a file in any format that training reads; labels are ignored.
 
     Raises:
-        DataError: the file cannot be read, a column is missing, or a text is none.
+        DataError: the file cannot be read, a column is missing, or a value is not a text.
     """
     wanted = [columns.text, *([columns.text_pair] if columns.text_pair else [])]
     table = read_table(path, wanted)
@@ -116,7 +128,7 @@ def read_texts(path: Path, columns: Columns) -> Iterator[Text]:
             value = values[name]
             if not isinstance(value, str):
                 raise DataError(
-                    f"{table.where(number)}: column {name!r} holds {value!r:.60}, which is no text"
+                    f"{table.where(number)}: column {name!r} holds {value!r:.60}, which is not text"
                 )
             found.append(well_formed(value))
         yield found[0], found[1] if len(found) > 1 else None

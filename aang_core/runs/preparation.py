@@ -1,4 +1,4 @@
-"""An encoder that has read the user's own text: masked-LM pre-training, continued."""
+"""``aang prepare-encoder``: continued masked-LM pre-training on the user's own text."""
 
 import json
 import shlex
@@ -47,17 +47,20 @@ from aang_core.training.precision import settle_precision
 from aang_core.training.trainer import Observer
 
 ABOUT = "preparation"
-"""The folder in the encoder's own that holds what is known of how it was made."""
+"""The folder, inside the encoder's folder, that records how the encoder was made."""
 
 _CLASSES = ("LABEL_0", "LABEL_1")
-"""transformers' own names for the classes of a model that has not been taught any."""
+"""transformers' default names for the classes of a model without a trained classifier."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """An encoder that has been prepared.
+    """A prepared encoder.
 
-    result: what ``result.json`` below ``preparation`` holds. notes: what reading the text met.
+    Attributes:
+        folder: the folder of the encoder.
+        result: the content of ``preparation/result.json``.
+        notes: notes about the text, a sentence each.
     """
 
     folder: Path
@@ -74,18 +77,22 @@ def prepare_encoder(
     interruption: Interruption | None = None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Prepared:
-    """Train an encoder on text and write it as an ordinary masked-LM folder, ``config.out``.
+    """Train an encoder on text and write it to ``config.out`` as an ordinary masked-LM folder.
 
-    The folder is made only after model and text have proved usable. The model appears in it when
-    training is over; until then it holds checkpoints.
+    The folder is created only when model and text have proved usable. It holds checkpoints until
+    training is over, and the model afterwards.
 
-    resume: go on in the folder of a preparation that was interrupted.
-    observe: the observers of the training, given what tells its time.
-    say: told in a sentence what a user may want to know before training begins.
+    Args:
+        config: the options.
+        registry: where the objective is looked up.
+        resume: continue an interrupted preparation.
+        observe: makes the observers, given the clock of the training.
+        interruption: where a request to stop arrives.
+        say: called with each sentence that a user may want to read before training begins.
 
     Raises:
-        AangError: something that the user named cannot be used, or the disk or the memory is full.
-        Interrupted: ``interruption`` asked to stop; what was trained is kept.
+        AangError: the model, the text or an option cannot be used, or the disk or memory is full.
+        Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
     """
     device = choose_device(config.device)
     processes = processes_of_environment(device)
@@ -123,7 +130,7 @@ def prepare_encoder(
             result.update(_result(config, objective, model, text, trained, files))
             if processes.first:
                 _write_model(config.out, folder, model, task, preparation_card(config, result))
-            # Last, because a preparation that has it has finished.
+            # Written last: this file marks the preparation as finished.
             folder.write_json("result.json", result)
 
         train_encoder(
@@ -144,13 +151,15 @@ def prepare_encoder(
 
 
 def unfinished_preparation(out: Path, **over: Any) -> PreparationConfig:
-    """The options of the preparation in ``out``, which was interrupted.
+    """The options of the interrupted preparation in ``out``.
 
-    over: options that go for the rest of it.
+    Args:
+        out: its folder.
+        **over: options that override them for the rest of it.
 
     Raises:
-        ConfigError: there is none, or it has finished.
-        LockedError: it is still going on.
+        ConfigError: there is no preparation in ``out``, or it has finished.
+        LockedError: it is still running.
     """
     about = out / ABOUT
     if not (about / "config.yaml").is_file():
@@ -162,10 +171,10 @@ def unfinished_preparation(out: Path, **over: Any) -> PreparationConfig:
 
 
 def check_free(out: Path) -> None:
-    """Refuse a folder that holds something already, before any work is done.
+    """Refuse a folder that is not empty, before any work is done.
 
     Raises:
-        ConfigError: it does, or it is no folder.
+        ConfigError: ``out`` is not empty, or not a folder.
         LockedError: an encoder is being prepared there.
     """
     about = out / ABOUT
@@ -180,13 +189,13 @@ def check_free(out: Path) -> None:
 
 
 def resume_preparation(out: Path) -> str:
-    """What goes on with the preparation in ``out``."""
+    """The command that resumes the preparation in ``out``."""
     return shlex.join(["aang", "prepare-encoder", "--resume", str(out)])
 
 
 @contextmanager
 def _opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFolder]:
-    """The folder ``preparation`` in ``out``, which no other process writes meanwhile."""
+    """Open and lock the folder ``preparation`` in ``out``."""
     about = out / ABOUT
     if not processes.first:
         processes.wait()
@@ -231,7 +240,7 @@ def _load(config: PreparationConfig) -> TextModel:
 def _beginning(
     config: PreparationConfig, model: TextModel, text: UnlabelledText, reason: str | None
 ) -> Iterator[str]:
-    """What the user may want to know before training begins; ``reason`` is for the precision."""
+    """Sentences for the user before training begins; ``reason`` explains the precision."""
     if reason is not None:
         yield reason
     if model.fresh_language_model:
@@ -247,7 +256,7 @@ def _beginning(
 def _record_files(
     folder: RunFolder, files: Mapping[str, int], resume: bool, report: ReadReport
 ) -> None:
-    """Keep which files are read, and tell if they have changed since training began."""
+    """Record which files are read, and note if they have changed since training began."""
     path = folder.path / "files.json"
     if resume and path.is_file():
         try:
@@ -256,8 +265,8 @@ def _record_files(
             raise DataError(f"{path}: is damaged: {error}") from error
         if before != files:
             report.note(
-                "the files of --text have changed since training began, so it is not the "
-                "one that would have been without the interruption"
+                "the files of --text have changed since training began, so the result differs from "
+                "that of a preparation without an interruption"
             )
     folder.write_json("files.json", files)
 
@@ -270,7 +279,7 @@ def _result(
     trained: TrainedEncoder,
     files: Mapping[str, int],
 ) -> dict[str, Any]:
-    """What ``result.json`` holds."""
+    """The content of ``result.json``."""
     result = {
         "model": config.model,
         "objective": objective.name,
@@ -290,9 +299,9 @@ def _result(
 def _write_model(
     out: Path, folder: RunFolder, model: TextModel, task: ObjectiveTask, card: str
 ) -> None:
-    """Write the encoder and its card into ``out``, by files that are whole.
+    """Write the encoder and its card into ``out``, each file completely or not at all.
 
-    ``config.json``, which makes a model folder one, comes last.
+    ``config.json`` comes last: transformers recognises a model folder by it.
     """
 
     def write(draft: Path) -> None:
@@ -309,5 +318,5 @@ def _write_model(
 
 
 def _reusable(config: PreparationConfig) -> str:
-    """The options in YAML; without the folder, which is where they lie."""
+    """The options in YAML, without the folder, which is the one that they are written to."""
     return yaml.safe_dump(config.model_dump(mode="json", exclude={"out"}))

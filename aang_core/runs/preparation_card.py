@@ -1,4 +1,4 @@
-"""The model card of a prepared encoder: what it has read, and how well it reads now."""
+"""The model card of a prepared encoder: its training text and its held-out scores."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -21,7 +21,7 @@ def preparation_card(config: PreparationConfig, result: Mapping[str, Any]) -> st
 
 
 def _header(config: PreparationConfig) -> str:
-    # A folder of this machine is no model of the hub.
+    # A local folder is not a model on the hub.
     data = ModelCardData(
         library_name="transformers",
         pipeline_tag="fill-mask",

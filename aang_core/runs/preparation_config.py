@@ -10,11 +10,11 @@ from aang_core.config import sentence
 from aang_core.errors import ConfigError
 
 DEFAULT_MINUTES = 30.0
-"""How long an encoder is prepared if nobody says."""
+"""How long an encoder is trained without ``--minutes`` and ``--steps``."""
 
 
 class PreparationConfig(BaseModel):
-    """How an encoder is prepared, fully resolved."""
+    """The resolved options of a preparation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -82,12 +82,12 @@ class PreparationConfig(BaseModel):
 
     @property
     def seconds(self) -> float | None:
-        """The time to train for; None where steps are counted."""
+        """How long to train, in seconds; None if ``steps`` is given."""
         return None if self.minutes is None else 60.0 * self.minutes
 
 
 def from_anywhere(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The same options with whole paths, so that a preparation resumes from any folder."""
+    """Make the paths in the options absolute, so that a preparation resumes from any folder."""
     whole = dict(options)
     if Path(whole["model"]).is_dir():
         whole["model"] = str(Path(whole["model"]).absolute())
@@ -96,10 +96,10 @@ def from_anywhere(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resolve_preparation(given: Mapping[str, Any]) -> PreparationConfig:
-    """The options that were given over the defaults.
+    """Add the defaults to the given options, and validate them.
 
     Raises:
-        ConfigError: an unknown option or a value that does not fit; the message names each.
+        ConfigError: an option is unknown or its value is invalid; the message names each.
     """
     options = dict(given)
     if options.get("minutes") is None and options.get("steps") is None:

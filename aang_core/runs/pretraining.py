@@ -1,4 +1,4 @@
-"""Continued pre-training on one objective alone (Gururangan et al., 2020), as a stage of a run."""
+"""Continued pre-training on a single objective (Gururangan et al., 2020), as a stage of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,12 +37,12 @@ from aang_core.training.trainer import Observer
 
 @dataclass(frozen=True)
 class ReadyStage:
-    """A stage that could begin now.
+    """A stage that is ready to begin.
 
     Attributes:
-        model: The encoder.
-        rows: The objective, and which of its rows it trains on.
-        random: torch's generator as it was when both had been made, for dropout to draw from.
+        model: the encoder.
+        rows: the objective, with its rows to train on and its held-out rows.
+        random: the state of torch's generator when both had been made; dropout draws from it.
     """
 
     model: TextModel
@@ -62,8 +62,8 @@ def ready(
     A tenth of the texts, at most 512, is held out.
 
     Raises:
-        DataError: The objective's data has fewer than two texts.
-        AangError: The texts or an option cannot be used.
+        DataError: the objective's data has fewer than two texts.
+        AangError: the texts or an option cannot be used.
     """
     task = stage_task(reader, sources, model, stage)
     train, held_out = hold_out(task, config.seed)
@@ -73,13 +73,13 @@ def ready(
 def try_stages(
     config: TrainConfig, sources: Sources, reader: SourceReader, model: TextModel
 ) -> ReadyStage | None:
-    """Try all stages on the encoder that the run begins with, so that none fails half-way.
+    """Try all stages on the first encoder of the run, so that no stage fails half-way.
 
     Returns:
-        The first of them, which trains that very encoder; None if the run has no stages.
+        The first stage, which trains this encoder; None if the run has no stages.
 
     Raises:
-        AangError: As :func:`ready`.
+        AangError: like :func:`ready`.
     """
     tried = [ready(config, sources, stage, reader, model) for stage in sources.pretraining]
     return tried[0] if tried else None
@@ -100,30 +100,31 @@ def pretrain(
 ) -> StageResult:
     """Train the encoder of ``sources`` on the stage's objective and save it under ``folder``.
 
-    The log-likelihood of held-out texts before and after says what the stage did. All its steps are
-    trained, and the state of the last one is saved, as an ordinary masked-LM folder ``model``.
+    All steps are trained, and the state of the last one is saved as an ordinary masked-LM folder,
+    ``model``. The log-likelihood of held-out texts, before and after, shows the effect.
 
-    A stage that has finished, as ``stage.json`` there says, is not trained again; one that was
-    interrupted goes on from its last checkpoint.
+    A stage that has finished, which ``stage.json`` shows, is not trained again. An interrupted one
+    continues from its last checkpoint.
 
     Args:
-        config: The run's options.
-        sources: With the encoder that the stage begins with.
-        stage: What it trains on, and for how long.
-        folder: The run's.
-        reader: Of the run's sources.
-        first: The stage as it was tried, if it is the first; others load their encoder.
-        device: To train on.
-        observers: Of the training.
-        interruption: Who asks to stop.
-        processes: Those that share the training.
+        config: the run's options.
+        sources: the run's sources, with the encoder that the stage starts from.
+        stage: the objective and its settings.
+        folder: the run folder.
+        reader: reads the run's sources.
+        first: the stage as :func:`try_stages` returned it, if it is the first; later stages load
+            their encoder.
+        device: the device to train on.
+        observers: the observers of the training.
+        interruption: where a request to stop arrives.
+        processes: the processes that share the training.
 
     Returns:
         The stage's part of ``result.json``.
 
     Raises:
         DataError: ``stage.json`` is damaged.
-        Interrupted: ``interruption`` asked to stop; what was trained is kept.
+        Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
     """
     place = f"pretraining/{stage.name}"
     if (folder.path / place / StageResult.file).is_file():
@@ -184,10 +185,14 @@ def _outcome(
 
 
 def _finished_stage(place: Path, model: str) -> StageResult:
-    """What ``stage.json`` in ``place`` says of a stage whose model is in ``model`` of the run.
+    """Read ``stage.json`` of a finished stage.
+
+    Args:
+        place: the folder of the stage.
+        model: the folder of its model, relative to the run folder.
 
     Raises:
-        DataError: It is damaged, or names another folder.
+        DataError: it is damaged, or names another model folder.
     """
     done = read_part(StageResult, place)
     if done.model != model:
@@ -198,12 +203,12 @@ def _finished_stage(place: Path, model: str) -> StageResult:
 
 
 def hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
-    """The rows to train on and those to judge by, drawn with ``seed``.
+    """Split the rows, by ``seed``, into rows to train on and held-out rows.
 
-    Of a stream the first block gives those to judge by, and training begins behind it.
+    The held-out rows of a stream come from its first block, and training starts after that block.
 
     Raises:
-        DataError: there are fewer than two.
+        DataError: there are fewer than two rows.
     """
     if len(task) < 2:
         raise DataError(f"{task.name}: pre-training needs two texts at least; there is {len(task)}")
@@ -214,9 +219,11 @@ def hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
 
 
 class HeldOutLog:
-    """Writes what held-out texts say into a file of lines.
+    """Writes held-out scores to a file, one line of JSON per evaluation.
 
-    name: of the file in the run's folder.
+    Args:
+        folder: the run folder.
+        name: the name of the file.
     """
 
     def __init__(self, folder: RunFolder, name: str) -> None:
@@ -224,7 +231,7 @@ class HeldOutLog:
         self._name = name
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
-        """There is one task, whose weight is one."""
+        """Does nothing: there is one task, whose weight is one."""
 
     def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
         self._folder.append(self._name, {"step": step, "held_out": dict(dev), "best": best})

@@ -12,12 +12,12 @@ from aang_core.runs.schema import PluginsUsed, PluginUsed
 
 
 def plugins_used(plugins: Plugins, sources: Sources, changes: Sequence[str]) -> PluginsUsed:
-    """Distribution and version of every plug-in, and the primitives that the run is made of.
+    """Distribution and version of every plug-in, and the primitives that the run uses.
 
     Args:
-        plugins: All that there are.
-        sources: What the run is made of.
-        changes: How they differed when the run was resumed.
+        plugins: all plug-ins that were found.
+        sources: the sources of the run.
+        changes: how the plug-ins had changed when the run was resumed, a sentence each.
     """
     objectives = [*sources.objectives, *(stage.objective for stage in sources.pretraining)]
     used = [sources.weighter, *(p for objective in objectives for p in objective.primitives)]
@@ -40,27 +40,27 @@ def recorded_differences(out: Path, installed: Plugins) -> list[str]:
     """How the plug-ins of the run in ``out`` differ from those installed, a sentence each.
 
     Raises:
-        DataError: The run's record of them is damaged.
+        DataError: the run's ``plugins.json`` is damaged.
     """
     recorded = _recorded(out)
     return plugin_differences(recorded.document(), installed) if recorded else []
 
 
 def changes(out: Path, installed: Plugins) -> list[str]:
-    """The differences when the run is resumed now, after those of earlier times.
+    """The differences found by earlier resumes of the run, and by this one.
 
     Raises:
-        DataError: The run's record of them is damaged.
+        DataError: the run's ``plugins.json`` is damaged.
     """
     recorded = _recorded(out)
     return [*(recorded.changes if recorded else ()), *recorded_differences(out, installed)]
 
 
 def _recorded(out: Path) -> PluginsUsed | None:
-    """What ``plugins.json`` holds; None if the run was interrupted before it was written."""
+    """Read ``plugins.json``; None if the run was interrupted before it was written."""
     try:
         return read_part(PluginsUsed, out)
     except FileNotFoundError:
         return None
     except DataError as error:
-        raise DataError(f"{error}; start the run anew") from error
+        raise DataError(f"{error}; start a new run") from error

@@ -1,4 +1,4 @@
-"""What a finished run recorded of its data, its training and its model, read together."""
+"""What a finished run recorded about its data, its training and its model, read together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from aang_core.training.evaluation import Metric
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a finished run, which go with one another.
+    """The records of a finished run, checked to agree with one another.
 
     Attributes:
-        data: What it was trained on.
-        evaluation: Where the chosen model is right.
-        evaluations: Every evaluation on dev, in order.
-        rounds: Every round of training, in order.
+        data: statistics of the data.
+        evaluation: scores and errors of the chosen model.
+        evaluations: every evaluation on dev, in order.
+        rounds: every round of training, in order.
     """
 
     data: DataStatistics
@@ -30,15 +30,15 @@ class Records:
 
     @classmethod
     def read(cls, folder: Path, metric: Metric) -> "Records":
-        """Read them.
+        """Read the records of a run.
 
         Args:
-            folder: The run's.
-            metric: The metric that the best model was chosen by.
+            folder: the run folder.
+            metric: the metric that the best model was chosen by.
 
         Raises:
-            DataError: Another version wrote the run, or a file is damaged or does not go with the
-                others.
+            DataError: another version wrote the run, or a file is damaged or does not agree with
+                the others.
         """
         try:
             records = cls(
@@ -58,7 +58,12 @@ class Records:
         return list(self.rounds[-1].weights) if self.rounds else []
 
     def mean_weights(self, start: float, end: float) -> dict[str, float]:
-        """Mean weight of each objective over a part of the training, from 0 to 1."""
+        """Mean weight of each objective over a part of the training.
+
+        Args:
+            start: where the part starts, from 0 to 1.
+            end: where it ends, from 0 to 1.
+        """
         first = int(start * len(self.rounds))
         rounds = self.rounds[first : max(first + 1, round(end * len(self.rounds)))]
         return {
@@ -67,7 +72,7 @@ class Records:
         }
 
     def _require_agreement(self, folder: Path, metric: Metric) -> None:
-        """Raise DataError where one file does not go with another, or a line with the others."""
+        """Raise DataError if a file does not agree with another, or a line with the others."""
         labels = self.evaluation.labels
         parts = self.evaluation.parts.values()
         agrees = {
@@ -93,7 +98,7 @@ class Records:
 
 
 def missing(folder: Path, error: FileNotFoundError) -> DataError:
-    """What to say of a finished run that lacks a file."""
+    """The error for a finished run that lacks a file."""
     return DataError(
         f"{folder}: {Path(str(error.filename)).name} is missing; another version of AANG wrote "
         f"this run, and this is {version('aang-core')}. Train it again"
@@ -101,7 +106,7 @@ def missing(folder: Path, error: FileNotFoundError) -> DataError:
 
 
 def _shape(line: Round) -> tuple[object, ...]:
-    """What a line of ``weights.jsonl`` has values for."""
+    """The names that a line of ``weights.jsonl`` has values for."""
     return (
         line.weights.keys(),
         {stage: values.keys() for stage, values in line.factors.items()},
@@ -109,5 +114,5 @@ def _shape(line: Round) -> tuple[object, ...]:
 
 
 def _is_square(counts: Sequence[Sequence[int]], size: int) -> bool:
-    """Whether it is a confusion matrix of ``size`` classes, or there is none."""
+    """Whether ``counts`` is empty or a confusion matrix of ``size`` classes."""
     return not counts or [len(row) for row in counts] == [size] * size

@@ -1,4 +1,4 @@
-"""What a run folder holds that its run goes on from, and the opening of it."""
+"""Opens the folder of a new or a resumed run."""
 
 import shlex
 import shutil
@@ -17,10 +17,11 @@ from aang_core.training.memory import running_out_told
 
 @contextmanager
 def opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFolder]:
-    """The run folder, which no other process writes meanwhile.
+    """Open and lock a run folder.
 
-    An error that leaves something to resume says how. A new folder in which nothing could be
-    written is not left behind. Of several processes the first one makes and writes it.
+    If an error leaves a run that can be resumed, the error gets a note with the command. A new
+    folder is removed if nothing could be written to it. With several processes, the first one
+    creates the folder and writes to it.
     """
     if not processes.first:
         processes.wait()
@@ -46,17 +47,19 @@ def opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFold
 
 
 def resume_command(out: Path) -> str:
-    """What goes on with the run in ``out``."""
+    """The command that resumes the run in ``out``."""
     return shlex.join(["aang", "train", "--resume", str(out)])
 
 
 def unfinished(out: Path, **over: Any) -> TrainConfig:
-    """The configuration of the run in ``out``, which was interrupted.
+    """The configuration of the interrupted run in ``out``.
 
-    over: options that go for the rest of the run.
+    Args:
+        out: the run folder.
+        **over: options that override it for the rest of the run.
 
     Raises:
-        ConfigError: it is no run folder, or the run has finished.
+        ConfigError: ``out`` is not a run folder, or the run has finished.
         LockedError: the run is still going on.
     """
     check_unfinished(out)
@@ -65,12 +68,12 @@ def unfinished(out: Path, **over: Any) -> TrainConfig:
 
 
 def check_unfinished(out: Path) -> None:
-    """See that there is something to resume in ``out``.
+    """Check that the run in ``out`` can be resumed.
 
     Raises:
-        ConfigError: it is no run folder, or the run has finished.
+        ConfigError: ``out`` is not a run folder, or the run has finished.
     """
     if not (out / "config.yaml").is_file():
-        raise ConfigError(f"--resume {out}: is no run folder, it holds no config.yaml")
+        raise ConfigError(f"--resume {out}: is not a run folder, it has no config.yaml")
     if (out / "result.json").is_file():
         raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")

@@ -25,14 +25,26 @@ if TYPE_CHECKING:
 class Run:
     """A finished run.
 
-    What reading does not need at once is read when it is first asked for, and raises
-    :class:`DataError` if it is damaged.
+    The logs and the model are read when they are first used. They raise :class:`DataError` if they
+    are damaged.
 
     Attributes:
-        folder: The run folder.
-        options: What ``config.yaml`` holds.
-        outcome: What ``result.json`` holds.
-        plugins: What ``plugins.json`` holds.
+        folder: the run folder.
+        options: the content of ``config.yaml``.
+        outcome: the content of ``result.json``.
+        plugins: the content of ``plugins.json``.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang_core import Run, train
+        >>> lines = ["text,label"] + 10 * ["It rains again.,bad", "What a fine day!,good"]
+        >>> characters = Path("mood.csv").write_text("\\n".join(lines))
+        >>> trained = train(train="mood.csv", weighter="single-task", steps=2, out="mood")
+        >>> run = Run.open("mood")
+        >>> run.metric
+        'macro-f1'
+        >>> list(run.metrics.columns)
+        ['macro-f1', 'micro-f1', 'accuracy']
     """
 
     folder: Path
@@ -43,16 +55,16 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> "Run":
-        """Open a run that finished earlier.
+        """Open the folder of a finished run.
 
         Raises:
-            DataError: It is no run folder, the run did not finish, another version wrote it, or a
-                file in it is damaged.
+            DataError: ``folder`` is not a run folder, the run did not finish, another version wrote
+                it, or a file in it is damaged.
         """
         place = Path(folder)
         refuse_links(place)
         if not (place / "config.yaml").is_file():
-            raise DataError(f"{place}: is no run folder, it holds no config.yaml")
+            raise DataError(f"{place}: is not a run folder, it has no config.yaml")
         try:
             return cls.about_to_finish(place, read_part(Result, place))
         except FileNotFoundError as error:
@@ -62,16 +74,16 @@ class Run:
     def about_to_finish(
         cls, folder: Path, outcome: Result, notes: Sequence[str] | None = None
     ) -> "Run":
-        """The run in ``folder``, whose ``result.json`` need not be written yet.
+        """Open a run folder whose ``result.json`` may not be written yet.
 
         Args:
-            folder: The run folder.
-            outcome: What ``result.json`` holds or will hold.
-            notes: What the user should know of it, a sentence each; by default the notes of
+            folder: the run folder.
+            outcome: the content, present or future, of ``result.json``.
+            notes: what the user should know about the run, a sentence each; by default the notes in
                 ``data.json``.
 
         Raises:
-            DataError: A file is damaged, or missing because another version wrote the run.
+            DataError: a file is damaged, or missing because another version wrote the run.
         """
         options = read_config_file(folder / "config.yaml")
         try:
@@ -82,12 +94,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The folder's own name."""
+        """The name of the run folder."""
         return self.folder.absolute().name
 
     @property
     def result(self) -> Mapping[str, Any]:
-        """What ``result.json`` holds, as plain values."""
+        """The content of ``result.json``, as plain values."""
         return self.outcome.document()
 
     @property
@@ -97,12 +109,13 @@ class Run:
 
     @cached_property
     def config(self) -> TrainConfig:
-        """The options, checked.
+        """The options, validated.
 
         Raises:
-            AangError: They are none of this version, or the record of drawn rows is damaged.
+            AangError: this version does not have these options, or the record of drawn rows is
+                damaged.
         """
-        # Imports torch, which a reader of JSON does without.
+        # Imports torch, which reading JSON does not need.
         from aang_core.runs.drawn_rows import check_recorded
 
         config = recorded_config(self.folder / "config.yaml")
@@ -111,17 +124,17 @@ class Run:
 
     @cached_property
     def records(self) -> Records:
-        """What the run recorded of its data, its training and its model."""
+        """What the run recorded about its data, its training and its model."""
         return Records.read(self.folder, self.metric)
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the user should know of the run, such as what reading its data met."""
+        """What the user should know about the run, such as problems in its data."""
         return self.records.data.notes if self._notes is None else self._notes
 
     @property
     def weights(self) -> "DataFrame":
-        """A row per round by its step: λ_e as ``end-task``, and the weight of every objective."""
+        """λ_e, as ``end-task``, and the weight of every objective: a row per round, by step."""
         from pandas import DataFrame
 
         rounds = self.records.rounds
@@ -130,24 +143,27 @@ class Run:
 
     @property
     def metrics(self) -> "DataFrame":
-        """A row per evaluation by its step: every score on dev."""
+        """Every score on dev: a row per evaluation, by step."""
         from pandas import DataFrame
 
         lines = self.records.evaluations
         return DataFrame([line.dev for line in lines], index=_by_step([li.step for li in lines]))
 
     def plot(self, what: str = "scores") -> Any:
-        """Draw a chart of the run, as a figure that notebooks show.
+        """Draw a chart of the run.
 
-        Needs a plug-in that draws runs, such as aang-plugin-report.
+        This needs a plug-in that draws runs, such as aang-plugin-report.
 
         Args:
             what: ``scores``, ``end-task-weight``, ``factors-transform``, ``ranking``, ``cosines``
-                and so on; which ones there are depends on the weighter.
+                and so on; the weighter decides which charts there are.
+
+        Returns:
+            A figure that notebooks can show.
 
         Raises:
-            ConfigError: The run has no such chart, and the message names those that it has; or no
-                plug-in draws runs, and it says which one to install.
+            ConfigError: the run has no such chart, and the message lists its charts; or no plug-in
+                draws runs, and the message says which one to install.
         """
         try:
             hook = load_plugins().registry.hooks.find("aang_plot_run")
@@ -160,7 +176,7 @@ class Run:
         """The folder of the classifier.
 
         Raises:
-            DataError: ``result.json`` names one that is not in the run folder.
+            DataError: ``result.json`` names a folder outside the run folder.
         """
         return inside(self.folder, self.outcome.model)
 

@@ -1,4 +1,4 @@
-"""The files of a run folder, read and written by their schema: folders come from strangers too."""
+"""Reads and writes the files of a run folder. They are validated: a folder may be untrusted."""
 
 import json
 import os
@@ -21,9 +21,13 @@ LineT = TypeVar("LineT", bound=LinePart)
 def read_part(kind: type[FileT], folder: Path) -> FileT:
     """Read the file that ``kind`` describes.
 
+    Args:
+        kind: the schema of the file, which also has its name.
+        folder: the folder with the file.
+
     Raises:
-        DataError: It is damaged, or holds something else than a run writes there.
-        FileNotFoundError: There is none.
+        DataError: it is damaged, or not what a run writes there.
+        FileNotFoundError: there is no such file.
     """
     path = folder / kind.file
     with _damage_named(path):
@@ -31,7 +35,7 @@ def read_part(kind: type[FileT], folder: Path) -> FileT:
 
 
 def read_lines(kind: type[LineT], folder: Path) -> list[LineT]:
-    """Read the lines of the file that ``kind`` describes; raises as :func:`read_part` does."""
+    """Read all lines of the log that ``kind`` describes; raises like :func:`read_part`."""
     path = folder / kind.file
     with _damage_named(path):
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -51,19 +55,19 @@ def _damage_named(path: Path) -> Iterator[None]:
 
 
 def what_is_wrong(error: ValidationError) -> str:
-    """Where a value does not fit its description, and why."""
+    """Where a value does not fit its schema, and why."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "it"
     return f"{where!r}: {first['msg']}"
 
 
 def write_part(folder: RunFolder, part: FilePart, place: str = ".") -> None:
-    """Write the file that ``part`` is, whole; ``place`` is a folder below the run's."""
+    """Write ``part`` to its file, completely or not at all, in the folder ``place`` of the run."""
     folder.write_json(str(Path(place, part.file)), part.document())
 
 
 def append_line(folder: RunFolder, line: LinePart, place: str = ".") -> None:
-    """Add a line to its file; ``place`` is a folder below the run's."""
+    """Append ``line`` to its log, in the folder ``place`` of the run."""
     folder.append(str(Path(place, line.file)), line.document())
 
 
@@ -71,7 +75,7 @@ def inside(folder: Path, name: str) -> Path:
     """``folder / name``.
 
     Raises:
-        DataError: That is not below ``folder``.
+        DataError: the path leads out of ``folder``.
     """
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
@@ -85,11 +89,11 @@ def inside(folder: Path, name: str) -> Path:
 def refuse_links(folder: Path) -> None:
     """Refuse a folder with a symbolic link that leads out of it.
 
-    What is written to such a link, or read from it, is not the run's: a link ``result.json`` could
-    be any file of the user's. The folder itself may be reached through one.
+    Otherwise a link called ``result.json`` could make AANG read or overwrite any file of the user.
+    The path to the folder itself may contain links.
 
     Raises:
-        DataError: There is one; the message names it.
+        DataError: there is such a link; the message names it.
     """
     root = folder.resolve()
     for parent, folders, files in os.walk(root):

@@ -1,9 +1,9 @@
-"""What the JSON files of a run folder hold: one description, which writes them and reads them.
+"""Schemas of the JSON files in a run folder, for writing and for reading.
 
-Those that grow by a line at a time are in :mod:`aang_core.runs.log_lines`.
+The logs, which grow by one line at a time, are in :mod:`aang_core.runs.log_lines`.
 
-A part that not every run has is left out of its file where it has nothing to say, and is never
-null. Files of other versions may hold more than is described here; it is kept and not looked at.
+A field that does not apply to a run is left out of its file and is never null. Files of other
+versions may have more fields than the schema; these are kept and ignored.
 """
 
 from typing import Annotated, Any, ClassVar
@@ -24,18 +24,18 @@ class Part(BaseModel):
     )
 
     def document(self) -> dict[str, Any]:
-        """The object as it stands in the file."""
+        """The object as it is in the file."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
 class FilePart(Part):
-    """An object that is a whole file."""
+    """The content of a file."""
 
     file: ClassVar[str]
 
 
 class Scores(Part):
-    """A score on dev and on test; None for test if there is no such data."""
+    """A score on dev and on test; None for test if there is no test data."""
 
     dev: Number
     test: Number | None
@@ -61,20 +61,20 @@ class BeforeAfter(Part):
 
 
 class StageTexts(Part):
-    """How many texts a stage of pre-training was trained on and judged by."""
+    """How many texts a stage of pre-training was trained and evaluated on."""
 
     train: Count
     held_out: Count
 
 
 class StageResult(FilePart):
-    """What came of a stage of pre-training: ``stage.json``, and a part of ``result.json``.
+    """The result of a stage of pre-training: ``stage.json``, and a part of ``result.json``.
 
     Attributes:
-        log_likelihood: Of held-out text.
-        accuracy: Of the predictions on held-out text, for objectives that predict tokens.
-        note: A sentence for the user, if the stage made held-out text less likely.
-        model: The folder of its model, below the run's.
+        log_likelihood: the log-likelihood of held-out text.
+        accuracy: the accuracy on held-out text, for objectives that predict tokens.
+        note: a sentence for the user, if the stage made held-out text less likely.
+        model: the folder of its model, relative to the run folder.
     """
 
     file: ClassVar[str] = "stage.json"
@@ -91,10 +91,10 @@ class StageResult(FilePart):
 
 
 class FinalFineTuning(Part):
-    """What came of fine-tuning on the end task alone, after the search.
+    """The result of fine-tuning on the end task alone, after the search.
 
     Attributes:
-        kept: Whether an epoch was better on dev than the model before.
+        kept: whether any epoch was better on dev than the model before.
     """
 
     epochs: Count
@@ -105,7 +105,7 @@ class FinalFineTuning(Part):
 
 
 class PlainFineTuning(Part):
-    """What plain fine-tuning scores on the same task: means over ``seeds`` seeds."""
+    """Scores of plain fine-tuning on the same task: means over ``seeds`` seeds."""
 
     metric: Metric
     dev: Number
@@ -114,18 +114,18 @@ class PlainFineTuning(Part):
 
 
 class Result(FilePart):
-    """What came of a run: ``result.json``, which is written last and makes a run finished.
+    """The result of a run: ``result.json``, which is written last and marks a run as finished.
 
     Attributes:
-        objectives: How many there were.
-        majority: The metric's scores of always answering the most frequent class of train.
-        body_rows: Rows that went through the body to train.
-        peak_memory_bytes: Of the accelerator, or of the process where there is none.
-        model: The folder of the classifier, below the run's.
-        skipped_steps: Steps whose loss or gradient was not finite.
-        fine_tuning: What plain fine-tuning scores on the same task, where that is known.
-        processes: How many shared the training, if there were several.
-        pretraining: What came of each stage of pre-training.
+        objectives: the number of objectives.
+        majority: the metric of always predicting the most frequent class of train.
+        body_rows: rows that went through the body to train.
+        peak_memory_bytes: the peak memory of the accelerator, or of the process if there is none.
+        model: the folder of the classifier, relative to the run folder.
+        skipped_steps: steps that were skipped because a loss or gradient was not finite.
+        fine_tuning: scores of plain fine-tuning on the same task, if known.
+        processes: how many processes shared the training, if several.
+        pretraining: the result of each stage of pre-training.
     """
 
     file: ClassVar[str] = "result.json"
@@ -152,7 +152,7 @@ class Result(FilePart):
 
 
 class PluginUsed(Part):
-    """A plug-in that there was: ``status`` is ``ok`` if it was loaded."""
+    """A plug-in that was found; its ``status`` is ``ok`` if it was loaded."""
 
     distribution: str
     version: str
@@ -161,11 +161,12 @@ class PluginUsed(Part):
 
 
 class PluginsUsed(FilePart):
-    """The plug-ins that there were, and what the run is made of: ``plugins.json``.
+    """The plug-ins that were found and the primitives that the run used: ``plugins.json``.
 
     Attributes:
-        primitives: Each primitive that was used, as ``stage/name``, and its distribution.
-        changes: How the plug-ins differed when the run was resumed, a sentence each.
+        plugins: all plug-ins that were found.
+        primitives: for each primitive that was used, as ``stage/name``, its distribution.
+        changes: how the plug-ins had changed when the run was resumed, a sentence each.
     """
 
     file: ClassVar[str] = "plugins.json"
@@ -179,8 +180,8 @@ class LabelledRows(Part):
     """A part of the end task's data.
 
     Attributes:
-        cut: Texts that were cut to fit.
-        labels: How many examples each class has.
+        cut: how many texts were cut to fit.
+        labels: how many examples each class has.
     """
 
     examples: Count
@@ -196,14 +197,14 @@ class SourceTexts(Part):
 
 
 class DataStatistics(FilePart):
-    """What was trained on: ``data.json``.
+    """Statistics of the data: ``data.json``.
 
     Attributes:
-        task: The end task's name.
-        digest: Of the end task's data.
-        parts: ``train``, ``dev`` and, if there is one, ``test``.
-        sources: The data of objectives, by the name of the data primitive.
-        notes: What reading the data met, a sentence each.
+        task: the end task's name.
+        digest: the digest of the end task's data.
+        parts: ``train``, ``dev`` and, if there is test data, ``test``.
+        sources: the data of objectives, by the name of the data primitive.
+        notes: notes about the data, a sentence each.
     """
 
     file: ClassVar[str] = "data.json"
@@ -219,9 +220,9 @@ class TrainRows(FilePart):
     """The training rows that a run has drawn: ``train_rows.json``.
 
     Attributes:
-        rows: Their places in the training data, from 0, ascending.
-        of: Rows of the training data.
-        digest: Of the rows drawn.
+        rows: their indices in the training data, ascending.
+        of: the number of rows in the training data.
+        digest: the digest of the drawn rows.
     """
 
     file: ClassVar[str] = "train_rows.json"
@@ -244,7 +245,7 @@ class PartEvaluation(Part):
     """The scores on one part of the data.
 
     Attributes:
-        confusion: How often class i was taken for class j, in the order of the labels; empty where
+        confusion: how often class i was predicted as class j, in the order of the labels; empty if
             there are too many classes.
     """
 
@@ -254,7 +255,7 @@ class PartEvaluation(Part):
 
 
 class Evaluation(FilePart):
-    """Where the chosen model is right: ``evaluation.json``."""
+    """Scores and errors of the chosen model: ``evaluation.json``."""
 
     file: ClassVar[str] = "evaluation.json"
 
@@ -264,5 +265,5 @@ class Evaluation(FilePart):
 
     @property
     def parts(self) -> dict[str, PartEvaluation]:
-        """``dev`` and, if there is one, ``test``."""
+        """``dev`` and, if there is test data, ``test``."""
         return {"dev": self.dev} | ({"test": self.test} if self.test is not None else {})

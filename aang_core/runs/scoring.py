@@ -1,4 +1,4 @@
-"""A finished run's classifier, scored on further labelled data."""
+"""Scores of a finished run's classifier on further labelled data."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,16 +44,16 @@ def score_file(
     """Score the saved model on a labelled file with the run's columns.
 
     Args:
-        run: The run.
-        path: The file.
-        report: Where what reading meets is noted.
-        trust_remote_code: Whether the Python code that comes with the model may be run.
+        run: the run.
+        path: the file.
+        report: collects notes about the file.
+        trust_remote_code: whether Python code that comes with the model may run.
 
     Returns:
-        Each score by its name.
+        The scores by name.
 
     Raises:
-        DataError: The file cannot be used, or has a label that the model does not know.
+        DataError: the file cannot be used, or has a label that the model does not know.
     """
     config = run.config
     labelled = read_rows(path, columns_of(run), report)

@@ -1,4 +1,4 @@
-"""Scalars for TensorBoard, Weights & Biases and whatever else accelerate has a tracker for."""
+"""Scalars for TensorBoard, Weights & Biases and every other tracker that accelerate supports."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from aang_core.storage.durable import writing
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """Refuse a tracker that accelerate does not have here.
+    """Refuse a tracker that is not available.
 
     Raises:
         ConfigError: accelerate is not installed, or the tracker is unknown or not installed.
@@ -28,19 +28,23 @@ def check_trackers(names: Sequence[str]) -> None:
     installed = {str(getattr(name, "value", name)) for name in get_available_trackers()}
     for name in names:
         if name not in known:
-            raise ConfigError(f"--log {name}: is no tracker; there are {', '.join(sorted(known))}")
+            raise ConfigError(
+                f"--log {name}: there is no such tracker; there are {', '.join(sorted(known))}"
+            )
         if name not in installed:
             raise ConfigError(f"--log {name}: is not installed; pip install {name}")
 
 
 class Tracker:
-    """Hands what the trainer tells its observers to accelerate's trackers.
+    """An observer that passes weights and scores on to accelerate's trackers.
 
-    folder: of the run; what a tracker writes to files goes below it, into ``trackers``.
-    config: the run's options in YAML.
+    Args:
+        names: the names of the trackers.
+        folder: the run folder; trackers that write files do so in ``trackers`` below it.
+        config: the run's options in YAML.
 
     Raises:
-        StorageError: a tracker cannot write its files; so may the methods.
+        StorageError: a tracker cannot write its files; the methods raise it too.
     """
 
     def __init__(self, names: Sequence[str], folder: Path, config: str) -> None:
@@ -65,11 +69,11 @@ class Tracker:
             self._accelerator.log(scalars, step=step)
 
     def close(self) -> None:
-        """Write out what is held back."""
+        """Write everything that is still buffered."""
         with writing(self._place):
             self._accelerator.end_training()
 
 
 def _plain(value: Any) -> Any:
-    """TensorBoard takes numbers, texts and truth values as options, and nothing else."""
+    """Convert an option for TensorBoard, which accepts only numbers, strings and booleans."""
     return value if isinstance(value, bool | int | float | str) else str(value)

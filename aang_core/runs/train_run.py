@@ -1,4 +1,4 @@
-"""One training, from a resolved configuration to the folder that holds all of it."""
+"""A whole run, from a resolved configuration to a complete run folder."""
 
 import itertools
 from collections.abc import Callable
@@ -39,10 +39,10 @@ from aang_core.training.precision import settle_precision
 
 
 def free_run_folder(config: TrainConfig) -> Path:
-    """The folder for a run: ``config.out``, or a new one under ``runs/`` named after the run.
+    """Choose the folder of a run: ``config.out``, or a new one under ``runs/`` named after the run.
 
     Raises:
-        ConfigError: ``config.out`` holds files already.
+        ConfigError: ``config.out`` is not empty.
     """
     if config.out is not None:
         RunFolder.check_free(config.out)
@@ -68,21 +68,25 @@ def train_run(
 ) -> Run:
     """Train, evaluate and write the run folder ``out``.
 
-    The folder is made only after model, data and primitives have proved usable.
+    The folder is created only when model, data and primitives have proved usable.
 
     Args:
-        config: The options.
-        sources: What they name.
-        out: The run folder.
-        plugins: All plug-ins; those that ask for it are called when the run has ended.
-        observe: Gives the observers of each training.
-        resume: Go on in the folder of a run that was interrupted, as if it had not been.
-        interruption: Who asks to stop: at once before the folder is made, then between two rounds.
-        say: Called with a sentence that a user may want to know before training begins.
+        config: the options.
+        sources: the sources that they name.
+        out: the run folder.
+        plugins: all plug-ins; their ``aang_after_run`` hooks are called when the run has ended.
+        observe: makes the observers of each training.
+        resume: continue an interrupted run; it ends as if it had not been interrupted.
+        interruption: where a request to stop arrives. It takes effect at once before the folder is
+            created, and between two rounds afterwards.
+        say: called with each sentence that a user may want to read before training begins.
+
+    Returns:
+        The finished run.
 
     Raises:
-        AangError: Something that the user named cannot be used, or the disk or the memory is full.
-        Interrupted: ``interruption`` asked to stop; what was trained is kept.
+        AangError: the model, the data or an option cannot be used, or the disk or memory is full.
+        Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
     """
     device = choose_device(config.device)
     processes = processes_of_environment(device)
@@ -114,7 +118,7 @@ def train_run(
             write_part(folder, drawn_rows.record_of(sources.draw))
         during = During(device, observe, asked, processes)
         if sources.pretraining:
-            # The first stage trains this very encoder, and the later ones need its memory.
+            # The first stage trains this encoder, and later stages need its memory.
             del model, assembly
         stages, sources = _pretrained(config, sources, folder, during, reader, first)
         for stage_result in stages.values():
@@ -125,7 +129,7 @@ def train_run(
             assembly = assemble(config, sources, reader=reader)
         result = train_and_evaluate(config, sources, assembly, folder, during)
         if result is None:
-            processes.wait()  # until the first one has written everything
+            processes.wait()  # until the first process has written everything
             return Run.open(folder.path)
         if stages:
             result = result.model_copy(update={"pretraining": stages})
@@ -133,7 +137,7 @@ def train_run(
         folder.write_text("model/README.md", model_card(run))
         for failure in call_after_run(plugins.registry, run):
             report.note(failure)
-        # Last, because a run that has it has finished.
+        # Written last: this file marks the run as finished.
         write_part(folder, result)
         processes.wait()
     return replace(run, _notes=report.lines())
@@ -150,7 +154,7 @@ def _pretrained(
     """Train each stage of pre-training.
 
     Returns:
-        What came of each, by its name, and the sources with the encoder that the last one left.
+        The result of each stage, by name, and the sources with the encoder of the last stage.
     """
     stages = {}
     for stage in sources.pretraining:
@@ -172,7 +176,7 @@ def _pretrained(
 
 
 def _untaught(config: TrainConfig, sources: Sources, assembly: Assembly) -> str | None:
-    """A sentence about language-model heads that begin from nothing; None if none does."""
+    """A sentence about language-model heads that start untrained; None if there are none."""
     heads = [task.head for task in assembly.auxiliaries]
     if sources.pretraining:
         heads = [assembly.model.heads.language_model() for _ in sources.pretraining]

@@ -1,4 +1,4 @@
-"""From an assembly to the trainer that trains it."""
+"""Builds the trainer of a run from its assembly."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,12 +22,12 @@ from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer
 
 
 def choose_device(name: str) -> torch.device:
-    """The device called ``name``; ``auto`` takes the accelerator if there is one.
+    """The device called ``name``; ``auto`` means the accelerator if there is one.
 
-    Of several accelerators, each process on a machine takes its own.
+    If a machine has several accelerators, each of its processes uses another one.
 
     Raises:
-        ConfigError: torch knows no such device here.
+        ConfigError: there is no such device on this machine.
     """
     if name == "auto":
         found = torch.accelerator.current_accelerator(check_available=True)
@@ -46,7 +46,7 @@ def check_options(config: TrainConfig, processes: Processes) -> None:
     """Refuse options that no engine supports together, before anything is loaded.
 
     Raises:
-        ConfigError: ``--gradients packed`` with an option that it cannot support.
+        ConfigError: ``--gradients packed`` is combined with an option that it does not support.
     """
     check_engine(_engine_settings(config), dev_head_settings(config), processes)
 
@@ -59,20 +59,25 @@ def build_trainer(
     boundary: Boundary | None = None,
     processes: Processes = ALONE,
 ) -> Trainer:
-    """The trainer of a run on ``device``.
+    """Build the trainer of a run.
 
-    boundary: called between two rounds, where a checkpoint can be taken.
-    processes: those that share the training.
+    Args:
+        config: the run's options.
+        assembly: its model, rows, tasks and weighter.
+        device: the device to train on.
+        observers: told about every round and every evaluation.
+        boundary: called between two rounds, when a checkpoint can be saved.
+        processes: the processes that share the training.
     """
     body = assembly.model.body.to(device)
     assembly.model.classifier.to(device)
     if config.save_memory:
         assembly.model.body.save_memory()
     if config.compile:
-        # Tasks that share a forward pass go back through it one after the other, so the buffers of
-        # the first backward pass must not be given away.
+        # Tasks that share a forward pass run their backward passes through it one after the other,
+        # so the first backward pass must not free the buffers.
         functorch.donated_buffer = False
-        # The lengths of batches differ; kernels that take any spare compiling for each.
+        # The lengths of batches differ; dynamic kernels need no compilation for each length.
         body.compile(dynamic=True)
     for task in assembly.auxiliaries:
         task.head.to(device)
@@ -109,7 +114,7 @@ def build_trainer(
 
 
 def base_optimizer(config: TrainConfig) -> OptimizerSettings:
-    """What the optimisers of all trainings of a run have in common; stages change the rates."""
+    """The optimiser settings that all trainings of a run share; stages change the rates."""
     return OptimizerSettings(
         lr=config.lr,
         head_lr=config.head_lr,
@@ -123,7 +128,7 @@ def base_optimizer(config: TrainConfig) -> OptimizerSettings:
 def _dev_score(
     config: TrainConfig, assembly: Assembly, processes: Processes
 ) -> Callable[[int | None], float]:
-    """The dev metric for weighters: over the dev rows that they learn from, or a part of those."""
+    """Make the dev metric for weighters, over all or some of the dev rows that they learn from."""
     rows = assembly.meta.rows
 
     def score(count: int | None) -> float:
@@ -162,9 +167,13 @@ def score_rows(
     processes: Processes = ALONE,
     part: Tensor | None = None,
 ) -> Mapping[str, float]:
-    """Scores of the classifier as it stands, the rows shared among ``processes``.
+    """Score the classifier in its current state.
 
-    part: int64 indices of the rows to score; None for all of them.
+    Args:
+        assembly: the model.
+        rows: labelled rows.
+        processes: the processes that share the rows.
+        part: indices of the rows to score, int64 ``[N]``; None scores all of them.
     """
     assert rows.labels is not None
     labels = rows.labels if part is None else rows.labels[part]

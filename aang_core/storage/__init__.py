@@ -1,11 +1,11 @@
-"""What is on disk: durable writes, locks, run folders, checkpoints and YAML with line numbers.
+"""Files on disk: durable writes, locks, run folders, checkpoints and YAML with line numbers.
 
 Public, for commands of plug-ins that write folders or read files of their own:
 
-- :func:`locked` lets one process write into a folder; :func:`holder_of` and :func:`take_from` are
-  for those who know more about that process, a :class:`Holder`.
-- :func:`writing` turns what the disk says into an error for the user; :func:`write_file` writes a
-  file whole or not at all. :class:`RunFolder` writes the files of a run.
+- :func:`locked` lets one process write into a folder. :func:`holder_of` returns that process, a
+  :class:`Holder`, and :func:`take_from` removes its lock if it is known to be gone.
+- :func:`writing` turns errors of the disk into errors for the user; :func:`write_file` writes a
+  file completely or not at all. :class:`RunFolder` writes the files of a run.
 - :func:`parse_yaml` reads YAML and returns a :class:`Source`, which knows the line of every value.
   A :class:`NumberLoader` reads ``1e-4`` as a number.
 """
@@ -40,6 +40,6 @@ _HOMES = {
     "aang_core.storage.yaml_source": "NumberLoader Source parse_yaml",
 }
 
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+# Hidden from type checkers: otherwise they would accept any misspelled name.
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""Where checkpoints lie: the last two of them, each with checksums."""
+"""Stores the last two checkpoints of a training, with checksums."""
 
 import hashlib
 import json
@@ -17,13 +17,14 @@ _log = logging.getLogger(__name__)
 
 
 class CheckpointStore:
-    """Numbered folders, the newest with the highest number.
+    """Checkpoints in numbered folders; the newest has the highest number.
 
-    Each holds files and, written last, ``manifest.json`` with their sizes and SHA-256. A checkpoint
-    appears under its number only when it is whole and on the disk, and the one before stays until
-    the next one is.
+    Each folder has ``manifest.json``, written last, with the sizes and SHA-256 of the other files.
+    A checkpoint appears under its number only when it is complete and on disk. The one before it is
+    kept, too.
 
-    folder: made with the first checkpoint.
+    Args:
+        folder: the folder of the checkpoints, created with the first one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -31,10 +32,13 @@ class CheckpointStore:
         self._good: list[Path] = []
 
     def save(self, write: Callable[[Path], None]) -> None:
-        """Add what ``write`` puts into the folder that it is given.
+        """Add a checkpoint.
+
+        Args:
+            write: writes the files of the checkpoint into the folder that it receives.
 
         Raises:
-            OSError: it cannot be written; the checkpoints that there were are untouched.
+            OSError: it cannot be written; the existing checkpoints are untouched.
         """
 
         def whole(folder: Path) -> None:
@@ -51,12 +55,12 @@ class CheckpointStore:
                 shutil.rmtree(path, ignore_errors=True)
 
     def newest(self) -> Path | None:
-        """The newest checkpoint that is whole; None if there is none at all.
+        """The newest intact checkpoint; None if there are no checkpoints.
 
-        A damaged one is passed over, and a warning says what is wrong with it.
+        A damaged one is skipped with a warning that says what is wrong with it.
 
         Raises:
-            DataError: there are checkpoints, and all are damaged.
+            DataError: all checkpoints are damaged.
         """
         damaged: list[str] = []
         for path in sorted(self._numbered(), reverse=True):
@@ -70,18 +74,18 @@ class CheckpointStore:
         if damaged:
             raise DataError(
                 f"{self.folder}: there is no checkpoint to go on from. {'. '.join(damaged)}. "
-                "Remove that folder to begin anew, which comes to the same end"
+                "Remove that folder to start again; the result is the same"
             )
         return None
 
     def drop_older(self) -> None:
-        """Keep the newest one alone."""
+        """Delete all checkpoints except the newest."""
         for path in self._good[:-1]:
             shutil.rmtree(path, ignore_errors=True)
         self._good = self._good[-1:]
 
     def drop_all(self) -> None:
-        """Keep none."""
+        """Delete all checkpoints."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._good = []
 

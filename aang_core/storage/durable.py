@@ -1,4 +1,4 @@
-"""Writing that a crash cannot undo, and what to say when the disk will not take it."""
+"""Writes that survive a crash, and errors for users when a write fails."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ _REMEDIES = {
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what goes wrong while ``path`` is being written into an error for the user.
+    """Turn an error while ``path`` is being written into an error for the user.
 
     Raises:
         StorageError: writing failed.
@@ -46,14 +46,14 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_file(path: Path, *, shared: bool = False) -> Iterator[Path]:
-    """A path to write to, whose file takes the place of ``path`` when the block succeeds.
+    """Yield a path to write to; its file replaces ``path`` when the block succeeds.
 
-    Whoever looks, now or after a crash, sees the old file or the new one, and never half of it.
-    When the block fails, nothing is left behind.
+    Readers see the old file or the new one, never a part of one, even after a crash. If the block
+    fails, nothing is left behind.
 
     Args:
-        path: The file, in a folder that exists.
-        shared: Whether several processes may write it at once; the last one wins then.
+        path: the file, in an existing folder.
+        shared: whether several processes may write it at once; then the last one wins.
     """
     mark = f"{secrets.token_hex(4)}.tmp" if shared else "tmp"
     draft = path.with_name(f".{path.name}.{mark}")
@@ -68,15 +68,17 @@ def whole_file(path: Path, *, shared: bool = False) -> Iterator[Path]:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write ``path`` whole, in UTF-8."""
+    """Write ``path`` in UTF-8, completely or not at all."""
     with whole_file(path) as draft:
         draft.write_text(text, encoding="utf-8")
 
 
 def write_folder(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder whole: ``write`` fills one under another name, which then becomes ``path``.
+    """Write a folder completely or not at all.
 
-    What was there before is gone as soon as the new one is complete, and not sooner.
+    Args:
+        path: the folder; what it contained before is removed when the new content is complete.
+        write: writes the files into the folder that it receives, which is then renamed.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -89,19 +91,19 @@ def write_folder(path: Path, write: Callable[[Path], None]) -> None:
         shutil.rmtree(path, ignore_errors=True)
         temporary.rename(path)
     except BaseException:
-        # What does not fit on a full disk should not fill it either.
+        # Do not leave a partial folder on a full disk.
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     sync(path.parent)
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Wait until a file, or the list of names in a folder, is on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some file systems know no fsync of folders; they have nothing to wait for.
+        # Some file systems do not support fsync for folders; there is nothing to wait for.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:

@@ -1,8 +1,7 @@
-"""One writer at a time: a locked file that says which process works in a folder.
+"""One writer at a time: a locked file that names the process that writes in a folder.
 
-The kernel's lock, through filelock, sees to it that of several processes one gets in. Process and
-host are written into the file for people to read, and because hosts that share a file system need
-not share its locks.
+filelock's kernel lock lets only one process in. The file also names process and host, for people to
+read, and because hosts that share a file system need not share its locks.
 """
 
 import errno
@@ -28,10 +27,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Holder:
-    """A process.
+    """A process that holds a lock.
 
-    started: when it started, in whatever terms this system has; tells it from a later process with
-        the same number. Empty if the system does not say.
+    Attributes:
+        pid: its number.
+        host: the host that it runs on.
+        started: when it started, in the system's own format, to distinguish it from a later process
+            with the same number; empty if unknown.
     """
 
     pid: int
@@ -40,17 +42,17 @@ class Holder:
 
     @classmethod
     def this(cls) -> "Holder":
-        """The process that asks."""
+        """The current process."""
         return cls(os.getpid(), socket.gethostname(), process_start(os.getpid()) or "")
 
     @property
     def is_here(self) -> bool:
-        """Whether it is, or was, one of this host."""
+        """Whether it runs, or ran, on this host."""
         return self.host == socket.gethostname()
 
     @property
     def is_gone(self) -> bool:
-        """Whether it ran on this host and does so no more."""
+        """Whether it ran on this host and has ended."""
         if not self.is_here:
             return False
         now = process_start(self.pid)
@@ -59,13 +61,13 @@ class Holder:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of ``folder``, which exists, meanwhile.
+    """Hold the lock of ``folder``, which must exist, during the block.
 
-    The lock of a process that is gone is taken over, and a warning says so.
+    The lock of a process that has ended is taken over, with a warning.
 
     Raises:
-        LockedError: Another process holds it.
-        StorageError: The lock cannot be written.
+        LockedError: another process holds it.
+        StorageError: the lock cannot be written.
     """
     path = folder / LOCK
     with _kernel_lock(path):
@@ -81,16 +83,16 @@ def locked(folder: Path) -> Iterator[None]:
                 sync(folder)
             yield
         finally:
-            # Nothing can be read where the disk was full.
+            # On a full disk the file may be empty, which reads as None.
             if _read(path) in (Holder.this(), None):
                 path.unlink(missing_ok=True)
 
 
 def refuse_if_locked(folder: Path) -> None:
-    """See that no living process holds the lock of ``folder``, before any work is done.
+    """Refuse a folder that another process is writing in, before any work is done.
 
     Raises:
-        LockedError: one does.
+        LockedError: a running process holds the lock.
     """
     holder = _read(folder / LOCK)
     if holder is not None and not holder.is_gone:
@@ -98,20 +100,20 @@ def refuse_if_locked(folder: Path) -> None:
 
 
 def holder_of(folder: Path) -> Holder | None:
-    """Who holds the lock of ``folder``; None if nobody does."""
+    """The process that holds the lock of ``folder``; None if there is none."""
     return _read(folder / LOCK)
 
 
 def take_from(folder: Path, holder: Holder) -> None:
-    """Remove the lock of ``folder`` if ``holder`` has it: a process that is known to be gone.
+    """Remove the lock of ``folder`` if ``holder`` has it, a process that is known to have ended.
 
-    For one of another host, which cannot be seen from here.
+    This is for a process on another host, whose state cannot be seen from here.
     """
     path = folder / LOCK
     if _read(path) != holder:
         return
     with suppress(LockedError), _kernel_lock(path):
-        # Whoever came first may have made a lock of its own since.
+        # Another process may have replaced the lock in the meantime.
         if _read(path) == holder:
             path.unlink()
             _log_takeover(folder, holder)
@@ -119,14 +121,14 @@ def take_from(folder: Path, holder: Holder) -> None:
 
 @contextmanager
 def _kernel_lock(path: Path) -> Iterator[None]:
-    """Keep other processes out of ``path``, as far as the file system can.
+    """Lock the file ``path`` against other processes, if the file system can.
 
-    Some, such as Lustre mounted without ``flock``, cannot. What the file says of its holder has to
-    do there.
+    Some file systems cannot, such as Lustre mounted without ``flock``. There the content of the
+    file is the only protection.
 
     Raises:
-        LockedError: Another process is in.
-        StorageError: The file cannot be opened.
+        LockedError: another process has locked it.
+        StorageError: the file cannot be opened.
     """
     lock = FileLock(path, blocking=False, mode=0o644, fallback_to_soft=False)
     with writing(path):
@@ -145,7 +147,7 @@ def _kernel_lock(path: Path) -> Iterator[None]:
 
 def _log_takeover(folder: Path, holder: Holder) -> None:
     _log.warning(
-        "%s: process %d that is gone left its lock, which is taken over", folder, holder.pid
+        "%s: process %d has ended and left its lock, which is taken over", folder, holder.pid
     )
 
 
@@ -163,7 +165,7 @@ def _refusal(folder: Path, holder: Holder | None) -> LockedError:
         advice = "wait for it, or stop it first"
     else:
         advice = (
-            f"wait for it; if it runs no more on {holder.host}, which cannot be seen from here, "
+            f"wait for it; if it no longer runs on {holder.host}, which cannot be seen from here, "
             f"remove {folder / LOCK}"
         )
     return LockedError(

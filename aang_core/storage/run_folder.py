@@ -1,4 +1,4 @@
-"""The folder that holds all of a run."""
+"""Writes the files of a run folder."""
 
 import json
 import shutil
@@ -12,19 +12,22 @@ from aang_core.storage.durable import sync, write_file, write_folder, writing
 from aang_core.storage.lock import LOCK, refuse_if_locked
 
 _FIRST = "config.yaml"
-"""The file that a run writes before all others, and is resumed by."""
+"""The first file that a run writes; resuming needs it."""
 _NOTHING = (LOCK, f".{_FIRST}.tmp")
 
 
 class RunFolder:
-    """Writes a run's files so that each is either whole or absent, whatever happens meanwhile.
+    """Writes a run's files so that each is either complete or absent, even after a crash.
 
-    ``metrics.jsonl`` and ``weights.jsonl`` grow by whole lines; every other file is written under
-    a temporary name, brought to the disk and renamed.
+    ``metrics.jsonl`` and ``weights.jsonl`` grow by complete lines; every other file is written
+    under a temporary name, synced to disk and renamed.
 
-    Every method that writes raises :class:`StorageError` where the disk does not take it.
+    Every method that writes raises :class:`StorageError` if it fails.
 
-    writes: False for a process that leaves the writing to another one.
+    Args:
+        path: the folder.
+        writes: whether this process writes; False if another process does, and the methods then do
+            nothing.
     """
 
     def __init__(self, path: Path, *, writes: bool = True) -> None:
@@ -33,10 +36,10 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path) -> "RunFolder":
-        """Make the folder.
+        """Create the folder.
 
         Raises:
-            ConfigError: it exists and is not empty, or cannot be made.
+            ConfigError: it is not empty, or cannot be created.
             LockedError: another process is writing there.
         """
         cls.check_free(path)
@@ -48,28 +51,28 @@ class RunFolder:
 
     @staticmethod
     def check_free(path: Path) -> None:
-        """Refuse a path that holds something already, before any work is done.
+        """Refuse a path that is not free, before any work is done.
 
         Raises:
-            ConfigError: ``path`` is a file or a folder with files in it, or cannot be looked into.
+            ConfigError: ``path`` is a file or a folder that is not empty, or cannot be read.
             LockedError: another process is writing there.
         """
         refuse_if_locked(path)
         try:
-            # What a process leaves that dies before it has written its first file is nothing.
+            # Ignore the traces of a process that died before it had written its first file.
             taken = path.is_file() or (
                 path.is_dir() and any(p.name not in _NOTHING for p in path.iterdir())
             )
         except OSError as error:
-            raise ConfigError(f"--out {path}: cannot be looked into: {error}") from error
+            raise ConfigError(f"--out {path}: cannot be read: {error}") from error
         if taken:
             raise ConfigError(
-                f"--out {path}: already holds files; a run gets a folder of its own, so give "
+                f"--out {path}: already holds files; every run needs its own folder, so give "
                 "another one or remove it"
             )
 
     def append(self, name: str, record: Mapping[str, Any]) -> None:
-        """Add one line of JSON to ``name``."""
+        """Append one line of JSON to ``name``."""
         if not self.writes:
             return
         path = self.path / name
@@ -79,14 +82,14 @@ class RunFolder:
                 file.write(json.dumps(record, allow_nan=False) + "\n")
 
     def sync(self, *names: str) -> None:
-        """Wait until what has been appended to files, if they are there, is on the disk."""
+        """Wait until everything appended to these files is on disk; missing files are ignored."""
         for name in names:
             if (self.path / name).exists():
                 with self.writing(name):
                     sync(self.path / name)
 
     def cut(self, name: str, step: int) -> None:
-        """Keep of a file of lines those up to ``step``; a line that is torn goes, with the rest."""
+        """Remove the lines of a log after ``step``, and all lines from the first damaged one on."""
         path = self.path / name
         if not path.exists():
             return
@@ -98,18 +101,23 @@ class RunFolder:
         self.write_text(name, "".join(kept))
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write ``name`` whole, as indented JSON."""
+        """Write ``name`` as indented JSON, completely or not at all."""
         self.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
-        """Write ``name`` whole, in UTF-8."""
+        """Write ``name`` in UTF-8, completely or not at all."""
         if not self.writes:
             return
         with self.writing(name):
             write_file(self.path / name, text)
 
     def write_folder(self, name: str, write: Callable[[Path], None]) -> None:
-        """Write the folder ``name`` whole; ``write`` is given where to put its files."""
+        """Write the folder ``name``, completely or not at all.
+
+        Args:
+            name: the folder, relative to the run folder.
+            write: writes the files into the folder that it receives.
+        """
         if not self.writes:
             return
 
@@ -121,20 +129,20 @@ class RunFolder:
             write_folder(self.path / name, shared)
 
     def share_mode(self, folder: Path) -> None:
-        """Give the files in ``folder`` the permissions that files of this run have.
+        """Give the files in ``folder`` the same permissions as the other files of this run.
 
-        safetensors writes files that their owner alone may read, whatever the umask says.
+        safetensors makes files readable only by their owner, whatever the umask is.
         """
         for file in folder.iterdir():
             shutil.copymode(self.path / "config.yaml", file)
 
     def writing(self, name: str) -> AbstractContextManager[None]:
-        """Tell the user what to do where ``name`` cannot be written."""
+        """Turn an error while ``name`` is being written into an error for the user."""
         return writing(self.path / name)
 
 
 def _step(line: bytes) -> float:
-    """The step of a line; beyond all steps for one that a crash has garbled."""
+    """The step of a line; infinite for a line that a crash has garbled."""
     try:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):

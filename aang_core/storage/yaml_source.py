@@ -1,8 +1,8 @@
-"""YAML files whose mistakes are told with file and line.
+"""Reads YAML, with errors that name file and line.
 
-Lines, keys that are given twice and the limit on what aliases repeat are all read off the tree of
-nodes, before any value is made of it. ruamel.yaml tells lines of values that it has made already,
-which is too late for the limit; on its tree of nodes the same functions would be needed.
+Line numbers, duplicate keys and the limit on what aliases repeat are all found in the tree of
+nodes, before values are constructed. ruamel.yaml gives the lines of values after constructing them,
+which is too late for the limit; with its tree of nodes, the same functions would be needed.
 """
 
 import re
@@ -18,7 +18,7 @@ Location = tuple[int | str, ...]
 
 
 class NumberLoader(yaml.SafeLoader):
-    """Safe YAML in which ``1e-4`` is a number, as in YAML 1.2, and not the text that 1.1 sees."""
+    """Reads safe YAML in which ``1e-4`` is a number, as in YAML 1.2; in YAML 1.1 it is text."""
 
 
 NumberLoader.add_implicit_resolver(
@@ -29,14 +29,15 @@ NumberLoader.add_implicit_resolver(
 
 
 _LONGEST = 250_000
-"""Bytes of the largest file that is read; that takes seconds already."""
+"""The largest file that is read, in bytes; it already takes seconds."""
 
 
 class Source:
-    """Where a space comes from, so that a message can say where its mistake is.
+    """Where a value comes from, so that a message can say where a mistake is.
 
-    label: the file's path, or a phrase for a space that a plug-in gives as a mapping.
-    node: root of the file's YAML nodes, which know their lines.
+    Args:
+        label: the file's path, or a phrase for a space that a plug-in gives as a mapping.
+        node: the root of the file's YAML nodes, which know their lines.
     """
 
     def __init__(self, label: str, node: yaml.Node | None = None) -> None:
@@ -44,7 +45,7 @@ class Source:
         self._node = node
 
     def at(self, location: Location) -> str:
-        """``FILE, line N``, or the way to the value where there are no lines."""
+        """``FILE:LINE`` of a value, or the keys that lead to it if there are no lines."""
         if self._node is None:
             return ", ".join([self.label, *(str(part) for part in location)])
         return f"{self.label}:{_line(self._node, location)}"
@@ -53,13 +54,19 @@ class Source:
 def parse_yaml(
     content: str | bytes, label: str, kind: type[yaml.SafeLoader] = yaml.SafeLoader
 ) -> tuple[Any, Source]:
-    """The value that a file holds, and where in it everything is.
+    """Parse the content of a YAML file.
 
-    kind: how plain values are read; a file of names is better read without ``1e-4`` as a number.
+    Args:
+        content: the content.
+        label: the file's path, for messages.
+        kind: the loader; a file of names should not read ``1e-4`` as a number.
+
+    Returns:
+        The value, and the place of everything in it.
 
     Raises:
-        ConfigError: it is not YAML, a key is given twice, or it is too large; the message names the
-            line.
+        ConfigError: it is not YAML, it has a duplicate key, or it is too large; the message names
+            the line.
     """
     if len(content) > _LONGEST:
         raise ConfigError(f"{label}: is larger than {_LONGEST} bytes; is it the right file?")
@@ -74,7 +81,7 @@ def parse_yaml(
             loader.dispose()
     except yaml.YAMLError as error:
         raise ConfigError(_yaml_message(error, label)) from error
-    # PyYAML lets these through for dates and numbers that do not exist and for deep nesting.
+    # PyYAML raises these for impossible dates and numbers and for deep nesting.
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ConfigError(
             f"{label} cannot be read as YAML: {type(error).__name__}: {error}"
@@ -107,35 +114,35 @@ def _line(node: yaml.Node, location: Location) -> int:
 
 
 def _refuse_repeated_keys(node: yaml.Node | None, label: str) -> None:
-    """Raise ConfigError for a key given twice, of which YAML would silently keep the last."""
+    """Raise ConfigError for a duplicate key; YAML would silently keep the last value."""
     for mapping in _mappings(node, set()):
         seen: set[str] = set()
         for key, _ in mapping.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     line = key.start_mark.line + 1
-                    raise ConfigError(f"{label}:{line}: the key {key.value} is twice")
+                    raise ConfigError(f"{label}:{line}: the key {key.value} is given twice")
                 seen.add(key.value)
 
 
 _LARGEST = 20_000
-"""Most values that a file may hold, each counted as often as aliases repeat it."""
+"""The largest number of values in a file; a value that aliases repeat counts each time."""
 
 
 def _refuse_explosion(root: yaml.Node | None, label: str) -> None:
-    """Raise ConfigError for aliases that lead back to themselves, or make millions of a few lines.
+    """Raise ConfigError for aliases that refer to themselves, or expand to very many values.
 
-    Loading shares what aliases repeat; whatever walks through the value afterwards does not.
+    Loading shares the values that aliases repeat, but code that walks through them visits each one.
     """
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node) -> int:
         if id(node) not in sizes:
-            sizes[id(node)] = _LARGEST + 1  # what an alias in it finds
+            sizes[id(node)] = _LARGEST + 1  # the size that an alias to itself finds
             total = 1 + sum(map(size, _children(node)))
             if total > _LARGEST:
                 raise ConfigError(
-                    f"{label}:{node.start_mark.line + 1}: what begins here comes to more than "
+                    f"{label}:{node.start_mark.line + 1}: what begins here expands to more than "
                     f"{_LARGEST} values, or refers to itself; is it the right file?"
                 )
             sizes[id(node)] = total
@@ -154,7 +161,7 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
 
 
 def _mappings(node: yaml.Node | None, visited: set[int]) -> Iterator[yaml.MappingNode]:
-    """All mappings below a node, each once: an alias may lead back to where it stands."""
+    """Yield all mappings below a node, each once: an alias may refer to one of its parents."""
     if id(node) in visited:
         return
     visited.add(id(node))

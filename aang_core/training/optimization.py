@@ -23,6 +23,12 @@ class OptimizerSettings:
         does, so that heads with large gradients do not shorten the body's step.
     optimizer: ``"sgd"`` is with ``momentum``, which AdamW does without.
     schedule: ``"constant"`` leaves the rate as it is, after the warm-up.
+
+    Examples:
+        >>> from aang_core import OptimizerSettings
+        >>> settings = OptimizerSettings(lr=1e-4, head_lr=1e-3, schedule="constant")
+        >>> settings.head_lr, settings.weight_decay
+        (0.001, 0.01)
     """
 
     lr: float

@@ -169,7 +169,9 @@ def test_excluding_what_is_illegal_anyway_keeps_the_better_reason() -> None:
 
 
 def test_excluding_what_the_space_has_not_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"a/b/c/e is no combination .* did you mean a/b/c/d\?"):
+    with pytest.raises(
+        ConfigError, match=r"a/b/c/e is not a combination .* did you mean a/b/c/d\?"
+    ):
         made({**SMALL, "exclude": ["a/b/c/e"]})
 
 

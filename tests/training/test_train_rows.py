@@ -86,7 +86,7 @@ def test_it_goes_on_with_the_same_rows(
     (files / "train.jsonl").write_text("".join(reversed(lines)), encoding="utf-8")
     child = forks.aang("train", "--resume", part)
     assert child.wait() == 2
-    assert "its training rows are not those of train_rows.json any more" in child.said
+    assert "its training rows no longer match train_rows.json" in child.said
     (files / "train.jsonl").write_text(text, encoding="utf-8")
     child = forks.aang("train", "--resume", part)
     assert child.wait() == 0, child.said

@@ -154,10 +154,25 @@ class StepData(Protocol):
 
 @runtime_checkable
 class EndTaskData(Protocol):
-    """A data primitive whose examples are ``context.train``, which is tokenised once for all."""
+    """A data primitive that yields the end task's training texts, which are tokenised only once.
+
+    Attributes:
+        of_end_task: True.
+
+    Examples:
+        >>> from aang_core import EndTaskData
+        >>> class TaskTexts:
+        ...     of_end_task = True
+        ...     def examples(self, context):
+        ...         return context.train
+        >>> isinstance(TaskTexts(), EndTaskData)
+        True
+    """
 
     @property
-    def of_end_task(self) -> bool: ...
+    def of_end_task(self) -> bool:
+        """Whether its examples are ``context.train``."""
+        ...
 
 
 class TextStream(Protocol):
@@ -171,14 +186,14 @@ class TextStream(Protocol):
         ...     def __next__(self):
         ...         self.number += 1
         ...         return Example(f"text {self.number}")
-        ...     def position(self):
+        ...     def state_dict(self):
         ...         return {"number": self.number}
-        ...     def go_to(self, position):
-        ...         self.number = position["number"]
+        ...     def load_state_dict(self, state):
+        ...         self.number = state["number"]
         >>> stream: TextStream = Counting()
-        >>> saved = stream.position()
+        >>> saved = stream.state_dict()
         >>> first = next(stream)
-        >>> stream.go_to(saved)
+        >>> stream.load_state_dict(saved)
         >>> next(stream) == first
         True
     """

@@ -91,7 +91,7 @@ def test_the_papers_grid(tmp_path: Path) -> None:
         ("{recipe: tapt}", "{recipe: tap}", ["spec.yaml:7", "no such recipe"]),
         ("seeds:", "seed:", ["spec.yaml:8", "unknown key seed", "did you mean seeds"]),
         ("lr: 1e-5", "leer: 1", ["spec.yaml:2", "leer"]),
-        ("  tapt:", "  plain:", ["spec.yaml:7", "plain is twice"]),
+        ("  tapt:", "  plain:", ["spec.yaml:7", "plain is given twice"]),
         ("baseline: plain", "baseline: plan", ["spec.yaml:9", "did you mean plain"]),
         ("  aang:", "  a/b:", ["spec.yaml:6", "a/b"]),
         ("seeds: [0, 3]", "seeds: []", ["spec.yaml:8", "seeds is empty"]),

@@ -77,7 +77,7 @@ def damage(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ("not a run", "is no run folder"),
+        ("not a run", "is not a run folder"),
         ("incomplete", "did not finish"),
         ("another version", "another version"),
         ("damaged", "damaged"),
