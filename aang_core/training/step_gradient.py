@@ -207,7 +207,7 @@ class GradientMaker:
         if self._engine.processes.size > 1:
             raise OutOfMemoryError(
                 f"step {step}: not enough memory ({reason}). Several processes take every step "
-                "together, so none can take fewer rows at once alone: give --micro-batch-size"
+                "together, so one alone cannot reduce its rows: give --micro-batch-size"
             )
         if now == 1:
             raise OutOfMemoryError(
