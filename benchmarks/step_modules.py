@@ -2,7 +2,7 @@
 
     python -m benchmarks.step_modules
 
-One warm step of the demo task is watched with :func:`sys.setprofile`, in the thread that trains.
+One warm step of the demo task is watched with `sys.setprofile`, in the thread that trains.
 Functions are told apart by where they are defined; what torch calls back into the core (hooks,
 heads, the body) counts too. Depth is the longest chain of functions of the core on the stack,
 ``Weighter.round`` being the first.

@@ -359,12 +359,12 @@ def require_several_draws(weighter: object, draws: int, option: str) -> None:
     """Refuse a weighter whose round cannot be made of several draws.
 
     Args:
-        weighter: One made already, or its class; only ``several_draws`` is looked at.
-        draws: How many draws a step is to be made of.
-        option: How the user asked for them, for the message.
+        weighter: one made already, or its class; only ``several_draws`` is looked at.
+        draws: how many draws a step is to be made of.
+        option: how the user asked for them, for the message.
 
     Raises:
-        ConfigError: It takes one draw a step.
+        ConfigError: it takes one draw a step.
     """
     if draws > 1 and not getattr(weighter, "several_draws", False):
         raise ConfigError(

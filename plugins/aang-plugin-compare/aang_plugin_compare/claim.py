@@ -26,9 +26,9 @@ class Claim:
     """The attempt that counts.
 
     Attributes:
-        attempt: Its number, from 1.
-        node: The machine that it runs on.
-        holders: The processes of all attempts; its own is the last.
+        attempt: its number, from 1.
+        node: the machine that it runs on.
+        holders: the processes of all attempts; its own is the last.
     """
 
     attempt: int
@@ -55,8 +55,8 @@ def lay_claim(path: Path, attempt: int, node: str) -> Claim:
     """Make ``attempt``, which is this process, the one that counts.
 
     Raises:
-        LockedError: A later attempt counts already.
-        StorageError: The claim cannot be written.
+        LockedError: a later attempt counts already.
+        StorageError: the claim cannot be written.
     """
     before = read_claim(path)
     if before is not None and before.attempt >= attempt:
@@ -87,9 +87,9 @@ def await_end_of_others(folder: Path, claim: Claim, grace: float = GRACE_SECONDS
     that is gone, and is removed. Nobody else's lock is touched.
 
     Args:
-        folder: The run folder.
-        claim: The claim of this attempt.
-        grace: Seconds to wait at most.
+        folder: the run folder.
+        claim: the claim of this attempt.
+        grace: seconds to wait at most.
     """
     others = claim.holders[:-1]
     unseen = [holder for holder in others if not holder.is_here]

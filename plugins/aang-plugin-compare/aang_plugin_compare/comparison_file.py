@@ -47,11 +47,11 @@ def read_content(value: object, source: Source) -> ComparisonFile:
     """Check the form of a comparison, and the names of its methods.
 
     Args:
-        value: What the YAML of the file holds.
-        source: Where it stands.
+        value: what the YAML of the file holds.
+        source: where it stands.
 
     Raises:
-        ConfigError: It is no comparison; the message names the line.
+        ConfigError: it is no comparison; the message names the line.
     """
     if not isinstance(value, Mapping):
         raise ConfigError(

@@ -34,16 +34,16 @@ class ControlResult(BaseModel):
     """The result of a control with one seed.
 
     Attributes:
-        control: Its name, which names its row of the table.
-        quick: Whether it only shows whether a deep model is worth it; then it is not tested
+        control: its name, which names its row of the table.
+        quick: whether it only shows whether a deep model is worth it; then it is not tested
             against the baseline.
-        seed: The seed.
-        metric: Its scores.
-        setting: The setting that was chosen on dev.
-        tried: How many settings there were.
-        seconds: Seconds that all of them took.
-        asked: The options that it was made with; with other options it is made again.
-        rows: Digest of the training rows that the seed drew; None if it was trained on all.
+        seed: the seed.
+        metric: its scores.
+        setting: the setting that was chosen on dev.
+        tried: how many settings there were.
+        seconds: seconds that all of them took.
+        asked: the options that it was made with; with other options it is made again.
+        rows: digest of the training rows that the seed drew; None if it was trained on all.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -20,9 +20,9 @@ class Control:
     """How a method refers to other methods.
 
     Attributes:
-        like: The method whose options it starts from.
-        what: What it gets as much of as another method: compute or seconds.
-        of: That other method.
+        like: the method whose options it starts from.
+        what: what it gets as much of as another method: compute or seconds.
+        of: that other method.
     """
 
     like: str | None = None
@@ -36,11 +36,11 @@ def controls_of(
     """How each method refers to others, and the options that each ends up with.
 
     Args:
-        methods: Options by method, as the file gives them.
-        source: Where they stand.
+        methods: options by method, as the file gives them.
+        source: where they stand.
 
     Raises:
-        ConfigError: A method refers to one that does not exist, or to one that itself refers to
+        ConfigError: a method refers to one that does not exist, or to one that itself refers to
             another.
     """
     controls: dict[str, Control] = {}

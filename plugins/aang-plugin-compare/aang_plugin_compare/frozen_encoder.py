@@ -18,9 +18,9 @@ class FrozenEncoder:
     """A pre-trained encoder; each text goes through it once, even if several draws contain it.
 
     Args:
-        encoder: Folder or hub name.
-        config: How it is loaded, and how many tokens texts are cut to.
-        device: The device it computes on.
+        encoder: folder or hub name.
+        config: how it is loaded, and how many tokens texts are cut to.
+        device: the device it computes on.
     """
 
     def __init__(self, encoder: str, config: TrainConfig, device: torch.device) -> None:
@@ -51,7 +51,7 @@ class FrozenEncoder:
             An array ``[N, 2, H]``.
 
         Raises:
-            AangError: The tokenizer cannot be used.
+            AangError: the tokenizer cannot be used.
         """
         new = {
             key: Example(*key)

@@ -11,12 +11,12 @@ class Order:
     """A run to be trained.
 
     Attributes:
-        name: Name of the run, for messages.
-        folder: The run folder; a run that has begun there is resumed.
-        options: A YAML file with all its options.
-        log: A file to which its output is appended.
-        before: Options of ``aang``, which stand before the command.
-        after: Options of ``aang train`` that cannot stand in a file.
+        name: name of the run, for messages.
+        folder: the run folder; a run that has begun there is resumed.
+        options: a YAML file with all its options.
+        log: a file to which its output is appended.
+        before: options of ``aang``, which stand before the command.
+        after: options of ``aang train`` that cannot stand in a file.
     """
 
     name: str
@@ -39,8 +39,8 @@ class Order:
         """Why the run failed: the last error that it printed.
 
         Args:
-            status: Its exit status.
-            node: The machine, where there are several.
+            status: its exit status.
+            node: the machine, where there are several.
         """
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         # What follows an error is how to go on, which the next call of the comparison does.
@@ -54,7 +54,7 @@ class Launcher(Protocol):
     """Trains runs, each in a process of its own.
 
     Attributes:
-        at_once: How many runs it trains at the same time.
+        at_once: how many runs it trains at the same time.
     """
 
     at_once: int
@@ -63,7 +63,7 @@ class Launcher(Protocol):
         """Check that runs can be started; this process holds the lock of the comparison's folder.
 
         Raises:
-            ConfigError: They cannot.
+            ConfigError: they cannot.
         """
 
     def train(self, order: Order) -> str | None:

@@ -30,9 +30,9 @@ def command(order: Order, attempt: int, node: str) -> list[str]:
     """The command that starts such a training.
 
     Args:
-        order: The run.
-        attempt: Number of the attempt, from 1.
-        node: Name of the machine, for messages.
+        order: the run.
+        attempt: number of the attempt, from 1.
+        node: name of the machine, for messages.
     """
     what: dict[str, Any] = {
         "name": order.name,

@@ -14,7 +14,7 @@ class LocalLauncher:
     """Starts a process for each run.
 
     Args:
-        jobs: How many processes run at the same time and share the cores.
+        jobs: how many processes run at the same time and share the cores.
     """
 
     def __init__(self, jobs: int = 1) -> None:

@@ -18,9 +18,9 @@ class Match:
     """What a run gets as much of as another one took.
 
     Attributes:
-        what: Compute or seconds.
-        of: The run that took it, below the folder of the comparison.
-        pace: For seconds, the run whose seconds per step turn them into steps.
+        what: compute or seconds.
+        of: the run that took it, below the folder of the comparison.
+        pace: for seconds, the run whose seconds per step turn them into steps.
     """
 
     what: What
@@ -41,13 +41,13 @@ def matched(config: TrainConfig, match: Match, root: Path) -> TrainConfig:
     as fit into the seconds of the other run.
 
     Args:
-        config: The configuration without that.
-        match: Which runs to look at.
-        root: The folder of the comparison.
+        config: the configuration without that.
+        match: which runs to look at.
+        root: the folder of the comparison.
 
     Raises:
-        ConfigError: One of the runs has not finished, or took no step.
-        DataError: The result of one is damaged.
+        ConfigError: one of the runs has not finished, or took no step.
+        DataError: the result of one is damaged.
     """
     of = _took(root, match.of)
     if match.what == "compute":

@@ -24,10 +24,10 @@ class Site:
     """Where a comparison is, as seen by the process that runs it.
 
     Attributes:
-        root: The folder of the comparison.
-        directory: What relative paths start from.
-        holder: That process, which holds the lock of ``root``.
-        version: The version of aang-core there.
+        root: the folder of the comparison.
+        directory: what relative paths start from.
+        holder: that process, which holds the lock of ``root``.
+        version: the version of aang-core there.
     """
 
     root: Path
@@ -46,9 +46,9 @@ class Status:
     """How a training ended on a node.
 
     Attributes:
-        node: Name of the node.
-        number: The exit status; None if the training did not start.
-        complaint: Why it did not start.
+        node: name of the node.
+        number: the exit status; None if the training did not start.
+        complaint: why it did not start.
     """
 
     node: str
@@ -85,11 +85,11 @@ def train(
     The first KeyboardInterrupt makes it take a checkpoint and end, the second makes it end at once.
 
     Args:
-        order: The run.
-        site: Where the comparison is.
-        attempt: Number of the attempt, from 1.
-        node: Name of this node, for messages.
-        environment: Variables to set besides those of this process.
+        order: the run.
+        site: where the comparison is.
+        attempt: number of the attempt, from 1.
+        node: name of this node, for messages.
+        environment: variables to set besides those of this process.
     """
     if why := complaint(site):
         return Status(node, None, why)

@@ -56,10 +56,10 @@ class QuickControls:
     """Makes the quick controls of a comparison that have no result yet.
 
     Attributes:
-        root: The folder of the comparison.
-        tell: Called with a line for each result and False, and with a line for each failure and
+        root: the folder of the comparison.
+        tell: called with a line for each result and False, and with a line for each failure and
             True.
-        trust_remote_code: Whether Python code that comes with the model may be run.
+        trust_remote_code: whether Python code that comes with the model may be run.
     """
 
     root: Path
@@ -74,11 +74,11 @@ class QuickControls:
         stop the others.
 
         Args:
-            comparison: The comparison.
-            seconds: Start no control after this time.
+            comparison: the comparison.
+            seconds: start no control after this time.
 
         Raises:
-            StorageError: A result cannot be written.
+            StorageError: a result cannot be written.
         """
         end = float("inf") if seconds is None else time.monotonic() + seconds
         for cell in quick_cells(comparison):

@@ -58,7 +58,7 @@ def ray_cluster(address: str | None) -> Iterator[None]:
             None starts one.
 
     Raises:
-        AangError: There is no such cluster, or it cannot be used.
+        AangError: there is no such cluster, or it cannot be used.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is not None:
@@ -132,11 +132,11 @@ class RayLauncher:
     """Trains runs on any node that has room for them.
 
     Args:
-        root: The folder of the comparison, on a file system that all nodes share.
-        tell: Called with a line for each run that is lost.
+        root: the folder of the comparison, on a file system that all nodes share.
+        tell: called with a line for each run that is lost.
         cpus: CPUs of each run.
         gpus: GPUs of each run; runs share a GPU if this is a part of one.
-        jobs: The largest number of runs at the same time; None for as many as there is room for.
+        jobs: the largest number of runs at the same time; None for as many as there is room for.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ class Ended:
     """How one run ended.
 
     Attributes:
-        cell: The run.
-        state: What was there before.
+        cell: the run.
+        state: what was there before.
         error: None if it finished, else the last error that it printed.
     """
 
@@ -39,7 +39,7 @@ def state_of(cell: Cell, root: Path) -> State:
     """Whether the run is finished, interrupted or new.
 
     Raises:
-        ConfigError: The folder holds a run with other options.
+        ConfigError: the folder holds a run with other options.
     """
     folder = root / cell.folder
     if not (folder / "config.yaml").is_file():
@@ -65,11 +65,11 @@ class Runner:
     """Runs cells, several at the same time.
 
     Args:
-        root: The folder of the comparison.
-        launcher: Where they run.
-        ended: Called after each run, one call at a time, from the thread that ran it.
-        before: Options of ``aang``, which stand before the command.
-        after: Options of ``aang train`` that cannot stand in a file.
+        root: the folder of the comparison.
+        launcher: where they run.
+        ended: called after each run, one call at a time, from the thread that ran it.
+        before: options of ``aang``, which stand before the command.
+        after: options of ``aang train`` that cannot stand in a file.
     """
 
     def __init__(
@@ -103,16 +103,16 @@ class Runner:
         taken their checkpoints. A second interrupt stops them at once.
 
         Args:
-            cells: The runs.
-            seconds: Stop all processes after this time.
-            first: Called before the runs, when no other process runs this comparison.
+            cells: the runs.
+            seconds: stop all processes after this time.
+            first: called before the runs, when no other process runs this comparison.
 
         Returns:
             How the runs ended, without those that were stopped or not started.
 
         Raises:
-            LockedError: Another process runs this comparison.
-            ConfigError: The launcher cannot start runs.
+            LockedError: another process runs this comparison.
+            ConfigError: the launcher cannot start runs.
         """
         with locked(self._root):
             self._launcher.ready()
@@ -208,8 +208,8 @@ def make_root(root: Path) -> None:
     """Make the folder of a comparison if it does not exist.
 
     Raises:
-        ConfigError: It cannot be made, or holds something that is not a comparison.
-        DataError: A link in it leads out of it.
+        ConfigError: it cannot be made, or holds something that is not a comparison.
+        DataError: a link in it leads out of it.
     """
     if root.is_dir() and any(root.iterdir()) and not (root / "runs").is_dir():
         RunFolder.check_free(root)

@@ -19,7 +19,7 @@ def refuse_own_rows(
     """Refuse a number of training rows that is given for one method or in the grid.
 
     Raises:
-        ConfigError: There is one; the message names the line.
+        ConfigError: there is one; the message names the line.
     """
     places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [(("grid",), grid)]
     places += [(("methods", name), options) for name, options in methods.items()]
@@ -45,12 +45,12 @@ def check_same_rows(runs: Sequence[Path], controls: Sequence[Path]) -> None:
     """Check that the runs and controls of one task and seed have drawn the same training rows.
 
     Args:
-        runs: Folders of runs.
-        controls: Files with results of controls.
+        runs: folders of runs.
+        controls: files with results of controls.
 
     Raises:
-        ConfigError: Two of them differ, so their scores cannot be compared.
-        DataError: The record of one is damaged.
+        ConfigError: two of them differ, so their scores cannot be compared.
+        DataError: the record of one is damaged.
     """
     digests: dict[Path, str | None] = {}
     for folder in runs:

@@ -21,13 +21,13 @@ class Cell:
     """One run of a comparison.
 
     Attributes:
-        task: The task.
-        method: The method.
-        seed: The seed.
-        config: Its options, without what ``match`` adds.
-        choice: Its place in the grid, from 0; None without a grid.
-        setting: What the grid sets, for people.
-        match: What it gets as much of as another run takes.
+        task: the task.
+        method: the method.
+        seed: the seed.
+        config: its options, without what ``match`` adds.
+        choice: its place in the grid, from 0; None without a grid.
+        setting: what the grid sets, for people.
+        match: what it gets as much of as another run takes.
     """
 
     task: str
@@ -67,15 +67,15 @@ def read_comparison(
     """Read a comparison file and plan its runs.
 
     Args:
-        path: The file.
-        registry: Where weighters, spaces and grids are looked up.
-        seeds: How many seeds, from 0 on, instead of those of the file.
-        baseline: Instead of that of the file.
-        grid: Name of a grid, instead of that of the file.
-        train_rows: How many training rows each seed draws, instead of what the file says.
+        path: the file.
+        registry: where weighters, spaces and grids are looked up.
+        seeds: how many seeds, from 0 on, instead of those of the file.
+        baseline: instead of that of the file.
+        grid: name of a grid, instead of that of the file.
+        train_rows: how many training rows each seed draws, instead of what the file says.
 
     Raises:
-        ConfigError: The file cannot be read or is no comparison; the message names the line.
+        ConfigError: the file cannot be read or is no comparison; the message names the line.
     """
     try:
         content = path.read_bytes()
@@ -94,13 +94,13 @@ def plan(
     """Plan every run of a comparison, with its options and names checked.
 
     Args:
-        value: The content of a comparison file.
-        source: Where it stands, for messages.
-        registry: Where weighters, spaces and grids are looked up.
-        train_rows: How many training rows each seed draws, instead of what ``value`` says.
+        value: the content of a comparison file.
+        source: where it stands, for messages.
+        registry: where weighters, spaces and grids are looked up.
+        train_rows: how many training rows each seed draws, instead of what ``value`` says.
 
     Raises:
-        ConfigError: As :func:`read_comparison`.
+        ConfigError: as `read_comparison`.
     """
     given = read_content(value, source)
     grid = _grid(given.grid, source, registry)

@@ -28,23 +28,23 @@ class Entry:
     """A method on a task: the setting that is best on dev, and its scores by seed.
 
     Attributes:
-        task: The task.
-        method: The method.
-        metric: Name of the metric.
-        seeds: The seeds of its finished runs.
-        dev: Dev scores by seed.
-        test: Test scores by seed; empty without a test set.
-        setting: The hyper-parameters that were chosen on dev.
-        tried: How many settings there were.
-        missing: How many of its seeds have no finished run.
-        seconds: Seconds of training by seed.
-        rows: Rows through the body in a step, on average; None if there are no steps.
-        drawn: Whether each seed drew its own training rows.
-        quick: Whether it is a quick control, which is not tested against the baseline.
-        points: Mean difference to the baseline over the seeds that both have, times 100.
+        task: the task.
+        method: the method.
+        metric: name of the metric.
+        seeds: the seeds of its finished runs.
+        dev: dev scores by seed.
+        test: test scores by seed; empty without a test set.
+        setting: the hyper-parameters that were chosen on dev.
+        tried: how many settings there were.
+        missing: how many of its seeds have no finished run.
+        seconds: seconds of training by seed.
+        rows: rows through the body in a step, on average; None if there are no steps.
+        drawn: whether each seed drew its own training rows.
+        quick: whether it is a quick control, which is not tested against the baseline.
+        points: mean difference to the baseline over the seeds that both have, times 100.
         permutation: p of the permutation test against the baseline, Holm-corrected over the table.
-        t_test: The same of the paired t-test.
-        best: Whether its mean score is the best of the task.
+        t_test: the same of the paired t-test.
+        best: whether its mean score is the best of the task.
     """
 
     task: str
@@ -75,13 +75,13 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
     """An entry for each method and control that has a finished run, on each task.
 
     Args:
-        comparison: The comparison.
-        root: Its folder.
-        quick: Whether quick controls have entries too; they come first.
+        comparison: the comparison.
+        root: its folder.
+        quick: whether quick controls have entries too; they come first.
 
     Raises:
-        ConfigError: Runs of one task and seed were trained on different rows.
-        DataError: The result of a run is damaged.
+        ConfigError: runs of one task and seed were trained on different rows.
+        DataError: the result of a run is damaged.
     """
     entries = []
     for task in comparison.tasks:
@@ -225,10 +225,10 @@ def table(
     """The table as text.
 
     Args:
-        entries: Its rows.
-        kind: One of :data:`FORMATS`.
-        baseline: The method that the others are tested against.
-        difference: Whether it has a column of differences to the baseline, in points.
+        entries: its rows.
+        kind: one of `FORMATS`.
+        baseline: the method that the others are tested against.
+        difference: whether it has a column of differences to the baseline, in points.
     """
     if kind == "json":
         return json.dumps([asdict(entry) for entry in entries], indent=2) + "\n"

@@ -21,14 +21,14 @@ def write_outcome(
     """Write the table in all of its formats, and the curves as CSV and JSON.
 
     Args:
-        root: The folder of the comparison.
-        entries: Rows of the table.
-        points: Points of the curves.
-        baseline: The method that the others are tested against.
-        difference: Whether the table has a column of differences to the baseline.
+        root: the folder of the comparison.
+        entries: rows of the table.
+        points: points of the curves.
+        baseline: the method that the others are tested against.
+        difference: whether the table has a column of differences to the baseline.
 
     Raises:
-        StorageError: A file cannot be written.
+        StorageError: a file cannot be written.
     """
     texts = {
         f"table.{ending}": table(entries, form, baseline, difference=difference)

@@ -19,7 +19,7 @@ def prepared(path: Path) -> "Callable[[Diagnosis], None]":
     """What writes the figure of a diagnosis into ``path``: interactive for .html, else a picture.
 
     Raises:
-        ConfigError: Its extension is none of .html, .png, .svg and .pdf. What is returned raises it
+        ConfigError: its extension is none of .html, .png, .svg and .pdf. What is returned raises it
             if the file cannot be written.
     """
     if path.suffix not in (".html", *STATIC):

@@ -11,7 +11,7 @@ def plot(run: Run, what: str) -> Any:
     """Draw the chart called ``what`` as a ``plotly.graph_objects.Figure``.
 
     Raises:
-        ConfigError: The run has no such chart; the message names those that it has.
+        ConfigError: the run has no such chart; the message names those that it has.
     """
     charts = {chart.key: chart for chart in charts_of(run)}
     if what not in charts:

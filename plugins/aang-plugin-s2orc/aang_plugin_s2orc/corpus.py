@@ -124,7 +124,7 @@ class Corpus:
                 yield number, [(text, where) for text in (*paper.abstract, *paper.body, *title)]
 
     def nothing_found(self) -> DataError:
-        """The error to raise when no text came out of :meth:`texts`."""
+        """The error to raise when no text came out of `texts`."""
         if not self._files:
             return DataError("--domain: no .jsonl, .json, .txt or .gz file in the folders named.")
         met = "; ".join(self._report.lines()) or "nothing in it"

@@ -58,7 +58,7 @@ class EndlessTexts:
         return Example(self._texts[self._given - 1])
 
     def state_dict(self) -> dict[str, Any]:
-        """See :meth:`aang_core.TextStream.state_dict`."""
+        """See `aang_core.TextStream.state_dict`."""
         lanes = [*self._lanes] if self._record is None else [self._record[0], *self._lanes]
         return {
             "lanes": [[str(lane.path), lane.done] for lane in lanes],
@@ -68,7 +68,7 @@ class EndlessTexts:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See :meth:`aang_core.TextStream.load_state_dict`."""
+        """See `aang_core.TextStream.load_state_dict`."""
         self._lanes = deque(
             _Lane(Path(path), done, self._read(Path(path), done)) for path, done in state["lanes"]
         )

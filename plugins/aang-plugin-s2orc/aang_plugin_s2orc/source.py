@@ -75,10 +75,10 @@ class S2orc:
         return self._limited(self._corpus(context), context.report)
 
     def stream(self, context: DataContext) -> EndlessTexts:
-        """The texts without end; see :meth:`.Corpus.endless`.
+        """The texts without end; see `.Corpus.endless`.
 
         Raises:
-            DataError: as :meth:`examples`.
+            DataError: as `examples`.
         """
         return self._corpus(context).endless(self._usable)
 

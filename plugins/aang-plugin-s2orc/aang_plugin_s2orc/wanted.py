@@ -15,7 +15,7 @@ _LISTED = 10
 class Wanted:
     """Papers of a field of study, of some years, and in a language; None for any.
 
-    :meth:`choose` and :meth:`listen` are shown the metadata, one after the other, and leave marks;
+    `choose` and `listen` are shown the metadata, one after the other, and leave marks;
     then ``takes`` can tell of every record whether its paper is asked for.
     """
 
@@ -70,7 +70,7 @@ class Wanted:
         self._chosen = True
 
     def require_chosen(self) -> None:
-        """Raise a DataError if :meth:`choose` has chosen no paper."""
+        """Raise a DataError if `choose` has chosen no paper."""
         if self._chosen or not self.by_description:
             return
         if self._field is not None and not self._in_field:
