@@ -1,4 +1,4 @@
-"""Options of the command to the launcher that trains its runs."""
+"""Choosing the launcher that trains the runs from the command's options."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,10 +24,10 @@ def chosen_launcher(
     Args:
         engine: ``local`` or ``ray``.
         root: the folder of the comparison.
-        jobs: runs at once.
-        address: of the Ray cluster; None for one of this machine.
-        cpus: of each run on Ray.
-        gpus: of each run on Ray.
+        jobs: number of runs at the same time.
+        address: address of the Ray cluster; None starts one on this machine.
+        cpus: CPUs of each run on Ray.
+        gpus: GPUs of each run on Ray.
 
     Raises:
         ConfigError: an option belongs to another engine, or Ray is not installed.

@@ -1,4 +1,4 @@
-"""Methods that are defined by another one: fine-tuning with the same compute, for example."""
+"""Methods defined by another method, for example fine-tuning with the same compute."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Control:
 
     Attributes:
         like: the method whose options it starts from.
-        what: what it gets as much of as another method: compute or seconds.
+        what: whether it gets the same compute or the same seconds as another method.
         of: that other method.
     """
 
@@ -36,8 +36,8 @@ def controls_of(
     """How each method refers to others, and the options that each ends up with.
 
     Args:
-        methods: options by method, as the file gives them.
-        source: where they stand.
+        methods: options by method, as in the file.
+        source: the file, for messages.
 
     Raises:
         ConfigError: a method refers to one that does not exist, or to one that itself refers to
@@ -99,7 +99,7 @@ def _over(base: Options, over: Options) -> Options:
 def merged_settings(settings: Sequence[Any]) -> Any:
     """Options of primitives and weighters, where later ones replace earlier ones.
 
-    A part that is no mapping of mappings is returned unchanged, and the schema then refuses it.
+    A part that is not a mapping of mappings is returned unchanged; the schema then rejects it.
     """
     merged: dict[str, dict[str, Any]] = {}
     for part in settings:

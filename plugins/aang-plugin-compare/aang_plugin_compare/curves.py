@@ -18,12 +18,12 @@ class Point:
     Attributes:
         task: the task.
         method: the method.
-        setting: what the grid sets.
+        setting: the options that the grid sets, as text.
         seed: the seed.
         step: steps trained before it.
         seconds: seconds of training so far, this evaluation included; None for a run that did not
             record them.
-        rows: rows through the body so far; None as for ``seconds``.
+        rows: rows through the body so far; None like ``seconds``.
         metric: name of the metric.
         dev: the score.
     """
@@ -75,7 +75,7 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
 
 
 def as_csv(points: Sequence[Point]) -> str:
-    """The points as CSV, a line each."""
+    """The points as CSV, one line for each."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(Point)], lineterminator="\n")
     writer.writeheader()

@@ -25,9 +25,9 @@ class Site:
 
     Attributes:
         root: the folder of the comparison.
-        directory: what relative paths start from.
+        directory: the directory that paths are relative to.
         holder: that process, which holds the lock of ``root``.
-        version: the version of aang-core there.
+        version: its version of aang-core.
     """
 
     root: Path
@@ -48,7 +48,7 @@ class Status:
     Attributes:
         node: name of the node.
         number: the exit status; None if the training did not start.
-        complaint: why it did not start.
+        complaint: why it did not start; empty if it did.
     """
 
     node: str
@@ -59,7 +59,7 @@ class Status:
 def complaint(site: Site) -> str:
     """Why runs of a comparison cannot be trained on this node; empty if they can.
 
-    The lock in the folder shows that this node sees the same folder.
+    If this node sees the lock of the comparison's process, it sees the same folder.
     """
     here = version("aang-core")
     if here != site.version:
@@ -80,16 +80,16 @@ def complaint(site: Site) -> str:
 def train(
     order: Order, site: Site, attempt: int, node: str, environment: Mapping[str, str]
 ) -> Status:
-    """Train a run in a process of its own, which ends with this one.
+    """Train a run in a separate process, which ends with this one.
 
-    The first KeyboardInterrupt makes it take a checkpoint and end, the second makes it end at once.
+    The first KeyboardInterrupt makes it save a checkpoint and end, the second ends it at once.
 
     Args:
         order: the run.
         site: where the comparison is.
         attempt: number of the attempt, from 1.
         node: name of this node, for messages.
-        environment: variables to set besides those of this process.
+        environment: environment variables to set in addition to this process's.
     """
     if why := complaint(site):
         return Status(node, None, why)

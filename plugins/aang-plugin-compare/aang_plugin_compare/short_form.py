@@ -1,4 +1,4 @@
-"""A comparison that the command line alone describes, without a file."""
+"""Comparisons described on the command line, without a file."""
 
 from collections.abc import Sequence
 
@@ -23,14 +23,14 @@ def short_form(
     Args:
         registry: where weighters, spaces and grids are looked up.
         methods: names of recipes and weighters.
-        arguments: options of ``aang train`` that name the task, and all that the methods share.
-        seeds: how many, from 0 on; 3 if None.
+        arguments: options of ``aang train`` that name the task, and others for all methods.
+        seeds: number of seeds, from 0 on; 3 if None.
         baseline: the method that the others are tested against.
         grid: name of a grid.
-        train_rows: how many training rows each seed draws.
+        train_rows: number of training rows that each seed draws.
 
     Raises:
-        ConfigError: there is no method, or one is given twice; or as `plan` raises it.
+        ConfigError: there is no method, a method is given twice, or an option is wrong.
     """
     if not methods:
         raise ConfigError("give a comparison file, or methods such as --method single-task")

@@ -1,6 +1,6 @@
-"""The outcome of a comparison: mean ± std by method and task, and whether differences are luck.
+"""The outcome of a comparison: mean ± std by method and task, with significance tests.
 
-Pairs are runs with the same seed. Where each seed draws its own training rows, both runs of a pair
+Runs with the same seed are pairs. If each seed draws its own training rows, both runs of a pair
 have the same rows, so tests are paired by draw.
 """
 
@@ -25,7 +25,7 @@ from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 
 @dataclass(frozen=True)
 class Entry:
-    """A method on a task: the setting that is best on dev, and its scores by seed.
+    """A method on a task, with the setting that is best on dev.
 
     Attributes:
         task: the task.
@@ -35,15 +35,16 @@ class Entry:
         dev: dev scores by seed.
         test: test scores by seed; empty without a test set.
         setting: the hyper-parameters that were chosen on dev.
-        tried: how many settings there were.
-        missing: how many of its seeds have no finished run.
+        tried: number of settings.
+        missing: number of its seeds without a finished run.
         seconds: seconds of training by seed.
         rows: rows through the body in a step, on average; None if there are no steps.
         drawn: whether each seed drew its own training rows.
         quick: whether it is a quick control, which is not tested against the baseline.
         points: mean difference to the baseline over the seeds that both have, times 100.
-        permutation: p of the permutation test against the baseline, Holm-corrected over the table.
-        t_test: the same of the paired t-test.
+        permutation: p value of the permutation test against the baseline, Holm-corrected over the
+            table.
+        t_test: p value of the paired t-test, corrected in the same way.
         best: whether its mean score is the best of the task.
     """
 
@@ -67,7 +68,7 @@ class Entry:
 
     @property
     def scores(self) -> Sequence[float]:
-        """Test scores, or dev scores where there is no test set."""
+        """Test scores, or dev scores if there is no test set."""
         return self.test or self.dev
 
 
@@ -77,7 +78,7 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
     Args:
         comparison: the comparison.
         root: its folder.
-        quick: whether quick controls have entries too; they come first.
+        quick: whether to include quick controls; they come first.
 
     Raises:
         ConfigError: runs of one task and seed were trained on different rows.
@@ -171,10 +172,10 @@ def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry |
 
 
 def _judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
-    """The entries, compared with the baseline, and the best of each task marked."""
+    """The entries with tests against the baseline and the best of each task marked."""
     against = {e.task: e for e in entries if e.method == baseline}
     beside = [e for e in entries if e.method != baseline and e.task in against]
-    # Quick controls are not candidates, and would make every other test stricter.
+    # Quick controls are not candidates, and testing them would make every other test stricter.
     compared = [e for e in beside if not e.quick]
     values: dict[tuple[str, str], tuple[float | None, float | None]] = {}
     pairs = [_pairs(e, against[e.task]) for e in compared]
@@ -225,10 +226,10 @@ def table(
     """The table as text.
 
     Args:
-        entries: its rows.
+        entries: rows of the table.
         kind: one of `FORMATS`.
         baseline: the method that the others are tested against.
-        difference: whether it has a column of differences to the baseline, in points.
+        difference: whether to add a column of differences to the baseline, in points.
     """
     if kind == "json":
         return json.dumps([asdict(entry) for entry in entries], indent=2) + "\n"

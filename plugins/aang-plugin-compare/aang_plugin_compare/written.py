@@ -1,4 +1,4 @@
-"""The files that a comparison writes into its folder besides its runs: tables and curves."""
+"""The tables and curves that a comparison writes into its folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ def write_outcome(
     *,
     difference: bool,
 ) -> None:
-    """Write the table in all of its formats, and the curves as CSV and JSON.
+    """Write the table in all formats, and the curves as CSV and JSON.
 
     Args:
         root: the folder of the comparison.
