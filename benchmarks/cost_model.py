@@ -1,8 +1,8 @@
-"""What a step should cost on machines that are not at hand: arithmetic, bytes, messages.
+"""A model of a step's cost on machines we do not have: arithmetic, bytes, messages.
 
     python -m benchmarks.cost_model
 
-Projects one training of RoBERTa-base in the papers' size to 1, 8 and 64 accelerators.
+Projects training RoBERTa-base at the papers' size to 1, 8 and 64 accelerators.
 """
 
 from dataclasses import dataclass
@@ -13,19 +13,20 @@ from aang_core.objectives.stages import SELECTION_RATE
 from benchmarks.steps.setting import Setting
 
 SUMS = 3
-"""Gradients that processes sum in a step: dev, the end task's, the objectives'."""
+"""Number of gradients that processes sum in a step: dev, end task, objectives."""
 FLOAT = 4
-"""Bytes of a number."""
+"""Bytes per number."""
 
 
 @dataclass(frozen=True)
 class Cost:
     """A step's cost in parts.
 
-    shared: floating-point operations on end-task and dev rows. objectives: on auxiliary rows.
-    gradient: bytes of all trained parameters of body and heads that processes sum.
-    state: bytes that a process holds of model, gradient sums and optimiser, activations not
-        included.
+    Attributes:
+        shared: floating-point operations on end-task and dev rows.
+        objectives: floating-point operations on auxiliary rows.
+        gradient: bytes of a gradient of all trained parameters of body and heads.
+        state: bytes of model, gradient sums and optimiser in a process, without activations.
     """
 
     shared: float
@@ -35,16 +36,18 @@ class Cost:
 
     @property
     def flops(self) -> float:
-        """All of it."""
+        """Floating-point operations of the whole step."""
         return self.shared + self.objectives
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Accelerators of one kind.
+    """A kind of accelerator and its connections.
 
-    flops: operations a second that one does in such a step. bandwidth: bytes a second that one
-    sends while all do. latency: seconds until a message begins to arrive.
+    Attributes:
+        flops: operations per second of one accelerator in such a step.
+        bandwidth: bytes per second that one accelerator sends while all send.
+        latency: seconds until a message starts to arrive.
     """
 
     flops: float
@@ -53,12 +56,14 @@ class Machine:
 
 
 def cost_of(setting: Setting, denoising: float = 2 / 3) -> Cost:
-    """Count a step.
+    """Compute the cost of a step.
 
-    A layer of width H has 12 H² parameters in matrices; a token costs two operations by each in the
-    forward pass, four in the backward pass, and 4 T H and 8 T H for attention to T tokens.
+    A layer of width H has 12 H² parameters in matrices. With each of them, a token costs two
+    operations in the forward pass and four in the backward pass. Attention to T tokens costs
+    another 4 T H and 8 T H.
 
-    denoising: share of auxiliary rows with a vocabulary's logits at the selected tokens.
+    The argument ``denoising`` is the share of auxiliary rows with logits over the vocabulary at
+    the selected tokens.
     """
     matrices = setting.layers * 12 * setting.hidden**2
     token = 6 * matrices + 12 * setting.layers * setting.tokens * setting.hidden
@@ -75,9 +80,9 @@ def cost_of(setting: Setting, denoising: float = 2 / 3) -> Cost:
 
 
 def share(cost: Cost, objectives: int, processes: int) -> float:
-    """Of a step's operations, those of the process that has most.
+    """Share of a step's operations that the busiest process computes.
 
-    End-task and dev rows are cut evenly; an objective's rows stay whole.
+    End-task and dev rows are split evenly; an objective's rows stay on one process.
     """
     most = -(-objectives // processes) / objectives
     return (cost.shared / processes + cost.objectives * most) / cost.flops
@@ -86,7 +91,7 @@ def share(cost: Cost, objectives: int, processes: int) -> float:
 def seconds(cost: Cost, objectives: int, processes: int, machine: Machine) -> tuple[float, float]:
     """Seconds of a step's arithmetic and of its messages, which do not overlap.
 
-    A ring sums G bytes by sending 2 (P − 1) / P · G from every process.
+    To sum G bytes in a ring, every process sends 2 (P − 1) / P · G bytes.
     """
     arithmetic = cost.flops * share(cost, objectives, processes) / machine.flops
     if processes == 1:
@@ -99,7 +104,7 @@ PAPERS = Setting(12, 768, 24, 128, 128, 256, 128, 50265)
 """RoBERTa-base with the rows of AANG's appendix D, all of td's objectives sampled."""
 ATTAINED = 0.4
 H200 = 989e12
-"""Peak of an NVIDIA H200 in dense bfloat16, of its data sheet."""
+"""Peak of an NVIDIA H200 in dense bfloat16, from its data sheet."""
 IN_A_NODE = Machine(ATTAINED * H200, 450e9, 5e-6)
 """NVLink: 900 GB/s both ways."""
 AMONG_NODES = Machine(ATTAINED * H200, 50e9, 10e-6)

@@ -1,12 +1,13 @@
-"""Is AANG better than fine-tuning and the baselines? ACL-ARC and SciERC, six methods, seeds.
+"""Efficacy: AANG against fine-tuning and the baselines on ACL-ARC and SciERC, over seeds.
 
     python -m benchmarks.efficacy DATA MODEL OUT --minutes 9
 
 DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl``, ``dev.jsonl`` and
-``test.jsonl``, and for the in-domain text ``s2orc-domain``. MODEL is an encoder's folder. It is one
-``aang compare``: stopped after the minutes given, it goes on with the next call, wherever OUT is
-then, on a GPU or without one. ``--rows`` takes that many training examples of each task, always
-the same ones: auxiliary objectives are for tasks with few labels.
+``test.jsonl``, and for the in-domain text ``s2orc-domain``. MODEL is an encoder's folder. The
+script runs ``aang compare``: it stops after the given minutes, and the next call continues, even if
+OUT has moved to another machine, with or without a GPU. ``--rows`` takes that many training
+examples of each task, always the same ones, because auxiliary objectives are for tasks with few
+labels.
 """
 
 import random
@@ -46,7 +47,7 @@ FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
 def training_file(data: Path, task: str, rows: int | None, out: Path) -> Path:
-    """The training file of ``task``, or a file under ``out`` of ``rows`` lines drawn from it."""
+    """The training file of ``task``, or a file in ``out`` with ``rows`` lines drawn from it."""
     whole = data / task / "train.jsonl"
     if rows is None:
         return whole
@@ -63,8 +64,8 @@ def comparison(
 ) -> dict[str, Any]:
     """The comparison file as a mapping.
 
-    over: options for all runs, and under the name of a task those for its runs alone.
-    train: the training file of each task.
+    The argument ``over`` has options for all runs and, under the name of a task, options for its
+    runs only; ``train`` names the training file of each task.
     """
     tasks = {
         name: {
@@ -107,7 +108,7 @@ def main(
     minutes: float,
     options: tuple[str, ...],
 ) -> None:
-    """Run what is left, and print the table of what there is."""
+    """Train the missing runs and print the table of finished ones."""
     over: dict[str, Any] = {}
     for option in options:
         name, value = option.split("=", 1)

@@ -1,10 +1,10 @@
-"""What a step of ``factored`` costs in steps of plain fine-tuning, by its settings.
+"""The cost of a step of ``factored`` relative to plain fine-tuning, for several settings.
 
     python -m benchmarks.factored_cost TRAIN.jsonl MODEL
 
-Floating-point operations are counted over whole steps of real rows, CPU seconds are the median of
-several rounds in which every setting has its turn. A setting that measures every fourth step is
-counted over four steps.
+Floating-point operations are counted over whole steps of real rows. CPU seconds are the median of
+several rounds in which all settings take turns. Costs are averaged over four steps, because some
+settings measure every fourth step.
 """
 
 import statistics
@@ -40,7 +40,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 CYCLE = 4
 """Steps that are counted together."""
 WARM_UP = 4
-"""Steps before, in which the dev head's memory fills."""
+"""Steps before measuring, in which the dev head's memory fills."""
 
 
 def trainer_of(train: Path, model: Path, rows: int, setting: Mapping[str, Any]) -> Trainer:
@@ -61,14 +61,14 @@ def trainer_of(train: Path, model: Path, rows: int, setting: Mapping[str, Any]) 
 
 
 def take_steps(trainer: Trainer, steps: int) -> None:
-    """Rounds until ``steps`` more have been taken."""
+    """Train for ``steps`` more steps."""
     end = trainer.bench.steps + steps
     while trainer.bench.steps < end:
         trainer.weighter.round(trainer.bench)
 
 
 def relative(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The median of each setting over that of plain fine-tuning."""
+    """The median of each setting relative to that of plain fine-tuning."""
     plain = statistics.median(values[PLAIN])
     return {name: statistics.median(of) / plain for name, of in values.items()}
 

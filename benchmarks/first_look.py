@@ -1,17 +1,17 @@
-"""A first look at few labels: contrast, td and their controls on three tasks, five draws.
+"""A first comparison with few labels: contrast, td and their controls on three tasks, five draws.
 
     python -m benchmarks.first_look DATA MODEL OUT
     aang compare OUT/scierc.yaml --out OUT/scierc --jobs 2 --difference
 
 DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl``, ``dev.jsonl`` and
-``test.jsonl``, MODEL is an encoder's folder. This writes a comparison file for each task, and
-prints the commands. ``aang compare`` goes on where it was stopped; with ``--jobs 2`` and
-``OMP_NUM_THREADS=1`` two runs share two cores. Of ACL-ARC and SciERC each seed draws 500 training
-rows of its own; the demo has 200 and trains on all of them.
+``test.jsonl``; MODEL is an encoder's folder. The script writes a comparison file for each task and
+prints the commands. ``aang compare`` continues where it was stopped; with ``--jobs 2`` and
+``OMP_NUM_THREADS=1`` two runs share two cores. Each seed draws its own 500 training rows of ACL-ARC
+and SciERC; the demo has 200 and trains on all of them.
 
-Rows a step are what methods are matched by: 64 go through the body in a step of ``single-task``, of
-``contrast``, of ``contrast-other-rows`` and of ``masked-lm``, and 96 in one of ``factored-td``,
-whose control is ``single-task-96``.
+Methods are matched by rows per step: 64 rows go through the body in a step of ``single-task``,
+``contrast``, ``contrast-other-rows`` and ``masked-lm``, and 96 in a step of ``factored-td``, whose
+control is ``single-task-96``.
 """
 
 from pathlib import Path
@@ -71,7 +71,7 @@ DEMO: dict[str, Any] = {"model": None, "max_length": 128, "steps": 300}
 
 
 def comparisons(data: Path, model: Path, seeds: int, rows: int) -> dict[str, dict[str, Any]]:
-    """The comparison of each task, by the task's name."""
+    """The comparison file of each task, by the task's name."""
     tasks: dict[str, dict[str, Any]] = {
         name: {**{part: str(data / name / f"{part}.jsonl") for part in PARTS}, "train_rows": rows}
         for name in ("scierc", "acl-arc")

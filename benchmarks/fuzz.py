@@ -1,11 +1,11 @@
-"""Fuzzing of everything that reads what a user or a stranger wrote.
+"""Fuzzing everything that reads input from users or strangers.
 
     python -m benchmarks.fuzz OUT.json --inputs 10000 --seed 0 [--target NAME]
 
-Two engines make the inputs of each target: one damages valid files, and hypothesis builds files
-from nothing, a tenth as many. An input must be accepted or refused with an AangError, within five
-seconds. OUT.json has for each target how many were, and every other outcome with its input. Each
-target runs in a process of its own; what was done is kept, so the same command goes on after an
+Two generators make the inputs of each target: one damages valid files, and hypothesis builds files
+from scratch, a tenth as many. Every input must be accepted, or refused with an AangError, within
+five seconds. OUT.json counts these for each target and lists every other outcome with its input.
+Each target runs in a separate process. Results are kept, so the same command continues after an
 interruption.
 """
 
@@ -42,7 +42,7 @@ class HungError(Exception):
 
 
 def attempt(target: Target, path: Path, content: bytes) -> str | None:
-    """``accepted`` or ``refused``; anything else is raised."""
+    """Returns ``accepted`` or ``refused``; raises any other outcome."""
     path.write_bytes(content)
     try:
         with _in_time():
@@ -54,7 +54,7 @@ def attempt(target: Target, path: Path, content: bytes) -> str | None:
 
 @contextmanager
 def _in_time() -> Iterator[None]:
-    """Processor time, as the machine may do other things; and a minute in case it waits."""
+    """Limit CPU time, as other programs may run, and elapsed time to a minute, in case it hangs."""
 
     def stop(number: int, frame: object) -> None:
         raise HungError(f"longer than {SECONDS} s")
@@ -78,7 +78,7 @@ def _in_time() -> Iterator[None]:
 def fuzz(
     name: str, target: Target, inputs: int, seed: int, folder: Path, state: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Run one target on; yields the state every so many inputs."""
+    """Continue one target; yields its state at intervals."""
     path = folder / target.file
     kind, gz = target.kind, target.file.endswith(".gz")
     mutator = Mutator(name, target.seeds, kind, gz=gz)
@@ -100,7 +100,7 @@ def fuzz(
             yield state
     built = inputs // 10
     if state["hypothesis"]["inputs"] < built:
-        # Not resumed in its middle: hypothesis goes by what came before.
+        # Not resumed half-way, because what hypothesis does depends on earlier inputs.
         state["hypothesis"] = _counts()
         count = itertools.count()
         contents(
@@ -129,7 +129,7 @@ def _counts() -> dict[str, int]:
 
 
 def main() -> None:
-    """Fuzz one target, or each in a process of its own."""
+    """Fuzz one target, or all of them in separate processes."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -157,7 +157,7 @@ def _in_process(name: str, options: argparse.Namespace) -> None:
 
 
 def _one(name: str, options: argparse.Namespace) -> None:
-    # An input that asks for all memory there is gets a MemoryError, which is a fault.
+    # An input that exhausts memory gets a MemoryError, which counts as a fault.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     fresh = {"mutation": _counts(), "hypothesis": _counts(), "faults": [], "slowest": 0.0}
     state = _read(options.out).get(name, fresh)
@@ -171,7 +171,7 @@ def _one(name: str, options: argparse.Namespace) -> None:
 
 
 def run_folder(path: Path) -> Target:
-    """The folder of a short run of the demo, of which any file may be another."""
+    """The folder of a short run of the demo, whose files targets replace."""
     from aang_core import train
 
     train(space="tapt", steps=2, eval_every=1, max_length=16, batch_size=4, out=path)

@@ -1,13 +1,13 @@
-"""Are runs that are killed and resumed the same, bit for bit, as those that are left alone?
+"""Check that runs that are killed and resumed equal uninterrupted ones bit for bit.
 
     python -m benchmarks.kill_resume OUT --kills 50
 
-A run of every case is left alone. Then runs are killed by SIGKILL at random moments, resumed,
-killed again, and so on to their end, until so many kills have been made; what each comes to is
-compared with the run that was left alone, every byte of it but for what clocks say. A checkpoint is
-taken after every round, so that many kills fall into the writing of one.
+For every case, one run is left alone. Other runs are killed by SIGKILL at random moments, resumed,
+killed again, and so on until they finish, until ``--kills`` kills have been made. Each result is
+compared with the uninterrupted run, every byte except for times. A checkpoint is saved after every
+round, so that many kills hit the writing of one.
 
-Chains of kills that have come to their end are kept in OUT; the next call goes on from there.
+Finished chains of kills are kept in OUT; the next call continues from there.
 """
 
 import json
@@ -54,14 +54,14 @@ COMMON: list[object] = [
     *("--checkpoint-every", 0, "--quiet"),
 ]
 BEFORE = 0.2
-"""How many of the kills fall into the reading of data, before the folder is opened."""
+"""Share of kills while data is read, before the run folder is opened."""
 ANYWHERE = 0.2
-"""How many may come at any time until the end; the others come a few rounds later than the last."""
+"""Share of kills at any time until the end; others come a few rounds after the previous kill."""
 ROUNDS = 4
-"""At most so many rounds later."""
+"""Most rounds after the previous kill."""
 
 _POLL = 0.01
-"""Seconds between two looks at a process, which looking should not slow down."""
+"""Seconds between two checks of a process; more frequent ones would slow it down."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,12 @@ class Pace:
 
 @dataclass(frozen=True)
 class Chain:
-    """A run that was killed, resumed, and so on to its end.
+    """A run that was killed and resumed until it finished.
 
-    in_writing: kills that left a file or folder half written. in_training: kills after the run's
-    folder was opened. seconds: in all.
+    Attributes:
+        in_writing: kills that left a file or folder half written.
+        in_training: kills after the run folder was opened.
+        seconds: total time.
     """
 
     number: int
@@ -90,7 +92,7 @@ class Chain:
 
 
 class Case:
-    """The runs of one case, in a folder of their own."""
+    """The runs of one case, in one folder."""
 
     def __init__(self, name: str, options: Sequence[object], folder: Path) -> None:
         self.name = name
@@ -102,13 +104,13 @@ class Case:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def chains(self) -> list[Chain]:
-        """Those that have come to their end."""
+        """The finished chains."""
         if not self.record.exists():
             return []
         return [Chain(**json.loads(line)) for line in self.record.read_text().splitlines()]
 
     def kills(self) -> int:
-        """How many have been made in those."""
+        """Number of kills in finished chains."""
         return sum(chain.kills for chain in self.chains())
 
     def leave_alone(self) -> Pace:
@@ -126,7 +128,7 @@ class Case:
         return Pace(**json.loads(pace.read_text()))
 
     def add_chain(self, most: int) -> Chain:
-        """Start a run, kill it at random moments, resume it, and compare what comes of it."""
+        """Start a run, kill and resume it at random moments, and compare the result."""
         number = len(self.chains())
         draw = random.Random(f"{self.name} {number}")
         pace = self.leave_alone()
@@ -171,7 +173,7 @@ def _wait_for_a_moment(draw: random.Random, pace: Pace, run: Path, process: Fork
         if kind < BEFORE + ANYWHERE:
             moment = time.monotonic() + draw.uniform(0, pace.training)
         else:
-            # Counted in rounds, because how long one takes depends on what else the machine does.
+            # Counted in rounds, because their duration depends on the machine's other work.
             lines = _lines(run) + draw.randint(0, ROUNDS)
             while not process.ended() and _lines(run) < lines:
                 time.sleep(_POLL)
@@ -181,13 +183,13 @@ def _wait_for_a_moment(draw: random.Random, pace: Pace, run: Path, process: Fork
 
 
 def _lines(run: Path) -> int:
-    """Lines of all logs of a run."""
+    """Number of lines in all logs of a run."""
     logs = ("weights.jsonl", "metrics.jsonl", "pretraining/tapt/metrics.jsonl")
     return sum((run / log).read_bytes().count(b"\n") for log in logs if (run / log).exists())
 
 
 def _opened(run: Path, process: Forked) -> float:
-    """Wait until ``process`` has opened its run folder; the seconds that it took."""
+    """Wait until ``process`` has opened its run folder and return the seconds it took."""
     while not process.ended() and not _holds_lock(run, process.pid):
         time.sleep(_POLL)
     return time.monotonic() - process.began
@@ -201,13 +203,13 @@ def _holds_lock(run: Path, pid: int) -> bool:
 
 
 def contents(run: Path) -> dict[str, object]:
-    """All that a run is, without what clocks and counts of memory say."""
+    """Everything in a run folder except times and memory figures."""
     found: dict[str, object] = {}
     for path in sorted(p for p in run.rglob("*") if p.is_file()):
         name = str(path.relative_to(run))
         if path.name in ("report.html", "manifest.json", "README.md", "lock.json", "clock.json"):
             continue
-        # Checkpoints are numbered as they are taken, which depends on where a run was killed.
+        # Checkpoints are numbered in order, so their numbers depend on where a run was killed.
         name = "checkpoint/" + path.name if path.parent.parent.name == "checkpoints" else name
         content = path.read_bytes()
         if path.name in ("result.json", "stage.json"):
@@ -247,7 +249,7 @@ def table(cases: Sequence[Case]) -> Iterator[str]:
 @click.option("--most", default=10, show_default=True, help="kills of one run")
 @click.option("--minutes", type=float, help="begin no further run after that time")
 def main(out: Path, kills: int, names: Sequence[str], most: int, minutes: float | None) -> None:
-    """Kill, resume, compare; a table of what came of it."""
+    """Kill, resume and compare runs, and print a table of the results."""
     began = time.monotonic()
     out = out.resolve()
     os.environ.setdefault("AANG_CACHE", str(out / "cache"))
@@ -272,13 +274,13 @@ def main(out: Path, kills: int, names: Sequence[str], most: int, minutes: float 
 
 
 def _in_turn(cases: Sequence[Case], kills: int) -> Iterator[Case]:
-    """Cases that lack kills, so that when time is up there are some of every case."""
+    """Cases that lack kills, in turn, so that every case has some when time is up."""
     while left := [case for case in cases if case.kills() < kills]:
         yield from left
 
 
 def _in_another_process(task: Path) -> None:
-    """Make the task where its tokenizer's threads and its arithmetic leave nothing behind."""
+    """Make the task in another process, so that its tokenizer's threads do not stay in this one."""
 
     def make() -> None:
         from benchmarks.small_task import write_task

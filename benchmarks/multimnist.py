@@ -5,7 +5,7 @@
     python -m benchmarks.multimnist curves RESULTS.jsonl FIGURE.png
 
 FOLDER holds MNIST's test images and labels. Every cell (weighter, target, seed) is one line of
-RESULTS.jsonl; cells that are there already are not run again.
+RESULTS.jsonl; existing cells are not run again.
 """
 
 import json
@@ -39,7 +39,7 @@ def main() -> None:
 def run(
     folder: Path, results: Path, epochs: int, seeds: int, weighters: Sequence[str], threads: int
 ) -> None:
-    """Train every cell that RESULTS does not hold yet."""
+    """Train every cell that is missing in RESULTS."""
     torch.set_num_threads(threads)
     done = {(cell["weighter"], cell["target"], cell["seed"]) for cell in _read(results)}
     for seed in range(seeds):
@@ -67,7 +67,7 @@ def run(
 
 
 def _stride(weighter: str) -> int:
-    """A round of αVIL and DIW is an epoch; of the others a step, of which every tenth is kept."""
+    """Interval of rounds to keep: a round of αVIL and DIW is an epoch, others' rounds are steps."""
     return 1 if weighter in ("alpha-vil", "diw") else 10
 
 

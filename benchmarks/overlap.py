@@ -1,10 +1,10 @@
-"""How fast texts that overlap with held-out ones are found, and whether all are.
+"""How fast texts that overlap with held-out ones are found, and whether all are found.
 
     python -m benchmarks.overlap DOMAIN HELD_OUT.jsonl... --megabytes 1000
 
-Texts of DOMAIN are read once and then looked at over and over, each time with other numbers in
-them, until so many megabytes have been. A thousand of them, spread over it all, have eight words of
-a held-out text planted in their middle.
+Texts of DOMAIN are read once and then checked over and over, each time with different numbers in
+them, until ``--megabytes`` are reached. In a thousand of them, evenly spread, eight words of a
+held-out text are planted in the middle.
 """
 
 import itertools
@@ -28,7 +28,7 @@ PLANTED = 1000
 @click.argument("held_out", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--megabytes", default=1000, show_default=True)
 def main(domain: Path, held_out: tuple[Path, ...], megabytes: int) -> None:
-    """Print megabytes a second, and how many planted overlaps were found."""
+    """Print megabytes per second, and how many planted overlaps were found."""
     held = [
         json.loads(line)["text"]
         for path in held_out

@@ -3,7 +3,8 @@
 A RoBERTa of 4 layers, 192 wide, with a byte-level BPE of 6,000, trained as a masked language
 model on the docstrings of the standard library and of permissively licensed packages that
 are installed. The demo task's own packages and every paragraph equal to one of its texts
-are left out. Four steps; WORK, which holds all but the result, must lie outside the repository:
+are left out. There are four steps. WORK, the folder for everything but the result, must be outside
+the repository:
 
     python benchmarks/pretrain_demo_encoder.py corpus WORK [--site-packages DIR ...]
     python benchmarks/pretrain_demo_encoder.py train WORK --minutes 45 --threads 2 [--resume]
@@ -11,12 +12,12 @@ are left out. Four steps; WORK, which holds all but the result, must lie outside
     python benchmarks/pretrain_demo_encoder.py export WORK aang_core/assets/demo-encoder
 
 ``corpus`` reads sources with ``ast`` and imports none of the packages. ``train`` measures its
-speed, fixes the number of steps from ``--minutes`` (or takes ``--steps``), writes a checkpoint
+speed, derives the number of steps from ``--minutes`` (or takes ``--steps``), writes a checkpoint
 every few minutes, and continues from it, on the same schedule, under ``--resume``.
 ``export`` may be run on any checkpoint, also while training goes on.
 
-On a machine with other work, take fewer threads than cores or bind them (OMP_PROC_BIND=true): a
-thread that waits for one that has lost its core spins, and the speed falls tenfold.
+On a machine with other work, use fewer threads than cores or bind them (OMP_PROC_BIND=true): a
+thread spins while it waits for one that has lost its core, and training slows down tenfold.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ HELD_OUT_ROWS = 256
 
 PERMISSIVE = re.compile(r"\b(MIT|BSD|Apache|PSF|Python Software Foundation|ISC|0BSD|CC0)\b", re.I)
 RESTRICTIVE = re.compile(r"\b(A?L?GPL|MPL|Mozilla|EUPL|Commons Clause|proprietary)", re.I)
-# Tests document nothing, vendored code is under other licences than the package's metadata say.
+# Tests document nothing; vendored code has other licences than the package's metadata.
 SKIPPED_FOLDERS = frozenset(
     {"test", "tests", "testing", "idlelib", "site-packages", "dist-packages", "__pycache__"}
     | {"_vendor", "vendor", "_vendored", "vendored", "extern", "externals", "third_party"}
@@ -71,7 +72,7 @@ LETTERS = 0.65  # share of letters and spaces; below it a paragraph is a table o
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where text came from; the model card lists these."""
+    """A source of text; the model card lists all of them."""
 
     name: str
     version: str
@@ -171,7 +172,7 @@ def _documents(files: Iterable[Path], seen: set[str]) -> Iterator[list[str]]:
 
 
 def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Train the byte-level BPE. A word is one token wherever it stands, also at the start."""
+    """Train the byte-level BPE. A word has the same token everywhere, also at the start."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
@@ -203,7 +204,7 @@ Document = list[list[int]]  # token ids of each paragraph
 
 
 def encode_corpus(work: Path) -> tuple[list[Document], list[Document]]:
-    """Return training and held-out documents as token ids; make the tokenizer if need be."""
+    """Return training and held-out documents as token ids; train the tokenizer if it is missing."""
     with (work / "corpus.jsonl").open(encoding="utf-8") as lines:
         corpus: list[list[str]] = [json.loads(line) for line in lines]
     if not (work / "tokenizer" / "tokenizer.json").exists():
@@ -331,7 +332,7 @@ def evaluate(model: nn.Module, rows: Tensor) -> tuple[float, float]:
 
 
 class Batches:
-    """Corrupted batches, a pure function of ``seed`` and step: resuming repeats none.
+    """Corrupted batches, a pure function of ``seed`` and step, so resuming repeats none.
 
     Rows are packed anew, in a new order, each time the training documents have been used up.
     """
@@ -367,7 +368,7 @@ def train(args: argparse.Namespace) -> None:
     held_out_rows = pack(held_out, ROW, torch.Generator().manual_seed(0))[:HELD_OUT_ROWS]
     tokens = sum(len(paragraph) + 1 for document in documents for paragraph in document)
     print(f"{tokens / 1e6:.2f} M training tokens, {len(held_out_rows)} held-out rows", flush=True)
-    # No dropout: the text is passed a few times only.
+    # No dropout, because the text is seen only a few times.
     model = build_model(dropout=0.0).train()
     optimizer = build_optimizer(model, args.learning_rate)
     checkpoint = args.work / "checkpoint.pt"
@@ -447,7 +448,7 @@ def _restore(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> 
 
 
 def _save(path: Path, state: dict[str, Any]) -> None:
-    """Replace the checkpoint in one move, so that an export never reads half of one."""
+    """Replace the checkpoint atomically, so that an export never reads half of one."""
     partial = path.with_suffix(".partial")
     torch.save(state, partial)
     partial.replace(path)
@@ -457,7 +458,7 @@ def train_positions(args: argparse.Namespace) -> None:
     """Train the embeddings of positions 128 to 255 on long rows, and nothing else.
 
     Texts of up to 128 tokens, nearly all of the demo's, are encoded bit for bit as before. Long
-    rows all along would cost more per token and, with so few tokens, teach the rest less.
+    rows from the start would cost more per token and, with so few tokens, train the rest less.
     """
     torch.set_num_threads(args.threads)
     documents, held_out = encode_corpus(args.work)
@@ -495,21 +496,21 @@ tags: [roberta, docstrings, python]
 # AANG demo encoder
 
 A small RoBERTa ({layers} layers, {width} wide, {heads} heads, {parameters:.2f} M parameters, a
-byte-level BPE of {vocabulary:,}, up to {positions} tokens) with its masked-LM head. It reads the
-English of Python documentation, and exists so that AANG's built-in demo task starts from a
-pre-trained encoder without a network. `AutoTokenizer`, `AutoModel` and `AutoModelForMaskedLM` of
+byte-level BPE of {vocabulary:,}, up to {positions} tokens) with its masked-LM head. It is trained
+on the English of Python documentation, and exists so that AANG's built-in demo task can start from
+a pre-trained encoder without a network. `AutoTokenizer`, `AutoModel` and `AutoModelForMaskedLM` of
 `transformers` load this folder. The weights are stored in float16 and load as float32.
 
 ## Training data
 
 {paragraphs:,} paragraphs ({megabytes:.1f} million characters, {corpus_tokens:.2f} million tokens)
 of docstrings from the Python standard library and {packages} packages under permissive licences,
-listed below. Paragraphs have at least 60 characters, two thirds of them letters and spaces, and
-occur once. The eight standard-library packages of the demo task
+listed below. Paragraphs have at least 60 characters, of which two thirds are letters and spaces,
+and occur only once. The eight standard-library packages of the demo task
 ({demo_packages})
-are left out, as is every paragraph of other packages that equals a text of the task, with or
-without the packages' names in it. Text that is merely similar may remain: other packages document
-similar interfaces.
+are left out, and so is every paragraph of other packages that equals a text of the task, with or
+without the packages' names in it. Similar text may remain, because other packages document similar
+interfaces.
 
 ## Training procedure
 
@@ -517,13 +518,13 @@ Masked language modelling from random weights: 15% of the tokens selected, of th
 replaced, 10% kept. {step:,} of {steps:,} steps of {batch_tokens:,} tokens in rows of 128 without
 padding: {seen:.1f} million tokens seen, {epochs:.1f} times the corpus. AdamW (0.9, 0.98), weight
 decay 0.01 on matrices, learning rate {learning_rate:g} after a short warm-up, linear decay to 0,
-gradient norm at most 1, no dropout; bfloat16 products, float32 weights; on a CPU. Last, the
-embeddings of positions 128 to 255 alone were trained, on rows of 256 tokens. The script is
+gradient norm at most 1, no dropout; bfloat16 products, float32 weights; on a CPU. Finally, only the
+embeddings of positions 128 to 255 were trained, on rows of 256 tokens. The script is
 `benchmarks/pretrain_demo_encoder.py`.
 {note}
 ## Evaluation
 
-On one document (source file) in a hundred, not trained on, at the selected tokens: loss
+On one document (source file) in a hundred, held out of training, at the selected tokens: loss
 {loss:.3f} nats (perplexity {perplexity:.1f}), accuracy {accuracy:.3f} in rows of 128 tokens; loss
 {long_loss:.3f}, accuracy {long_accuracy:.3f} in rows of 256. The packages are those of the training
 data, so this says nothing about other kinds of text.
@@ -531,13 +532,13 @@ data, so this says nothing about other kinds of text.
 ## Limits
 
 Very small, one domain, English, and trained for about an hour: a demonstration, not a general
-encoder. It knows no facts worth asking for. Words outside programming fall into many tokens.
-Cut texts at 128 tokens: what comes later is read poorly, as the loss in long rows shows.
+encoder. It knows no useful facts. Words outside programming are split into many tokens.
+Truncate texts to 128 tokens: later tokens are modelled poorly, as the loss in long rows shows.
 
 ## Licence
 
-The weights are under Apache-2.0. The packages whose documentation was read, with the licences
-that their metadata state:
+The weights are under Apache-2.0. The packages whose documentation was used, with the licences in
+their metadata:
 
 | package | version | licence | million characters |
 |---|---|---|---|
@@ -548,15 +549,15 @@ that their metadata state:
 def export(work: Path, folder: Path, note: str) -> None:
     """Write configuration, float16 weights, tokenizer and model card of the last checkpoint."""
     state = torch.load(work / "checkpoint.pt")
-    model = build_model(dropout=0.1)  # what fine-tuning wants
+    model = build_model(dropout=0.1)  # for fine-tuning
     model.load_state_dict(state["model"])
     folder.mkdir(parents=True, exist_ok=True)
     model.half().save_pretrained(folder)
-    # Stored in half, computed in full: nobody should fine-tune in float16 by accident.
+    # Stored in half precision, loaded in full: nobody should fine-tune in float16 by accident.
     _edit(folder / "config.json", dtype="float32")
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).write_bytes((work / "tokenizer" / name).read_bytes())
-    # The class's older name is the one that every release of transformers knows.
+    # Every release of transformers knows the class's older name.
     _edit(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
     sources = [Source(**source) for source in json.loads((work / "sources.json").read_text())]
     (folder / "README.md").write_text(model_card(state, model, sources, note), encoding="utf-8")
@@ -577,7 +578,7 @@ def model_card(
     """Return the README of the exported folder, with a Hub metadata header."""
     seen = state["step"] * state["batch_tokens"]
     loss, accuracy = state["held_out"]
-    # A checkpoint of ``train`` has not met long rows yet.
+    # A checkpoint of ``train`` has no figures for long rows yet.
     long_loss, long_accuracy = state.get("held_out_long", (math.nan, math.nan))
     return CARD.format(
         layers=model.config.num_hidden_layers,
@@ -610,7 +611,7 @@ def model_card(
 
 
 def main() -> None:
-    """Read the command line and run one of the steps."""
+    """Read the command line and run one of the four steps."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,16 +1,16 @@
-"""What several processes make of a step, against what a cost model says.
+"""How long a step takes with several processes, compared with a cost model.
 
     python -m benchmarks.processes --size 1 --size 2 --size 3
 
-One thread a process, gloo. For every number of processes three things are measured in turn, each
-by as many processes: the step that they share; the whole step, which each takes alone at the same
-time, so that what processes take from each other on one machine is known; and the sum of a tensor
-of the gradient's size. From the last two the model says how long the first should take:
+Every process has one thread; they communicate by gloo. For every number of processes, three things
+are measured in turn: the step that they share; the whole step, computed by each process alone at
+the same time, which shows how much they slow each other down on one machine; and the sum of a
+tensor of the gradient's size. From the last two, the model predicts the first:
 
     t(P) = t_alone(P) · share(P) + 3 · t_sum(P)
 
-share(P): of the step's floating-point operations, those of the process that has most, as
-``benchmarks.cost_model`` has it.
+share(P) is the share of the step's floating-point operations that the busiest process computes, as
+in ``benchmarks.cost_model``.
 """
 
 import json
@@ -37,12 +37,12 @@ from benchmarks.steps.measure import clear_gradients
 from benchmarks.steps.setting import Setting, StepInputs, make_step
 
 N = 8
-"""Objectives of a step."""
+"""Number of objectives of a step."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured with so many processes, in seconds, and what the model says."""
+    """Seconds measured with a number of processes, and the model's prediction."""
 
     processes: int
     together: float
@@ -52,7 +52,7 @@ class Row:
 
     @property
     def model(self) -> float:
-        """The step's time by the model."""
+        """The model's prediction of the step's time."""
         return self.alone * self.share + (SUMS * self.sum if self.processes > 1 else 0.0)
 
 
@@ -87,7 +87,7 @@ def _measured(size: int, repeats: int) -> Row:
 
 
 def worker(repeats: int) -> None:
-    """One of the processes; the first prints what they measured."""
+    """Run one of the processes; the first prints the measurements."""
     torch.set_num_threads(1)
     distributed.init_process_group("gloo")
     processes = Processes(distributed.get_rank(), distributed.get_world_size())
@@ -96,7 +96,7 @@ def worker(repeats: int) -> None:
     shared = _Step(setting, processes)
     gradient = torch.cat([p.detach().flatten() for p in whole.inputs.model.body.parameters()])
     alone, together, summed = [], [], []
-    # In turn, so that a busy moment hits all alike; the first round warms up.
+    # In turn, so that a busy moment affects all alike; the first round is a warm-up.
     for _ in range(repeats + 1):
         alone.append(_slowest(processes, whole.take))
         together.append(_slowest(processes, shared.take))
@@ -114,7 +114,7 @@ def worker(repeats: int) -> None:
 
 
 class _Step:
-    """The step of a setting, by one process or by several."""
+    """The step of a setting, computed by one process or shared by several."""
 
     def __init__(self, setting: Setting, processes: Processes) -> None:
         self.inputs: StepInputs = make_step(setting)
@@ -147,7 +147,7 @@ def _cut(batch: Batch, parts: int) -> list[Batch]:
 
 
 def _slowest(processes: Processes, act: Callable[[], object]) -> float:
-    """Seconds until the last of the processes has done it, all having begun at once."""
+    """Seconds from the common start until the last process has finished."""
     processes.wait()
     began = time.perf_counter()
     act()

@@ -1,14 +1,14 @@
-"""How fast S2ORC's shards are read, and how much memory that takes from one shard to a hundred.
+"""Speed and memory of reading S2ORC, from one shard to a hundred.
 
     python -m benchmarks.s2orc_reading CS_PAPERS TASK --shards 1 --shards 10 --shards 100
 
 CS_PAPERS is a folder in S2ORC's layout of 2020, ``metadata`` beside ``pdf_parses``; TASK is a file
 of a labelled task. Shards are made by repeating those of CS_PAPERS with changed ids and texts. Each
-reading is a process of its own, whose peak memory the system tells:
+of these runs in a separate process, whose peak memory the system reports:
 
-- all full texts, compared with ``gzip -dc`` of the same shards, by processor time;
-- papers of a field and some years, with their metadata, four shards at a time;
-- ``aang prepare-domain`` of the same.
+- reading all full texts, compared with ``gzip -dc`` of the same shards by CPU time;
+- reading papers of a field and some years, with their metadata, four shards at a time;
+- ``aang prepare-domain`` on the same papers.
 """
 
 import gzip
@@ -45,10 +45,10 @@ print(texts, characters)
 
 @dataclass(frozen=True)
 class Measured:
-    """What a process took: processor time in seconds, and peak memory in MB.
+    """CPU time of a process in seconds, and its peak memory in MB.
 
-    The system counts the memory of the process that starts another one as that one's, so what is
-    below it is not known, and is 0 here.
+    The system counts the memory of the starting process as that of the started one. A lower peak is
+    therefore unknown and given as 0.
     """
 
     seconds: float
@@ -93,7 +93,7 @@ def main(papers: Path, task: Path, shards: Sequence[int], as_json: bool) -> None
 
 
 def make_shards(papers: Path, folder: Path, n: int) -> None:
-    """``n`` shards of each kind: those of ``papers`` again and again, no two texts the same."""
+    """Make ``n`` shards of each kind by repeating those of ``papers`` with changed texts."""
     for kind in ("metadata", "pdf_parses"):
         (folder / kind).mkdir()
         sources = cycle(sorted((papers / kind).glob("*.gz")))
@@ -106,7 +106,7 @@ def make_shards(papers: Path, folder: Path, n: int) -> None:
 
 
 def measure(folder: Path, task: Path) -> list[tuple[str, Measured]]:
-    """Every reading of the shards in ``folder``."""
+    """Run and measure everything on the shards in ``folder``."""
     filters = {"field": "Computer Science", "years": "1990-2019", "interleave": 4}
     parses = sorted((folder / "pdf_parses").iterdir())
     return [

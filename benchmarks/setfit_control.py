@@ -2,16 +2,16 @@
 
     python -m benchmarks.setfit_control COMPARISON.yaml OUT
 
-COMPARISON.yaml is a file of ``aang compare`` and OUT its folder, ``--out`` there. For every task
-and seed SetFit gets the encoder, the data and the drawn rows that the baseline gets, and the
-result goes to OUT, where the table of ``aang compare`` shows it as the row ``setfit``. What is
-there is kept, so that the command can be stopped and called again. It takes the package setfit,
-which ``pip install 'aang-core[benchmark]'`` brings.
+COMPARISON.yaml is a file of ``aang compare`` and OUT its folder, the one given with ``--out``. For
+every task and seed, SetFit gets the encoder, the data and the drawn rows of the baseline. The
+result goes to OUT, where the table of ``aang compare`` shows it in the row ``setfit``. Existing
+results are kept, so the command can be stopped and called again. It needs the package setfit, which
+``pip install 'aang-core[benchmark]'`` installs.
 
-SetFit tunes the encoder so that texts of one class come to lie together, on pairs of texts:
+SetFit tunes the encoder on pairs of texts, so that texts of one class get similar embeddings:
 ``--iterations`` pairs of each kind for each text. Then a logistic regression is fitted to the
-embeddings, which are means over tokens. It has no use for dev; with several values of
-``--iterations`` the best of them on dev is taken, and the table says how many were tried.
+embeddings, which are means over tokens. SetFit does not need dev. With several values of
+``--iterations``, the best of them on dev is used, and the table shows how many were tried.
 """
 
 import tempfile
@@ -48,21 +48,22 @@ NAME = "setfit"
 
 
 def asked(config: TrainConfig, iterations: Sequence[int], limit: int) -> dict[str, Any]:
-    """What the result depends on."""
+    """The options that the result depends on."""
     leave = {"space", "weighter", "recipe", "set", "out", "steps", "eval_every", "patience"}
     given = config.model_dump(mode="json", exclude=leave, exclude_none=True)
     return {**given, "iterations": list(iterations), "max_steps": limit}
 
 
 def trained(task: LabelledTask, config: TrainConfig, iterations: int, limit: int) -> Any:
-    """A SetFit model of the task's training rows.
+    """Train a SetFit model on the task's training rows.
 
-    limit: the most optimiser steps of the embeddings; -1 for as many as the pairs make.
+    The argument ``limit`` is the most optimiser steps for the embeddings; -1 for as many as there
+    are pairs.
 
     Raises:
         ConfigError: setfit is not installed.
     """
-    # In an extra, and seconds to import.
+    # An optional package that takes seconds to import.
     try:
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
@@ -99,7 +100,7 @@ def trained(task: LabelledTask, config: TrainConfig, iterations: int, limit: int
 
 
 def texts(examples: Sequence[Example]) -> list[str]:
-    """The texts; of a pair, both in one."""
+    """The texts; both texts of a pair are joined."""
     return [" ".join(filter(None, (e.text, e.text_pair))) for e in examples]
 
 
@@ -109,13 +110,13 @@ def label_ids(task: LabelledTask, examples: Sequence[Example]) -> list[int]:
 
 
 def score(model: Any, task: LabelledTask, part: Sequence[Example], metric: str) -> float:
-    """The score of the model on a part of the task."""
+    """The model's score on a part of the task."""
     predicted = model.predict(texts(part), use_labels=False, show_progress_bar=False)
     return float(scores(label_ids(task, part), [int(label) for label in predicted])[metric])  # type: ignore[index]
 
 
 def result_of(cell: Cell, iterations: Sequence[int], limit: int) -> ControlResult:
-    """Train with each value of ``iterations``, and take the best on dev."""
+    """Train with each value of ``iterations`` and return the best on dev."""
     config, begin = cell.config, time.perf_counter()
     task, draw = read_end_task(config, ReadReport())
     found = []
@@ -145,10 +146,10 @@ def result_of(cell: Cell, iterations: Sequence[int], limit: int) -> ControlResul
 )
 @click.option("--max-steps", default=-1, help="most steps of the embeddings; default: no limit")
 def main(spec: Path, out: Path, iterations: tuple[int, ...], max_steps: int) -> None:
-    """Make the results that are not there yet."""
+    """Compute the missing results."""
     comparison = read_comparison(spec, load_plugins().registry)
     make_root(out)
-    # Not the comparison's own lock: it may be training meanwhile.
+    # Not the comparison's own lock, because the comparison may be training at the same time.
     controls = out / FOLDER
     controls.mkdir(exist_ok=True)
     with locked(controls):

@@ -1,4 +1,4 @@
-"""A small real task and a tiny encoder, on which a whole run takes a second or two."""
+"""A small real task and a tiny encoder, with which a whole run takes a second or two."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 @dataclass(frozen=True)
 class EncoderSize:
-    """Of the vocabulary and of both layers; ``positions`` is the most tokens of a text."""
+    """Size of the encoder's vocabulary and layers; ``positions`` is the most tokens of a text."""
 
     vocabulary: int = 300
     width: int = 16
@@ -26,7 +26,7 @@ class EncoderSize:
 
 
 def write_task(folder: Path) -> None:
-    """``train.jsonl``, ``dev.jsonl``, ``test.jsonl``, ``domain.txt`` and the folder ``encoder``."""
+    """Write ``train.jsonl``, ``dev.jsonl``, ``test.jsonl``, ``domain.txt`` and ``encoder/``."""
     write_files(folder, {"train": 48, "dev": 24, "test": 24}, domain=40)
     write_encoder(folder / "encoder", EncoderSize())
 
@@ -45,7 +45,7 @@ def write_files(folder: Path, rows: Mapping[str, int], *, domain: int) -> None:
 
 
 def write_encoder(folder: Path, size: EncoderSize) -> None:
-    """A two-layer masked-LM BERT, with dropout, and a WordPiece tokenizer of the demo's texts."""
+    """Write a two-layer masked-LM BERT with dropout and a WordPiece tokenizer of demo texts."""
     normalizer = normalizers.BertNormalizer(lowercase=True)
     splitter = pre_tokenizers.BertPreTokenizer()
     texts = [normalizer.normalize_str(example.text) for example in load_demo_task().train]
@@ -84,8 +84,8 @@ def write_encoder(folder: Path, size: EncoderSize) -> None:
 def _vocabulary(words: Sequence[str], size: int) -> dict[str, int]:
     """Ids of the special tokens, of every character and of the most frequent words.
 
-    The trainer of WordPiece breaks ties otherwise in every process, and with other tokens a test is
-    another one each time.
+    The trainer of WordPiece breaks ties differently in every process, and different tokens would
+    make each run of a test a different test.
     """
     characters = sorted({character for word in words for character in word})
     known = dict.fromkeys([*_SPECIAL, *characters, *(f"##{c}" for c in characters)])

@@ -1,4 +1,4 @@
-"""What gradient signals cost: arithmetic, processor time, wall time and memory of one step.
+"""The cost of gradient signals: arithmetic, CPU time, elapsed time and memory of one step.
 
     python -m benchmarks.step_cost flops
     python -m benchmarks.step_cost times --size 6x384 --n 3 --n 24
@@ -6,7 +6,7 @@
     python -m benchmarks.step_cost memory --size 6x384
     python -m benchmarks.step_cost flops --size 2x64 --out benchmarks/baseline.json
 
-Every cell is kept in ``--out`` as soon as it is measured, so an interrupted run goes on where it
+Every cell is saved to ``--out`` as soon as it is measured, so an interrupted run continues where it
 stopped. Ways to compute a step: plain (multitask training), floor (the same with dev rows), static,
 stream, packed, compiled (stream under torch.compile), and for comparison published and torchjd
 (``pip install -e .[benchmark]``).
@@ -63,7 +63,7 @@ def main(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure WHAT a step costs."""
+    """Measure one kind of cost, WHAT, of a step."""
     torch.set_num_threads(threads)
     cells: dict[str, Any] = json.loads(out.read_text()) if out and out.is_file() else {}
     for setting in settings_of(sizes, numbers, paper):
@@ -82,7 +82,7 @@ def main(
 
 
 def settings_of(sizes: tuple[str, ...], numbers: tuple[int, ...], paper: bool) -> Iterator[Setting]:
-    """The cells that the options name; all of them for no option."""
+    """The cells that the options select; all of them without options."""
     if paper:
         yield PAPER
         return

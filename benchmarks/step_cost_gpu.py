@@ -1,8 +1,8 @@
-"""The same comparison on one GPU, in the size of the papers.
+"""The cost of gradient signals on one GPU, at the size of the papers.
 
     python -m benchmarks.step_cost_gpu
 
-RoBERTa-base's shape with fresh weights, 128 end-task, 128 dev and 256 auxiliary rows of 128 tokens,
+RoBERTa-base's shape, random weights, 128 end-task, 128 dev and 256 auxiliary rows of 128 tokens,
 n of 3, 6 and 24 objectives, in bfloat16 and float32; medians of CUDA events. Nothing is downloaded.
 ``--tiny --device cpu`` runs the same script on a small model, timed by the clock.
 """

@@ -1,11 +1,11 @@
-"""How much of the core one step of ``factored`` passes through: modules, functions, depth.
+"""How many modules and functions of the core one step of ``factored`` calls, and how deep.
 
     python -m benchmarks.step_modules
 
-One warm step of the demo task is watched with :func:`sys.setprofile`, in the thread that trains.
-Functions are told apart by where they are defined; what torch calls back into the core (hooks,
-heads, the body) counts too. Depth is the longest chain of functions of the core on the stack,
-``Weighter.round`` being the first.
+One step of the demo task after the warm-up is watched with `sys.setprofile`, in the training
+thread. Functions are identified by where they are defined; functions of the core that torch calls
+(hooks, heads, the body) count, too. Depth is the longest chain of functions of the core on the
+stack, starting with ``Weighter.round``.
 """
 
 import sys
@@ -27,18 +27,20 @@ from aang_core.runs.training import build_trainer
 from aang_core.training.trainer import Trainer
 
 WARM_UP = 4
-"""Steps before, in which the dev head's memory fills."""
+"""Steps before measuring, in which the dev head's memory fills."""
 
 CORE = Path(aang_core.__file__).parent
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>")
-"""Code objects that nobody would call a function."""
+"""Code objects that are not functions."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """What a step has passed through.
+    """The functions that a step calls.
 
-    functions: qualified names by module, the core's alone. depth: of the deepest call.
+    Attributes:
+        functions: qualified names of functions of the core, by module.
+        depth: depth of the deepest call.
     """
 
     functions: Mapping[str, frozenset[str]]
@@ -46,12 +48,12 @@ class Passage:
 
     @property
     def count(self) -> int:
-        """How many functions."""
+        """Number of functions."""
         return sum(len(names) for names in self.functions.values())
 
 
 class Watch:
-    """A profile function that notes every function of the core that is called."""
+    """A profile function that records every call of a function of the core."""
 
     def __init__(self) -> None:
         self._found: dict[str, set[str]] = {}
@@ -70,7 +72,7 @@ class Watch:
         self._found.setdefault(module, set()).add(frame.f_code.co_qualname)
 
     def passage(self) -> Passage:
-        """What has been noted so far."""
+        """The calls recorded so far."""
         return Passage({m: frozenset(names) for m, names in self._found.items()}, self._deepest)
 
 
@@ -80,7 +82,7 @@ def _counts(code: CodeType) -> bool:
 
 
 def step_of(options: Mapping[str, Any]) -> Passage:
-    """What a warm step with ``options`` of ``aang train`` passes through."""
+    """The calls of a step after the warm-up, with ``options`` of ``aang train``."""
     config = resolve_config({"steps": 1000, "precision": "fp32", **options}, {})
     torch.manual_seed(0)
     assembly = assemble(config, prepare_sources(config, load_plugins().registry))

@@ -1,8 +1,8 @@
-"""Per-task gradient signals, and the gradient of the step itself, from one set of passes.
+"""Per-task gradient signals and the gradient of the step, computed in the same passes.
 
-A weighter learns from how each task's body gradient g_k lies against the dev gradient v (TARTAN,
-section 3.2; AANG, section 5). v goes through a dev head that is fitted at every step that measures,
-on features of other rows than the step's own.
+A weighter learns from the cosine or dot product of each task's body gradient g_k with the dev
+gradient v (TARTAN, section 3.2; AANG, section 5). v goes through a dev head that is fitted at every
+step that measures, on features of rows other than the step's own.
 """
 
 from aang_core.gradients.choose_dev_head import (

@@ -1,4 +1,4 @@
-"""Which dev head a training has, from its options."""
+"""Choosing a training's dev head from its options."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,20 +20,25 @@ from aang_core.gradients.logistic_head import LogisticDevHead
 from aang_core.gradients.passes import Passes, Precision
 
 DevHeadRows = Literal["remembered", "drawn", "own-rows", "end-task"]
-"""What the dev head is fitted to: end-task rows of the steps before, rows drawn for it, the step's
-own rows; or no fit, but the end task's own head."""
+"""What the dev head is fitted to: end-task rows of earlier steps, rows drawn for it, or the step's
+own rows. ``"end-task"`` fits nothing and takes the end task's own head."""
 
 DevHeadFit = Literal["adamw", "logistic"]
-"""How: a few iterations of AdamW from a fresh head, or penalised logistic regression."""
+"""How it is fitted: a few steps of AdamW from random weights, or penalised logistic regression."""
 
 
 @dataclass(frozen=True)
 class DevHeadSettings:
     """Options of the dev head.
 
-    kind: the rows. rows: how many, of remembered or drawn ones. fit: how.
-    iterations, lr, weight_decay: of the fit by AdamW.
-    average: β of the running mean of the dev gradient over steps; 0 for none.
+    Attributes:
+        kind: which rows it is fitted to.
+        rows: number of remembered or drawn rows.
+        fit: how it is fitted.
+        iterations: iterations of AdamW.
+        lr: learning rate of AdamW.
+        weight_decay: weight decay of AdamW.
+        average: β of the running mean of the dev gradient over steps; 0 for no mean.
     """
 
     kind: DevHeadRows = "remembered"
@@ -53,12 +58,14 @@ def choose_dev_head(
     precision: Precision = "fp32",
     keep: Callable[[Tensor], Tensor] = lambda features: features,
 ) -> DevHead:
-    """The dev head that the options ask for.
+    """Make the dev head that the options ask for.
 
     Args:
-        generator: source of fresh weights.
+        settings: the options.
+        body: the module that all tasks share.
+        generator: source of the head's random weights.
         precision: of the pass over drawn rows.
-        keep: what a head reads of features ``[B, ...]``; it alone is remembered.
+        keep: selects the part of features ``[B, ...]`` that a head reads; only that is remembered.
     """
     fitted = _fitted(settings, generator, keep)
     head: DevHead
@@ -87,5 +94,12 @@ def _fitted(
 
 
 def first_token(features: Tensor) -> Tensor:
-    """What classification reads of hidden states ``[B, T, H]``: ``[B, 1, H]``, a copy."""
+    """The first token's hidden state, which classification reads.
+
+    Args:
+        features: hidden states ``[B, T, H]``.
+
+    Returns:
+        ``[B, 1, H]``, a copy.
+    """
     return features[:, :1].clone()

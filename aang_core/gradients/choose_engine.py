@@ -1,4 +1,4 @@
-"""Which engine a training has, from its options."""
+"""Choosing a training's gradient engine from its options."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from aang_core.gradients.task_clip import TaskClip
 from aang_core.tasks.processes import ALONE, Processes
 
 EngineKind = Literal["auto", "stream", "packed"]
-"""One task at a time, all rows together, or whichever suits the device and the other options."""
+"""One task at a time, all rows together, or whichever of them suits device and options."""
 
 Called = Callable[..., str]
-"""How the user calls an option, given its name and perhaps a value of it."""
+"""Maps an option's name, and optionally its value, to the user's spelling of it."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,12 @@ class EngineSettings:
     """Options of the gradient engine.
 
     Attributes:
-        kind: Which engine.
-        precision: What forward passes compute in.
-        task_clip: Norm that each task's body gradient is clipped to; None for no limit.
-        save_memory: The body drops its activations and computes them again in the backward pass.
-        compile: The body is compiled.
+        kind: which engine.
+        precision: precision of forward passes.
+        task_clip: norm that each task's body gradient is clipped to; None for no limit.
+        save_memory: whether the body recomputes its activations in the backward pass instead of
+            keeping them.
+        compile: whether the body is compiled.
     """
 
     kind: EngineKind = "stream"
@@ -44,20 +45,22 @@ class EngineSettings:
 
 
 def as_option(name: str, value: object = None) -> str:
-    """How the command line calls an option.
+    """An option as it is written on the command line.
 
-    >>> as_option("task_clip"), as_option("gradients", "packed")
-    ('--task-clip', '--gradients packed')
+    Examples:
+        >>> as_option("task_clip"), as_option("gradients", "packed")
+        ('--task-clip', '--gradients packed')
     """
     option = f"--{name.replace('_', '-')}"
     return option if value is None else f"{option} {value}"
 
 
 def as_argument(name: str, value: object = None) -> str:
-    """How Python calls an option.
+    """An option as it is written in Python.
 
-    >>> as_argument("task_clip"), as_argument("gradients", "packed")
-    ('task_clip', "gradients='packed'")
+    Examples:
+        >>> as_argument("task_clip"), as_argument("gradients", "packed")
+        ('task_clip', "gradients='packed'")
     """
     return name if value is None else f"{name}={value!r}"
 
@@ -68,16 +71,16 @@ def check_engine(
     processes: Processes = ALONE,
     called: Called = as_option,
 ) -> None:
-    """Refuse options that no engine supports together.
+    """Check that an engine supports all options together.
 
     Args:
-        settings: Options of the engine.
-        dev_head: Options of the dev head, which may need what an engine does not have.
-        processes: Those that share the training.
-        called: How the user calls an option, for the message.
+        settings: options of the engine.
+        dev_head: options of the dev head, which not every engine supports.
+        processes: the processes that share the training.
+        called: how the user spells an option, for the message.
 
     Raises:
-        ConfigError: The packed engine, with an option that it cannot support.
+        ConfigError: the packed engine is asked for, with an option that it does not support.
     """
     if settings.kind != "packed":
         return
@@ -89,9 +92,9 @@ def check_engine(
         )
     reasons = {
         "save_memory": "needs the activations of all layers, which {} drops",
-        "compile": "looks at every module of the encoder, which {} makes one kernel of",
-        "task_clip": "drops each gradient before it is whole, which {} needs",
-        "dev_average": "drops each gradient before it is whole, which {} needs",
+        "compile": "looks at every module of the encoder, which {} fuses into one kernel",
+        "task_clip": "drops each gradient before it is whole, but {} needs all of it",
+        "dev_average": "drops each gradient before it is whole, but {} needs all of it",
     }
     for option in _without_packed(settings, dev_head):
         reason = reasons[option].format(called(option))
@@ -107,18 +110,18 @@ def choose_engine(
     at_once: int | None = None,
     processes: Processes = ALONE,
 ) -> GradientEngine:
-    """The engine that the options ask for; :func:`check_engine` has accepted them.
+    """Make the engine that the options ask for.
 
-    On a CPU small passes cost no more than large ones; an accelerator idles in them. So ``auto`` is
-    packed on an accelerator and stream elsewhere.
+    Small passes leave an accelerator idle and cost nothing extra on a CPU. So ``auto`` is packed on
+    an accelerator and stream elsewhere.
 
     Args:
-        settings: Options of the engine.
-        body: On its device.
-        dev_head: The head that the dev gradient goes through.
-        dev_head_settings: The options that it was chosen by.
-        at_once: The most rows in one pass through the body; None for no limit.
-        processes: Those that share the training.
+        settings: options of the engine, which `check_engine` has accepted.
+        body: the module that all tasks share, on its device.
+        dev_head: the head that the dev gradient goes through.
+        dev_head_settings: the options of that head.
+        at_once: most rows in one pass through the body; None for no limit.
+        processes: the processes that share the training.
     """
     blocked = _without_packed(settings, dev_head_settings or DevHeadSettings())
     suited = next(body.parameters()).device.type != "cpu" and not blocked and processes.size == 1
@@ -133,7 +136,7 @@ def choose_engine(
 
 
 def _without_packed(settings: EngineSettings, dev_head: DevHeadSettings) -> list[str]:
-    """The options in effect that the packed engine does not support, by name."""
+    """Names of the options in use that the packed engine does not support."""
     values = {
         "save_memory": settings.save_memory,
         "compile": settings.compile,

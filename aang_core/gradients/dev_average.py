@@ -10,19 +10,19 @@ from aang_core.tasks.task import Batch, Task
 
 
 class AveragedDevHead(DevHead):
-    """Another dev head, whose dev gradients are averaged over the steps that measure.
+    """A dev head whose dev gradients are averaged over the steps that measure.
 
     With v_t the dev gradient of the t-th step that measures, tasks are measured against
 
         v̄_t = Σ_s β^(t − s) v_s / Σ_s β^(t − s), s = 1, …, t,
 
-    an exponential mean. It is less noisy, as dev rows and the fit of φ* differ from step to step,
-    and a little late. It takes one more buffer of the body's size.
+    an exponential mean. Dev rows and the fit of φ* differ from step to step; the mean is less noisy
+    than v_t and lags a little behind it. It needs one more buffer of the body's size.
 
     Args:
-        inner: gives φ*.
-        body: θ, over whose parameters the mean runs.
-        beta: β, from 0 (no memory) up to, not including, 1.
+        inner: provides φ*.
+        body: θ, the parameters that the mean covers.
+        beta: β, from 0 (no memory) up to, but not including, 1.
     """
 
     def __init__(self, inner: DevHead, body: nn.Module, beta: float) -> None:
@@ -61,7 +61,7 @@ class AveragedDevHead(DevHead):
 
     def smoothed(self, v: dict[nn.Parameter, Tensor]) -> dict[nn.Parameter, Tensor]:
         now = {self._names[parameter]: gradient for parameter, gradient in v.items()}
-        # New tensors: a step that is made again goes back to the ones before.
+        # New tensors, because a repeated step restores the old ones.
         sums = {name: self.beta * total for name, total in self._sums.items()}
         for name, gradient in now.items():
             sums[name] = sums[name].add_(gradient) if name in sums else gradient.clone()

@@ -13,70 +13,82 @@ from aang_core.gradients.row_memory import RowMemory
 from aang_core.tasks.task import Batch, RowLosses, Task
 
 ROWS = 256
-"""How many end-task rows a dev head is fitted to unless told otherwise: fitted to 32, it gives a
-dev gradient whose cosines cannot be told from zero."""
+"""Default number of end-task rows that a dev head is fitted to. With 32 rows, the cosines against
+the dev gradient cannot be distinguished from zero."""
 
 
 class DevHead(ABC):
-    """Provides φ*, the end-task head through which the dev gradient v is taken.
+    """Provides φ*, the end-task head that the dev gradient v goes through.
 
-    What keeps nothing from step to step has to write :meth:`fit` alone.
+    A dev head without memory of earlier steps only has to implement `fit`.
     """
 
     @property
     def ready(self) -> bool:
-        """Whether it can give a head in this step; a step in which it cannot measures nothing."""
+        """Whether `fit` can be called in this step; otherwise the step measures nothing."""
         return True
 
     @property
     def remembers(self) -> bool:
-        """Whether :meth:`observe` is to see the end task's rows of every step."""
+        """Whether `observe` is to be called with the end task's rows of every step."""
         return False
 
     @property
     def draws(self) -> int:
-        """How many end-task rows it draws for itself in a step that measures."""
+        """Number of end-task rows that it draws for itself in a step that measures."""
         return 0
 
     def draw_from(self, source: Callable[[int], Sequence[Batch]]) -> None:  # noqa: B027
-        """Draw so many rows from ``source``, whose state a checkpoint holds."""
+        """Set where to draw rows from.
+
+        Args:
+            source: returns that many rows; its state is part of checkpoints.
+        """
 
     @abstractmethod
     def fit(
         self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
     ) -> nn.Module:
-        """φ* for this step.
+        """Fit φ* for this step.
 
-        features, batches: the end-task rows of the step, and what the body makes of each batch,
-            detached from it.
+        Args:
+            end_task: the end task.
+            features: the body's features of each batch, detached.
+            batches: the end-task rows of the step.
+
+        Returns:
+            φ*, a head that takes the same features as the end task's.
         """
 
     def observe(  # noqa: B027 - most dev heads have nothing to do here
         self, features: Sequence[Tensor], batches: Sequence[Batch], *, begins: bool = True
     ) -> None:
-        """Take note of a step's end-task rows, after the step's own head has been fitted.
+        """Remember a step's end-task rows; called after the step's own fit.
 
-        features, batches: as for :meth:`fit`. begins: False for further rows of the same step.
+        Args:
+            features: the body's features of each batch, detached.
+            batches: end-task rows of the step.
+            begins: False for further rows of the same step.
         """
 
     def smoothed(self, v: dict[nn.Parameter, Tensor]) -> dict[nn.Parameter, Tensor]:
-        """What the tasks of a step are measured against, given the step's own dev gradient."""
+        """The vector that tasks are measured against, given the step's dev gradient ``v``."""
         return v
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What it keeps from step to step, for checkpoints; copies nothing."""
+        """What it remembers from step to step, for checkpoints; not copied."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:  # noqa: B027 - as above
-        """Restore what :meth:`state_dict` gave."""
+        """Restore a saved state."""
 
 
 class EndTaskHead(DevHead):
     """φ* = φ', the end task's own head.
 
-    The known failure: φ' is trained on the very gradient that its weight scales, so the end task
-    always looks like the best helper and its weight rails to one (TARTAN, section 3.3, Figure 3).
-    Kept to show just that.
+    This is known to fail: φ' is trained with the gradient that the end task's weight scales, so the
+    end task always looks most helpful and its weight goes to one (TARTAN, section 3.3, Figure 3).
+    It exists to demonstrate that.
     """
 
     def fit(
@@ -86,22 +98,23 @@ class EndTaskHead(DevHead):
 
 
 class FreshDevHead(DevHead):
-    """A head initialised afresh at every step and fitted to the rows that it is given.
+    """A head with new random weights at every step, fitted to the rows that it is given.
 
-    An engine gives it the step's own end-task rows, as TARTAN's Algorithm 1 is written: those whose
-    gradient g_E is then measured. :class:`RememberingDevHead` and :class:`DrawnDevHead` give it
-    others. The body is fixed meanwhile, so features that are computed anyway are all it takes: no
-    pass through the body. Dropout is off, because φ* stands for the minimiser on its rows.
+    An engine passes the step's own end-task rows, whose gradient g_E is then measured, as in
+    TARTAN's Algorithm 1. `RememberingDevHead` and `DrawnDevHead` pass other rows. The body is fixed
+    during the fit, so it only needs features that are computed anyway and no pass through the body.
+    Dropout is off, because φ* stands for the minimiser on its rows.
 
     Args:
-        generator: source of the fresh weights, on the CPU so that a seed means the same everywhere.
-        iterations: the most full-batch AdamW iterations; AANG takes 10 (appendix D).
-        lr: learning rate; AANG takes 1e-2.
-        weight_decay: AANG takes 0.1.
-        init_std: standard deviation of the fresh weights; the encoder's own
+        generator: source of the random weights, on the CPU so that a seed gives the same weights
+            on every device.
+        iterations: most full-batch AdamW iterations; AANG uses 10 (appendix D).
+        lr: learning rate; AANG uses 1e-2.
+        weight_decay: AANG uses 0.1.
+        init_std: standard deviation of the random weights; by default that of transformers'
             ``initializer_range``.
         tolerance: the fit ends when an iteration changes the loss by less than this, as in AANG's
-            code. Decided on the device, so that no accelerator waits.
+            code. This is decided on the device, so that an accelerator need not wait for the host.
     """
 
     def __init__(
@@ -160,7 +173,7 @@ class FreshDevHead(DevHead):
 
     @torch.no_grad()
     def _initialise(self, head: nn.Module) -> None:
-        """Matrices normal with ``init_std``, gains one, biases zero, as transformers' heads are."""
+        """Initialise as transformers does: normal matrices, gains of one, biases of zero."""
         for name, parameter in head.named_parameters():
             if parameter.dim() > 1:
                 drawn = torch.randn(
@@ -172,23 +185,23 @@ class FreshDevHead(DevHead):
 
 
 class RememberingDevHead(DevHead):
-    """Fits φ* to end-task rows of the steps before, this step's own left out. The default.
+    """Fits φ* to end-task rows of earlier steps, without this step's own. The default.
 
-    A head that is fitted to the very rows whose gradient g_E is then measured makes v point away
-    from what is peculiar to them, and g_E points towards it: with few rows a step, every loss on
-    the label looks worse than it is. AANG's code draws rows of their own for the dev head; those of
-    the steps before are other rows too and cost no pass through the body. Their features are a few
-    steps old, as θ moves little between two steps. Rows of the step itself that are remembered from
-    the pass over the data before are left out.
+    If φ* is fitted to the rows whose gradient g_E is then measured, v points away from what is
+    specific to these rows, while g_E points towards it: with few rows per step, every loss on the
+    label looks worse than it is. AANG's code draws separate rows for the dev head. Rows of earlier
+    steps are different rows, too, and cost no pass through the body; their features are a few
+    steps old, but θ moves little in that time. If rows of the current step are remembered from an
+    earlier pass over the data, they are left out.
 
-    A head fitted to a few rows is mostly noise, and so is the v that goes through it. So the rows
-    of two steps (or ``rows`` of one) have to be remembered before it is ready: the first two steps
-    of a training measure nothing, rather than fit it to the step's own rows.
+    A head fitted to few rows is mostly noise, and so is v. The head is therefore ready only once
+    it remembers the rows of two steps, or ``rows`` rows of one: the first two steps of a training
+    measure nothing.
 
     Args:
         inner: fits a head to given features.
-        rows: how many rows it is fitted to, see :class:`RowMemory`.
-        keep: what to keep of features; by default all.
+        rows: number of rows that it is fitted to, see `RowMemory`.
+        keep: selects the part of features to remember; by default all.
     """
 
     def __init__(
@@ -211,15 +224,15 @@ class RememberingDevHead(DevHead):
     def fit(
         self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
     ) -> nn.Module:
-        """See :meth:`DevHead.fit`.
+        """See `DevHead.fit`.
 
         Raises:
             AangError: nothing is remembered yet.
         """
         if not len(self.memory):
             raise AangError(
-                "the dev head is fitted to end-task rows of earlier steps and has seen none; ask "
-                "whether it is ready, and measure nothing where it is not"
+                "the dev head is fitted to end-task rows of earlier steps, but there are none yet; "
+                "call fit only if it is ready"
             )
         return self.inner.fit(end_task, *self.memory.latest(self.memory.rows, without=batches))
 
@@ -236,15 +249,15 @@ class RememberingDevHead(DevHead):
 
 
 class DrawnDevHead(DevHead):
-    """Fits φ* to end-task training rows that are drawn for it alone, as AANG's code does.
+    """Fits φ* to end-task training rows drawn only for it, as AANG's code does.
 
-    They cost one more pass through the body, without gradients and, as the head stands for the
-    minimiser on its rows, without dropout. Of several processes each makes that pass.
+    This costs one more pass through the body, without gradients and without dropout, because the
+    head stands for the minimiser on its rows. Every process makes this pass.
 
     Args:
         inner: fits a head to given features.
-        passes: of the body.
-        rows: how many rows are drawn for a step.
+        passes: passes through the body.
+        rows: number of rows drawn per step.
     """
 
     def __init__(self, inner: DevHead, passes: Passes, rows: int = ROWS) -> None:
@@ -263,10 +276,10 @@ class DrawnDevHead(DevHead):
     def fit(
         self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
     ) -> nn.Module:
-        """See :meth:`DevHead.fit`.
+        """See `DevHead.fit`.
 
         Raises:
-            AangError: nobody has said where rows are drawn.
+            AangError: `draw_from` has not been called.
         """
         if self._source is None:
             raise AangError("a dev head on drawn rows needs rows to draw: call draw_from first")

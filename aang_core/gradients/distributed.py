@@ -1,4 +1,4 @@
-"""The engine of several processes: objectives whole on one of them, three sums a step."""
+"""The engine for several processes: each objective on one process, three large sums per step."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -24,22 +24,27 @@ from aang_core.tasks.processes import Processes
 from aang_core.tasks.task import Batch, Task
 
 DOT, SQUARE, LOSS = range(3)
-"""What is exchanged of every auxiliary task."""
+"""Numbers that processes exchange for every auxiliary task."""
 
 
 class DistributedEngine:
-    """The stream engine, its tasks shared among processes; signals are those of one process.
+    """The stream engine with its tasks distributed over processes; the signals are the same.
 
-    Every process holds the model and draws the same rows. The rows of an auxiliary task are run
-    whole by one process, so its dot and norm are made there and one number each is exchanged. The
-    rows of the end task and of dev are shared batch by batch. The dev gradient, the end task's and
-    the weighted sum of the auxiliary ones are each summed over the processes once, since cosines
-    and norms are taken of whole gradients: three messages as large as the model where plain
-    multitask training has one, and features of the end task's rows for the dev head. Tasks that
-    share the end task's rows read those features too, so a loss that compares rows with each other
-    compares the rows of all processes; each of them costs one more sum.
+    Every process holds the model and draws the same rows. One process computes all rows of an
+    auxiliary task, so it computes the task's dot and norm alone and only those are exchanged. The
+    rows of the end task and of dev are distributed batch by batch. Cosines and norms need whole
+    gradients, so the dev gradient, the end task's gradient and the weighted sum of the auxiliary
+    ones are each summed over the processes once: three messages of the model's size, where plain
+    multitask training has one. The features of the end task's rows are exchanged, too, for the dev
+    head and for tasks that share these rows, so that a loss that compares rows compares those of
+    all processes; each such task costs one more sum.
 
-    precision, clip: as those of the stream engine.
+    Args:
+        body: the module that all tasks share.
+        dev_head: the head that the dev gradient goes through.
+        precision: of forward passes, as in the stream engine.
+        processes: the processes that share the training.
+        clip: clips each task's body gradient.
     """
 
     splits_rows = True
@@ -62,12 +67,12 @@ class DistributedEngine:
         self.scale = self._stream.scale
 
     def limit_rows(self, rows: int) -> None:
-        """See :meth:`aang_core.gradients.GradientEngine.limit_rows`; batches come smaller."""
+        """See `GradientEngine.limit_rows`; nothing to do, because batches arrive smaller."""
 
     def step(
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
     ) -> GradientStatistics | None:
-        """See :meth:`aang_core.gradients.GradientEngine.step`."""
+        """See `GradientEngine.step`."""
         measured = members_of((*auxiliaries, end))
         parameters = trained(self._passes.body, *(member.task.head for member in measured))
         body = self._passes.trained()
@@ -118,7 +123,11 @@ class DistributedEngine:
     def _run_auxiliaries(
         self, sink: GradientSink, ledger: Ledger, auxiliaries: Sequence[Segment], like: Tensor
     ) -> Tensor:
-        """Run this process's auxiliary segments; dot, square and loss of every task, ``[3, K]``."""
+        """Run this process's auxiliary segments.
+
+        Returns:
+            ``[3, K]``, dot, square and loss of each of the K auxiliary tasks of all processes.
+        """
         first = [0, *itertools.accumulate(len(segment.members) for segment in auxiliaries)]
         numbers = torch.zeros(3, first[-1], dtype=like.dtype, device=like.device)
         costs = [sum(map(_cost, segment.batches)) for segment in auxiliaries]
@@ -141,9 +150,13 @@ class DistributedEngine:
     ) -> tuple[Gradients, Tensor]:
         """Gradient of a rider's mean loss over the rows of all processes, and that loss.
 
-        features: of every batch of the end task; those of this process with their graph, so that
-            each process adds its rows' part of the body's gradient. The head's gradient is the
-            same in all of them and is counted in the first alone.
+        The head's gradient is the same in all processes, so only the first one's counts.
+
+        Args:
+            rider: the task.
+            features: of every batch of the end task; only this process's have a graph, so each
+                process contributes its own rows' part of the body's gradient.
+            parameters: the parameters to differentiate by.
         """
         body = set(self._passes.trained())
         found, loss = rider_gradient(self._passes, rider, features, parameters)
@@ -156,9 +169,15 @@ class DistributedEngine:
     def _all_features(
         self, batches: int, numbers: Sequence[int], own: Sequence[Tensor]
     ) -> list[Tensor]:
-        """Features of all batches of the end task, in order, in every process.
+        """Exchange the features of all batches of the end task.
 
-        numbers: of the batches that are this process's, whose features are ``own``.
+        Args:
+            batches: number of batches.
+            numbers: which of them this process has computed.
+            own: the features of those.
+
+        Returns:
+            The features of every batch, in order.
         """
         mine = dict(zip(numbers, self._passes.dev_features(own), strict=True))
         like = next(self._passes.body.parameters())
@@ -182,7 +201,7 @@ class DistributedEngine:
         parameters: Sequence[nn.Parameter],
         features: Sequence[Tensor] | None = None,
     ) -> tuple[Gradients, Tensor]:
-        """See :func:`mean_gradient`. batches: those of this process."""
+        """Call `mean_gradient` with this process's batches."""
         return mean_gradient(
             *(self._passes, task, head, batches, parameters),
             features=features,
@@ -201,11 +220,11 @@ class DistributedEngine:
 
 
 _DIMS = 8
-"""More dimensions than features have."""
+"""Room for the shape of features, which have fewer dimensions than this."""
 
 
 def _cost(batch: Batch) -> float:
-    """What running a batch takes, as the number of its tokens, padding included."""
+    """Cost of running a batch, as its number of tokens including padding."""
     return float(min(tensor.numel() for tensor in batch.inputs.values()))
 
 

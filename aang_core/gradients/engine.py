@@ -1,4 +1,4 @@
-"""What every gradient engine takes and gives."""
+"""The interface of gradient engines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,13 @@ from aang_core.tasks.task import Batch, Task
 
 @dataclass(frozen=True)
 class Rider:
-    """A task that shares the rows of another and reads what the body makes of them.
+    """A task that shares another task's rows and its pass through the body.
 
-    targets: of the rows of all batches, one batch behind the other, for features that are padded to
-        the longest of them (:func:`aang_core.gradients.passes.joined`).
-    coefficient: of its loss.
+    Attributes:
+        task: the task.
+        targets: of the rows of all batches, concatenated, for features padded to the longest of
+            them (`aang_core.gradients.passes.joined`).
+        coefficient: of its loss.
     """
 
     task: Task
@@ -29,11 +31,14 @@ class Rider:
 
 @dataclass(frozen=True)
 class Segment:
-    """One task's rows in a step, in batches that are padded alike, and its loss's coefficient.
+    """One task's rows in a step.
 
-    riders: further tasks on the same rows. Their forward pass through the body is the one that the
-        segment's own task needs.
-    remember: whether the dev head observes what the body makes of these rows.
+    Attributes:
+        task: the task.
+        batches: its rows; within a batch all have the same length after padding.
+        coefficient: of its loss.
+        riders: further tasks on the same rows, which use the same pass through the body.
+        remember: whether the dev head observes the features of these rows.
     """
 
     task: Task
@@ -44,26 +49,27 @@ class Segment:
 
     @property
     def members(self) -> Sequence["Rider | Segment"]:
-        """Every task of the segment, in the order in which engines list them: its own is last."""
+        """Every task of the segment in the order that engines use: riders first, its own last."""
         return (*self.riders, self)
 
 
 def members_of(segments: Sequence[Segment]) -> list["Rider | Segment"]:
-    """Every task of several segments, in their order."""
+    """Every task of several segments, in order."""
     return [member for segment in segments for member in segment.members]
 
 
 class GradientEngine(Protocol):
-    """Makes the gradient of a step and, on the way, every task's statistics against v.
+    """Computes the gradient of a step and, in the same passes, each task's statistics against v.
 
-    splits_rows: whether rows of a task should come in several batches where that saves padding. An
-        engine that puts the rows of all tasks together gains nothing by it.
-    processes: those that share a step. Rows of the end task and of dev should come in at least as
-        many batches, so that they can.
-    dev_head: the head that the dev gradient goes through.
-    scale: what half precision multiplies losses by; the gradients left are the true ones.
-    losses: of the last step's tasks on the device, in the order of :func:`members_of` over the
-        auxiliary segments and, last, the end task's.
+    Attributes:
+        splits_rows: whether a task's rows should come in several batches if that saves padding. An
+            engine that runs the rows of all tasks together gains nothing from it.
+        processes: the processes that share a step. Rows of the end task and of dev should come in
+            at least as many batches.
+        dev_head: the head that the dev gradient goes through.
+        scale: factor on losses in half precision; gradients are divided by it again.
+        losses: scalars on the device, for the tasks of the last step in the order of `members_of`
+            over the auxiliary segments and, last, the end task's.
     """
 
     splits_rows: bool
@@ -73,9 +79,9 @@ class GradientEngine(Protocol):
     losses: Sequence[Tensor]
 
     def limit_rows(self, rows: int) -> None:
-        """Spend less memory from now on: at most so many rows of all tasks in one pass.
+        """From now on, run at most ``rows`` rows of all tasks in one pass, to save memory.
 
-        A task with more rows than that has to come in several batches.
+        The rows of a task with more than that must come in several batches.
         """
         ...
 
@@ -84,7 +90,13 @@ class GradientEngine(Protocol):
     ) -> GradientStatistics | None:
         """Leave Σ coefficient · ∇loss in ``.grad`` of every parameter of the body and the heads.
 
-        dev: rows of the end task's dev set to measure against; None measures nothing, fits no dev
-            head and returns None.
+        Args:
+            end: the end task's rows.
+            auxiliaries: the auxiliary tasks' rows.
+            dev: rows of the end task's dev set to measure against; None to measure nothing and fit
+                no dev head.
+
+        Returns:
+            The statistics; None without dev rows.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a step adds up over the gradients of its tasks, one parameter at a time."""
+"""Sums over the gradients of a step's tasks, one parameter at a time."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,28 +11,28 @@ from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
 
 _STACK_BYTES = {"cpu": 2**18}
 _STACK_BYTES_ACCELERATOR = 2**28
-"""How much of several tasks' gradients of one parameter is made at once. On a CPU a gradient that
-stays in the cache is cheapest; an accelerator wants few large kernels."""
+"""Most bytes of several tasks' gradients of one parameter that are computed at once. On a CPU,
+gradients that stay in the cache are cheapest; an accelerator wants few large kernels."""
 
 Gradient = Tensor | SparseRows
 
 
 class Ledger:
-    """Dots, squares and the weighted sum of the gradients of K tasks, the same for every engine.
+    """Dots, squares and the weighted sum of K tasks' gradients, for every engine.
 
-    For every parameter the auxiliary tasks' gradients have to come before the end task's: the norm
-    of their sum is taken when the end task's arrives.
+    For every parameter, the auxiliary tasks' gradients must be entered before the end task's: when
+    that arrives, the norm of their sum is computed.
 
     Args:
-        body: θ; statistics run over its parameters alone.
-        device: Of the model.
-        coefficients: Of the losses of tasks that are known beforehand; others :meth:`begin`.
-        end: Number of the end task; None for a step that measures nothing.
-        scale: Of the gradients that are entered, v among them; those handed over are the true ones.
+        body: θ; statistics cover only these parameters.
+        device: device of the model.
+        coefficients: of the losses of tasks known in advance; `begin` adds others.
+        end: number of the end task; None for a step that measures nothing.
+        scale: loss scale of the gradients entered, v included; results are divided by it.
 
     Attributes:
-        v: The dev gradient by parameter.
-        totals: The weighted sum so far, by parameter.
+        v: the dev gradient, by parameter.
+        totals: the weighted sum so far, by parameter.
     """
 
     def __init__(
@@ -60,19 +60,23 @@ class Ledger:
             self.begin(coefficient)
 
     def begin(self, coefficient: float) -> int:
-        """Count one more task, whose loss has this coefficient; its number."""
+        """Add a task and return its number.
+
+        Args:
+            coefficient: of its loss.
+        """
         self._coefficients.append(coefficient)
         self._dots.append([])
         self._squares.append([])
         return len(self._coefficients) - 1
 
     def stack_size(self, parameter: nn.Parameter) -> int:
-        """Of how many tasks the gradient of a parameter is best made at once."""
+        """Best number of tasks whose gradients of a parameter are computed at once."""
         limit = _STACK_BYTES.get(parameter.device.type, _STACK_BYTES_ACCELERATOR)
         return max(1, limit // (parameter.numel() * parameter.element_size()))
 
     def of_body(self, parameter: nn.Parameter) -> bool:
-        """Whether statistics run over a parameter."""
+        """Whether statistics cover a parameter."""
         return parameter in self._body
 
     def enter_v(self, parameter: nn.Parameter, gradient: Gradient) -> None:
@@ -81,7 +85,7 @@ class Ledger:
         self._dev_squares.append(_square(gradient))
 
     def measure(self, parameter: nn.Parameter, task: int, gradient: Tensor) -> None:
-        """Count a dense gradient into its task's dot and square."""
+        """Add a dense gradient to its task's dot and square."""
         if parameter not in self._body:
             return
         flat = gradient.reshape(-1)
@@ -93,7 +97,7 @@ class Ledger:
             self._dots[task].append(torch.dot(flat, v.reshape(-1)))
 
     def weigh(self, parameter: nn.Parameter, task: int, gradient: Tensor) -> None:
-        """Add a dense gradient to the weighted sum; the ledger may keep it and change it."""
+        """Add a dense gradient to the weighted sum; the ledger may keep and modify it."""
         self._before(parameter, task)
         if parameter in self.totals:
             self.totals[parameter].add_(gradient, alpha=self._coefficients[task])
@@ -101,7 +105,13 @@ class Ledger:
             self.totals[parameter] = gradient.mul_(self._coefficients[task])
 
     def add(self, parameter: nn.Parameter, first: int, gradients: Tensor) -> None:
-        """Enter the gradients ``[n, *shape]`` of the tasks from number ``first`` on; copied."""
+        """Measure and weigh the gradients of consecutive tasks.
+
+        Args:
+            parameter: the parameter.
+            first: number of the first task.
+            gradients: ``[n, *shape]``, one for each task; copied.
+        """
         if len(gradients) == 1:
             self.measure(parameter, first, gradients[0])
             known = parameter in self.totals
@@ -135,7 +145,7 @@ class Ledger:
             self._dots[task].append(dot)
 
     def add_sparse(self, parameter: nn.Parameter, task: int, gradient: SparseRows) -> None:
-        """Enter the gradient of one task."""
+        """Measure and weigh one task's sparse gradient."""
         self._before(parameter, task)
         if parameter in self._body:
             self._squares[task].append(gradient.square())
@@ -149,13 +159,13 @@ class Ledger:
         gradient.add_to(self.totals[parameter], self._coefficients[task])
 
     def add_cross(self, task: int, *, square: Tensor, dot: Tensor | None) -> None:
-        """Enter what two parts of one gradient, entered apart, have in common."""
+        """Enter the cross terms of a task's gradient whose two parts were entered separately."""
         self._squares[task].append(square)
         if dot is not None:
             self._dots[task].append(dot)
 
     def square(self, task: int) -> Tensor:
-        """Squared norm of a task's gradient as far as it has been measured, a scalar."""
+        """Squared norm of what has been measured of a task's gradient, a scalar."""
         return self._sum(self._squares[task])
 
     def measured(self) -> tuple[Tensor, Tensor]:
@@ -167,15 +177,20 @@ class Ledger:
         return dots, squares
 
     def release(self) -> None:
-        """Hand the sums over as the parameters' gradients."""
+        """Put the sums into the parameters' ``.grad``."""
         for parameter, total in self.totals.items():
             parameter.grad = total if self._scale == 1.0 else total / self._scale
 
     def statistics(self, tasks: Sequence[str], clip: TaskClip = UNCLIPPED) -> GradientStatistics:
-        """The statistics of the tasks, which have these names; the end task is the last."""
+        """The statistics of all tasks.
+
+        Args:
+            tasks: their names; the end task is last.
+            clip: how each task's gradient was clipped before it was weighed.
+        """
         dots, squares = self.measured()
         for parameter in self.totals:
-            # Parameters that the end task does not reach.
+            # For parameters that the end task does not reach.
             self._before(parameter, len(tasks) - 1)
         of_auxiliaries = [
             square for p in self.totals if (square := self._auxiliary_squares.get(p)) is not None
@@ -192,7 +207,7 @@ class Ledger:
         )
 
     def _before(self, parameter: nn.Parameter, task: int) -> None:
-        """The auxiliary sum stands alone until the end task's gradient comes."""
+        """Before the end task's gradient is added, square the sum of the auxiliary ones."""
         if task != self.end or parameter not in self._body:
             return
         if parameter not in self._auxiliary_squares:
@@ -200,7 +215,7 @@ class Ledger:
             self._auxiliary_squares[parameter] = None if total is None else _square(total)
 
     def _sum(self, scalars: Sequence[Tensor]) -> Tensor:
-        """The sum of scalars, a scalar; zero for none."""
+        """The sum of scalars, a scalar; zero if there are none."""
         if scalars:
             return torch.stack(list(scalars)).sum()
         return torch.zeros((), device=self._device)

@@ -1,4 +1,4 @@
-"""A dev head fitted to convergence: logistic regression whose penalty is chosen on other rows."""
+"""A dev head fitted to convergence: logistic regression, its penalty chosen on held-out rows."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,11 +11,11 @@ from aang_core.gradients.dev_head import DevHead
 from aang_core.tasks.task import Batch, Task
 
 PENALTIES = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
-"""λ in mean loss + λ/2 ‖W‖², for features that are scaled to a mean square of one; large first,
-as each fit starts from the one before."""
+"""λ in mean loss + λ/2 ‖W‖², for features scaled to a mean square of one; in descending order,
+because each fit starts from the previous one."""
 
 _HELD_OUT = 4
-"""Every fourth row chooses the penalty."""
+"""Every fourth row is held out to choose the penalty."""
 
 
 class LinearHead(nn.Module):
@@ -26,7 +26,7 @@ class LinearHead(nn.Module):
 
     def __init__(self, mean: Tensor, scale: Tensor, classes: int) -> None:
         super().__init__()
-        # No nn.Linear, whose making draws from torch's generator.
+        # Not nn.Linear, whose initialisation draws from torch's generator.
         self.weight = nn.Parameter(mean.new_zeros(classes, len(mean)))
         self.bias = nn.Parameter(mean.new_zeros(classes))
         self.register_buffer("mean", mean)
@@ -34,7 +34,7 @@ class LinearHead(nn.Module):
 
     @classmethod
     def of(cls, features: Tensor, classes: int) -> "LinearHead":
-        """A head of zeros for features like these ``[N, F]``, whose mean square it makes one."""
+        """A head of zeros that centres features ``[N, F]`` and scales their mean square to one."""
         mean = features.mean(dim=0)
         square = (features - mean).square().sum(dim=1).mean()
         scale = square.clamp(min=torch.finfo(features.dtype).tiny).rsqrt()
@@ -45,7 +45,7 @@ class LinearHead(nn.Module):
 
 
 class _Kept(nn.Module):
-    """What is kept of features ``[B, ...]``, as ``[B, F]``."""
+    """Selects the part of features ``[B, ...]`` that the head reads, as ``[B, F]``."""
 
     def __init__(self, keep: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -56,18 +56,18 @@ class _Kept(nn.Module):
 
 
 class LogisticDevHead(DevHead):
-    """A linear head that minimises the end task's loss on its rows plus a penalty, exactly.
+    """A linear head that minimises the end task's loss on its rows plus an L2 penalty.
 
-    In place of a head of the end task's shape, ten steps from random weights. The end task's own
-    loss is minimised, with L-BFGS from zero: for a classification that is multinomial logistic
-    regression with an L2 penalty on weights and biases, which is convex. So it draws nothing, and
-    the same rows give the same head. The penalty is the one of :data:`PENALTIES` with which a fit
-    to three quarters of the rows has the least loss on the others; then all rows are fitted. Made
-    for a CPU: on an accelerator its line search waits for the device.
+    It replaces a head of the end task's shape that is ten AdamW steps away from random weights. It
+    minimises the end task's own loss with L-BFGS from zero. For classification, this is multinomial
+    logistic regression with an L2 penalty on weights and biases, which is convex; nothing is drawn
+    at random, and the same rows give the same head. The penalty is the one of `PENALTIES` that has
+    the lowest loss on a quarter of the rows after a fit to the others; the head is then fitted to
+    all rows. It suits a CPU: on an accelerator its line search waits for the device.
 
     Args:
-        keep: what of features ``[B, ...]`` the head reads; by default all.
-        iterations: the most of L-BFGS, for each penalty.
+        keep: selects the part of features ``[B, ...]`` that the head reads; by default all.
+        iterations: most iterations of L-BFGS, for each penalty.
     """
 
     def __init__(
@@ -82,16 +82,16 @@ class LogisticDevHead(DevHead):
     def fit(
         self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
     ) -> nn.Module:
-        """See :meth:`DevHead.fit`.
+        """See `DevHead.fit`.
 
         Raises:
-            AangError: features differ in size, or there are targets that are not by row.
+            AangError: features differ in size, or targets do not have one entry per row.
         """
         kept = [self._keep(f).flatten(1) for f in features]
         if len({f.shape[1] for f in kept}) > 1 or not all(map(_by_row, batches)):
             raise AangError(
-                "logistic regression takes features of one size and targets by row, which this end "
-                "task does not have; fit the dev head by adamw"
+                "logistic regression needs features of one size and one target per row, which this "
+                "end task does not have; fit the dev head by adamw"
             )
         classes = _classes(end_task.head, features[0][:1])
         seen = torch.cat(kept)
@@ -161,7 +161,7 @@ def _by_row(batch: Batch) -> bool:
 
 @torch.no_grad()
 def _classes(head: nn.Module, features: Tensor) -> int:
-    """How many logits the end task's head gives a row."""
+    """Number of logits that the end task's head computes for a row."""
     was_training = {module: module.training for module in head.modules()}
     head.eval()
     try:

@@ -9,20 +9,21 @@ from torch import Tensor
 from aang_core.tasks.task import RowLosses
 
 FIRST = 2.0**16
-"""The factor that training begins with."""
+"""The scale at the start of training."""
 _GROWS_AFTER = 2000
 
 
 class LossScale:
-    """What losses are multiplied by before a backward pass, so that small gradients do not vanish.
+    """The factor on losses before a backward pass that keeps small gradients from vanishing.
 
-    Numbers of sixteen bits with a five-bit exponent end at 6e-8; gradients of activations are often
-    smaller. A power of two scales them without rounding, and is divided out again where the
-    parameters' gradients are taken, so that signals, clipping and steps see the true ones. A step
-    whose gradients overflow is made again at half the scale, from the same rows; after 2,000 good
-    ones the scale doubles (section 3.2).
+    The smallest positive number in fp16 is 6e-8; gradients of activations are often smaller. A
+    power of two scales them without rounding. Gradients of parameters are divided by it as soon as
+    they are computed, so signals, clipping and steps see the true ones. A step whose gradients
+    overflow is repeated at half the scale on the same rows; after 2,000 good steps the scale
+    doubles (section 3.2). torch's ``GradScaler`` skips such a step instead of repeating it.
 
-    moves: False fixes it at one.
+    Args:
+        moves: False fixes the scale at one.
     """
 
     def __init__(self, *, moves: bool) -> None:
@@ -31,20 +32,20 @@ class LossScale:
         self._good = 0
 
     def on(self, losses: RowLosses) -> RowLosses:
-        """The same losses, whose gradient is scaled."""
+        """The same losses with a scaled gradient."""
         if self.value == 1.0:
             return losses
-        # Sixteen bits may not hold the scale itself.
+        # fp16 may not be able to represent the scale itself.
         sums = losses.sums.to(torch.promote_types(losses.sums.dtype, torch.float32))
         scaled = _ScaledGradient.apply(sums, self.value)  # type: ignore[no-untyped-call]
         return RowLosses(scaled, losses.counts)
 
     def off(self, gradient: Tensor) -> Tensor:
-        """The true gradient, of one that was made of scaled losses."""
+        """The true gradient, given the gradient of scaled losses."""
         return gradient if self.value == 1.0 else gradient / self.value
 
     def good(self) -> None:
-        """A step's gradients were finite."""
+        """Record a step with finite gradients."""
         if not self.moves:
             return
         self._good += 1
@@ -52,7 +53,11 @@ class LossScale:
             self.value, self._good = 2 * self.value, 0
 
     def halve(self) -> bool:
-        """A step's gradients were not; whether a smaller scale may help."""
+        """Halve the scale after gradients that were not finite.
+
+        Returns:
+            Whether repeating the step may help; False if the scale cannot get smaller.
+        """
         self._good = 0
         if not self.moves or self.value == 1.0:
             return False
@@ -60,7 +65,7 @@ class LossScale:
         return True
 
     def state_dict(self) -> dict[str, float]:
-        """Where it stands, for checkpoints."""
+        """The scale, and the number of good steps at it."""
         return {"value": self.value, "good": self._good}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -69,7 +74,7 @@ class LossScale:
 
 
 class _ScaledGradient(torch.autograd.Function):
-    """The identity, whose gradient is multiplied."""
+    """The identity, with its gradient multiplied by a factor."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:

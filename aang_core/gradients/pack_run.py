@@ -16,17 +16,24 @@ from aang_core.gradients.taps import Taps
 from aang_core.tasks.task import Batch, Task
 
 DEV = -1
-"""Stands for the dev rows among the numbers of the tasks."""
+"""The number of the dev rows, among the numbers of the tasks."""
 
 
 class PackRun:
-    """The forward pass is made at once; then every task's head, then the backward pass.
+    """One pass through the body: forward on construction, then every task's head, then backward.
 
-    batches: by number of the task in the ledger, dev under :data:`DEV`.
-    keeps_v: whether the dev gradient is needed after this pass.
+    Args:
+        passes: passes through the body.
+        taps: reports the uses of parameters in backward.
+        ledger: sums dots, squares and gradients.
+        batches: rows of each task, by its number in the ledger; dev rows under `DEV`.
+        keeps_v: whether the dev gradient is needed after this pass.
+
+    Attributes:
+        features: the body's features of each task's rows, as leaves of the heads' graphs.
 
     Raises:
-        CannotPackError: the body did something whose gradient cannot be split by row.
+        CannotPackError: the gradient of something the body computes cannot be split by row.
     """
 
     def __init__(
@@ -58,7 +65,12 @@ class PackRun:
         }
 
     def dev_backward(self, end_task: Task, probe: nn.Module) -> None:
-        """The dev loss, through the dev head down to the features of the dev rows."""
+        """Backward from the dev loss through the dev head to the features of the dev rows.
+
+        Args:
+            end_task: the end task.
+            probe: the dev head.
+        """
         features, batch = self.features[DEV], self._batches[DEV]
         loss = self._passes.losses(end_task, probe, features, batch).mean()
         body = self._passes.trained()
@@ -69,7 +81,15 @@ class PackRun:
                 parameter.grad = None
 
     def head_backward(self, k: int, task: Task) -> Tensor:
-        """The loss of task k, through its head down to the features of its rows; detached."""
+        """Backward from a task's loss through its head to the features of its rows.
+
+        Args:
+            k: number of the task in the ledger.
+            task: the task.
+
+        Returns:
+            Its mean loss, a detached scalar.
+        """
         batch, features = self._batches[k], self.features[k]
         loss = self._passes.losses(task, task.head, features, batch).mean()
         loss.backward()
@@ -88,14 +108,14 @@ class PackRun:
         return loss.detach()
 
     def backward(self) -> None:
-        """Through the body; every gradient is in the ledger afterwards."""
+        """Backward through the body; afterwards the ledger has every gradient."""
         received = torch.zeros_like(self._hidden)
         parts = self._pack.features(self._passes.body, received)
         for part, features in zip(parts, self.features.values(), strict=True):
             if features.grad is not None:
                 part.copy_(features.grad)
         hidden = self._hidden
-        # The graph's hooks refer to this object, which would refer to the graph for good.
+        # The graph's hooks refer to this object; without this it would keep the graph alive.
         del self._hidden, self._pack, parts
         self.features.clear()
         hidden.backward(received)
@@ -103,7 +123,7 @@ class PackRun:
             self._settle_pending(parameter)
 
     def _report(self, use: Use) -> None:
-        """A module's output has its gradient, so that of its parameters can be made."""
+        """Compute a parameter's gradients, now that the gradient of its module's output exists."""
         parameter = use.parameter
         self._uses[parameter] -= 1
         if self._uses[parameter] == 0 and parameter not in self._pending:
@@ -172,14 +192,14 @@ class PackRun:
         self._forget_v(parameter)
 
     def _in_order(self, enter: Callable[[Sequence[int]], None], size: int) -> None:
-        """Auxiliary tasks first, the end task alone and last."""
+        """Call ``enter`` for the auxiliary tasks in stacks, then for the end task."""
         tasks = [k for k in self._tasks if k != DEV]
         in_stacks([k for k in tasks if k != self._ledger.end], size, enter)
         if self._ledger.end in tasks:
             enter([self._ledger.end])
 
     def _hold(self, parameter: nn.Parameter, k: int, gradient: Tensor) -> None:
-        """Keep a part of task k's gradient until the others have come."""
+        """Keep a part of task k's gradient until its other parts are computed."""
         self._held(parameter)[self._tasks.index(k)] += gradient
 
     def _held(self, parameter: nn.Parameter) -> Tensor:
@@ -188,7 +208,7 @@ class PackRun:
         return self._pending[parameter]
 
     def _may_be_tied(self, parameter: nn.Parameter, k: int) -> bool:
-        """Whether the rest of task k's gradient is that of one embedding."""
+        """Whether the only other part of task k's gradient comes from one embedding."""
         return (
             parameter in self._embedded
             and self._uses[parameter] == 1
@@ -197,7 +217,7 @@ class PackRun:
         )
 
     def _enter_tied(self, parameter: nn.Parameter, k: int, gradient: Tensor) -> None:
-        """Enter a decoder's gradient, keeping the rows that its embedding will touch."""
+        """Enter a decoder's gradient and keep the rows that its embedding also has."""
         self._ledger.add(parameter, k, gradient.unsqueeze(0))
         ids = self._embedded[parameter]
         own = touched(ids[self._parts[k]].flatten(), gradient)
@@ -210,7 +230,7 @@ class PackRun:
 
 
 class _TiedRows(NamedTuple):
-    """Rows of a decoder's gradient: those of the task's own tokens, and of the dev rows' tokens."""
+    """Rows of a decoder's gradient: those of the task's tokens, and those of the dev rows'."""
 
     own: Tensor
     of_dev: Tensor | None

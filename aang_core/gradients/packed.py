@@ -1,4 +1,4 @@
-"""The packed engine: rows of all tasks in one pass, their gradients told apart module by module."""
+"""The packed engine: rows of all tasks in one pass, gradients split by task at each module."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,28 +27,33 @@ from aang_core.tasks.task import Batch
 class PackedEngine:
     """Exact signals from one forward and one backward pass through the body.
 
-    All rows, those of dev and of the end task included, go through the body together. Each head
-    is then run alone on its task's features, and one backward pass through the body computes
-    gradients of activations only; at every module the parameters' gradients are made task by task
-    (:mod:`aang_core.gradients.rules`), dev first, measured, weighted, added up and dropped. That
-    is the arithmetic of an ordinary backward pass, split by task: for accelerators, which n small
-    passes leave idle.
+    All rows, dev and end task included, go through the body together. Each head then runs on its
+    own task's features, and one backward pass through the body computes gradients of activations
+    only. At every module, the parameters' gradients are computed task by task, dev first
+    (`aang_core.gradients.rules`), measured, added to the weighted sum and dropped. This is the
+    arithmetic of an ordinary backward pass, split by task. It is made for accelerators, which n
+    small passes leave idle.
 
-    A parameter that is used more than once has its gradient added up over all uses before it is
-    measured. For word embeddings tied to a decoder only the rows that occur in the input are kept
-    meanwhile.
+    If a parameter is used more than once, its gradient is summed over all uses before it is
+    measured. For word embeddings tied to a decoder, only the rows that occur in the input are kept
+    for this.
 
-    Tasks that share rows have them side by side, once each, in a step that measures.
+    In a step that measures, rows that several tasks share are repeated for each of them.
 
-    A body with a module for which there is no rule, or whose rows cannot be packed, is trained by
-    the stream engine instead, which gives the same numbers; a warning says so once.
+    If a module of the body has no rule, or rows cannot be packed, the stream engine takes over,
+    which computes the same numbers; a warning says so once.
 
-    max_rows: the most rows in one pass through the body; None for no limit. Tasks are then spread
-        over several passes and v is kept between them. A task with more rows than that has to come
-        in several batches, and its gradient is added up over them.
+    Args:
+        body: the module that all tasks share.
+        dev_head: the head that the dev gradient goes through.
+        precision: of forward passes.
+        max_rows: most rows in one pass through the body; None for no limit. With a limit, tasks
+            are distributed over several passes and v is kept between them. A task with more rows
+            must come in several batches, and its gradient is summed over them.
 
     Raises:
-        AangError: the dev gradient is to be averaged over steps; it is never held as a whole here.
+        AangError: the dev gradient is to be averaged over steps, but this engine never holds it as
+            a whole.
     """
 
     splits_rows = False
@@ -64,8 +69,8 @@ class PackedEngine:
     ) -> None:
         if isinstance(dev_head, AveragedDevHead):
             raise AangError(
-                "the packed engine measures against the dev gradient while it is being made, so it "
-                "cannot average it over steps; take the stream engine"
+                "the packed engine uses the dev gradient while it is being computed, so it cannot "
+                "average it over steps; use the stream engine"
             )
         self.dev_head = dev_head
         self.max_rows = max_rows
@@ -82,19 +87,19 @@ class PackedEngine:
     def step(
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
     ) -> GradientStatistics | None:
-        """See :meth:`aang_core.gradients.GradientEngine.step`."""
+        """See `GradientEngine.step`."""
         if dev is not None and self._taps is not None:
             try:
                 return self._step(self._taps, end, auxiliaries, dev)
             except CannotPackError as error:
-                # Raised in a forward pass, before any gradient has been made.
+                # Raised in a forward pass, before any gradient was computed.
                 self._fall_back(error)
         statistics = self._stream.step(end, auxiliaries, dev)
         self.losses = self._stream.losses
         return statistics
 
     def limit_rows(self, rows: int) -> None:
-        """See :meth:`aang_core.gradients.GradientEngine.limit_rows`."""
+        """See `GradientEngine.limit_rows`."""
         self.max_rows = rows
         self._stream.limit_rows(rows)
 
@@ -129,14 +134,14 @@ class PackedEngine:
     def _together(
         self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Batch
     ) -> dict[int, Tensor]:
-        """All rows in one pass; the losses by number of the task."""
+        """Run all rows in one pass and return the losses, by number of the task."""
         end = len(segments) - 1
         batches = {DEV: dev, **{k: s.batches[0] for k, s in enumerate(segments)}}
         run = PackRun(self.passes, taps, ledger, batches)
         probe = self._fit(segments[end], [run.features[end]])
         run.dev_backward(segments[end].task, probe)
-        # The end task first: whether its head reaches the body tells how the auxiliary heads'
-        # gradients have to be kept.
+        # The end task first: how the auxiliary heads' gradients are kept depends on whether its
+        # head reaches the body.
         losses = {k: run.head_backward(k, segments[k].task) for k in (end, *range(end))}
         run.backward()
         return losses
@@ -144,7 +149,7 @@ class PackedEngine:
     def _apart(
         self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Sequence[Batch]
     ) -> dict[int, Tensor]:
-        """Several passes: the end task's, which is finished last, then dev with auxiliary tasks."""
+        """Several passes: the end task's, whose backward is last, and those of the other tasks."""
         end = len(segments) - 1
         last: PackRun | None = None
         losses: dict[int, Tensor] = {}
@@ -188,7 +193,7 @@ class PackedEngine:
     def _groups(
         self, auxiliaries: Sequence[Segment], dev: Sequence[Batch]
     ) -> Iterator[dict[int, Batch]]:
-        """Batches by task, as many together as there may be rows; dev is in the first."""
+        """Groups of batches, by task, within the limit on rows; dev is in the first group."""
         group: dict[int, Batch] = {DEV: dev[0]} if len(dev) == 1 else {}
         for k, segment in enumerate(auxiliaries):
             if len(segment.batches) > 1:
@@ -203,7 +208,7 @@ class PackedEngine:
             yield group
 
     def _in_batches(self, ledger: Ledger, task: int, segment: Segment) -> Tensor:
-        """A task with more rows than go through the body at once; its loss."""
+        """Run a task whose rows come in several batches and return its loss."""
         parameters = trained(self.passes.body, segment.task.head)
         true, loss = mean_gradient(
             *(self.passes, segment.task, segment.task.head, segment.batches, parameters)
@@ -214,14 +219,13 @@ class PackedEngine:
 
 
 def _rows_each(segment: Segment) -> Iterator[Segment]:
-    """The tasks of a segment, each with the segment's rows as rows of its own.
+    """The tasks of a segment as separate segments, each with its own copy of the rows.
 
-    A row's part in the parameters' gradients is told apart by the gradient that comes back to it,
-    so two tasks cannot be told apart on one row.
+    Parameter gradients are split by row, so two tasks on one row could not be separated.
     """
     if segment.riders and len(segment.batches) > 1:
         raise AangError(
-            f"{segment.riders[0].task.name} shares the rows of {segment.task.name}, which have to "
+            f"{segment.riders[0].task.name} shares the rows of {segment.task.name}, which must "
             "go through the encoder in one pass; allow more rows at once, or train with "
             "--gradients stream"
         )

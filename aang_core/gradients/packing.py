@@ -12,35 +12,47 @@ from aang_core.tasks.task import Batch
 
 
 class CannotPackError(AangError):
-    """Rows of several tasks cannot go through a body together and be told apart again."""
+    """The gradients of several tasks' rows in one pass through a body cannot be separated."""
 
 
 @runtime_checkable
 class PacksRows(Protocol):
-    """A body that knows how to bring rows of different batches to one shape.
+    """A body that can bring rows of different batches to one shape.
 
-    A body without these methods can be given rows of equal shape only.
+    Without these methods, a body only accepts rows of equal shape.
     """
 
     def pack(self, inputs: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-        """The rows of all batches as one batch, in order."""
+        """Concatenate the rows of all batches into one batch.
+
+        Args:
+            inputs: the body's keyword arguments for each batch.
+        """
         ...
 
     def unpack(self, features: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Features of one batch's rows, cut to the shape that the batch alone would have had.
+        """Cut the features of one batch's rows to the shape that the batch alone would have had.
 
-        What is returned is a view of ``features``.
+        Args:
+            features: ``[B, ...]``, the features of the rows in the packed batch.
+            inputs: the body's keyword arguments for the batch alone.
+
+        Returns:
+            A view of ``features``.
         """
         ...
 
 
 class RowFreeMethod(NamedTuple):
-    """A method that computes from parameters what is the same for every row.
+    """A method that computes from parameters something that is the same for every row.
 
-    It returns a tensor whose first dimension is the batch, every entry of it alike: the biases of
-    relative positions, for instance. Where that is used, a gradient cannot be split by row.
+    It returns a tensor whose first dimension is the batch with equal entries, for example biases of
+    relative positions. Once that is used, its parameters' gradient cannot be split by row.
 
-    owner: the module whose method it is. source: the module whose parameters it reads.
+    Attributes:
+        owner: the module that has the method.
+        name: the method's name.
+        source: the module whose parameters it reads.
     """
 
     owner: nn.Module
@@ -50,18 +62,22 @@ class RowFreeMethod(NamedTuple):
 
 @runtime_checkable
 class HasRowFreeMethods(Protocol):
-    """A body that names such methods of its modules."""
+    """A body that lists the row-free methods of its modules."""
 
     def row_free_methods(self) -> Sequence[RowFreeMethod]:
-        """All of them."""
+        """All row-free methods."""
         ...
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Batches side by side.
+    """Several batches concatenated into one.
 
-    inputs: of the body. rows: how many there are. parts: the rows of each batch.
+    Attributes:
+        inputs: keyword arguments of the body.
+        rows: number of rows.
+        parts: the rows of each batch.
+        batches: the batches.
     """
 
     inputs: Mapping[str, Tensor]
@@ -71,7 +87,11 @@ class Pack:
 
     @classmethod
     def of(cls, body: nn.Module, batches: Sequence[Batch]) -> "Pack":
-        """Put ``batches`` side by side.
+        """Concatenate ``batches``.
+
+        Args:
+            body: the module that will run them.
+            batches: the batches.
 
         Raises:
             CannotPackError: their shapes differ and the body has no method to pack them.
@@ -81,15 +101,15 @@ class Pack:
         for batch in batches:
             parts.append(slice(start, start + batch.rows))
             start += batch.rows
-        # Whether a tensor in the body has rows is told by its first dimension. Where another
-        # dimension is as long as there are rows, a row that belongs to nobody tells them apart.
+        # In the body, a tensor counts as having rows if its first dimension equals the number of
+        # rows. If another dimension happens to have that size, a dummy row removes the ambiguity.
         if any(start in value.shape[1:] for value in inputs.values()):
             inputs = {name: torch.cat([value, value[-1:]]) for name, value in inputs.items()}
             start += 1
         return cls(inputs, start, parts, batches)
 
     def features(self, body: nn.Module, features: Tensor) -> list[Tensor]:
-        """The features of each batch, cut out of those of all."""
+        """The features ``[B, ...]`` of each batch, cut out of those of all rows."""
         cut: Any = body.unpack if isinstance(body, PacksRows) else _whole
         return [
             cut(features[part], batch.inputs)

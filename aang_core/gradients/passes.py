@@ -1,4 +1,4 @@
-"""Passes through the body and a head, as every engine makes them."""
+"""Forward passes through the body and a head, for all engines."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -18,10 +18,13 @@ _TYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 class Passes:
     """Forward passes in a given precision.
 
-    precision: what forward passes compute in; parameters, their gradients and the dev head stay in
-        the parameters' own precision.
+    Args:
+        body: the module that all tasks share.
+        precision: of forward passes; parameters, their gradients and the dev head stay in the
+            parameters' own precision.
 
-    scale: of the losses; what is made of their gradient has to be divided by it.
+    Attributes:
+        scale: factor on the losses; their gradients must be divided by it.
     """
 
     def __init__(self, body: nn.Module, precision: Precision) -> None:
@@ -30,39 +33,39 @@ class Passes:
         self._type = _TYPES[precision]
 
     def features(self, batch: Batch) -> Tensor:
-        """What the body makes of a batch."""
+        """The body's features of a batch."""
         with self.autocast():
             features: Tensor = self.body(**batch.inputs)
             return features
 
     def losses(self, task: Task, head: nn.Module, features: Tensor, batch: Batch) -> RowLosses:
-        """Losses of a batch's rows through ``head``; their gradient is scaled."""
+        """Losses of a batch's rows through ``head``, with a scaled gradient."""
         with self.autocast():
             return self.scale.on(task.losses(head, features, batch.targets))
 
     def dev_features(self, features: Sequence[Tensor]) -> list[Tensor]:
-        """Features as the dev head is fitted on them: detached, in the parameters' precision."""
+        """Features to fit the dev head on: detached, in the parameters' precision."""
         dtype = next(self.body.parameters()).dtype
         return [f.detach().to(dtype) for f in features]
 
     def trained(self) -> list[nn.Parameter]:
-        """θ: the parameters of the body that are trained."""
+        """θ: the trained parameters of the body."""
         return [p for p in self.body.parameters() if p.requires_grad]
 
     def autocast(self) -> torch.autocast:
-        """The context that forward passes run in."""
+        """The autocast context of forward passes."""
         device = next(self.body.parameters()).device.type
         return torch.autocast(device, self._type, enabled=self._type is not None)
 
 
 def joined(features: Sequence[Tensor]) -> Tensor:
-    """Features of several batches as those of one.
+    """Concatenate the features of several batches.
 
     Args:
         features: ``[B, T, ...]`` each; T may differ between them, or be missing.
 
     Returns:
-        ``[sum of B, longest T, ...]``; what is shorter is padded with zeros.
+        ``[sum of B, longest T, ...]``, padded with zeros.
     """
     if len(features) == 1:
         return features[0]

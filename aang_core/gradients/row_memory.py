@@ -1,4 +1,4 @@
-"""Features of the end task's rows of the latest steps, for what is fitted to other rows."""
+"""Features of the end task's rows of the latest steps, to fit dev heads to."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -8,21 +8,21 @@ from torch import Tensor
 from aang_core.tasks.task import Batch
 
 _Part = tuple[Tensor, dict[str, Tensor]]
-"""Features of the rows of a batch and their targets; under :data:`_NUMBERS` which rows they are."""
+"""Features of a batch's rows and their targets, with the rows' numbers under `_NUMBERS`."""
 
 _NUMBERS = "/numbers"
 
 
 class RowMemory:
-    """The latest rows that were observed, detached from the passes that made their features.
+    """The latest observed rows: their features and targets.
 
-    Positions alone decide what is dropped, however the rows of a step are split into batches:
-    several processes split them otherwise than one, and remember the same.
+    Which rows are dropped depends only on their positions, not on how the rows of a step are split
+    into batches: several processes split them differently than one, but remember the same.
 
     Args:
-        rows: as many of the latest steps are kept as reach this many; their oldest rows are cut.
-            A batch with a target that is not by row is kept whole.
-        keep: what to keep of features ``[B, ...]``; by default all.
+        rows: number of rows to keep; the oldest are dropped. A batch with a target that does not
+            have one entry per row is kept whole.
+        keep: selects the part of features ``[B, ...]`` to keep; by default all.
     """
 
     def __init__(
@@ -33,18 +33,24 @@ class RowMemory:
         self._steps: list[list[_Part]] = []
 
     def __len__(self) -> int:
-        """How many rows are remembered."""
+        """Number of remembered rows."""
         return sum(len(features) for step in self._steps for features, _ in step)
 
     @property
     def steps(self) -> int:
-        """Of how many steps rows are remembered."""
+        """Number of steps whose rows are remembered."""
         return len(self._steps)
 
     def observe(
         self, features: Sequence[Tensor], batches: Sequence[Batch], *, begins: bool = True
     ) -> None:
-        """Remember the rows of a step. begins: False for further rows of the same step."""
+        """Remember the rows of a step.
+
+        Args:
+            features: the body's features ``[B, ...]`` of each batch, detached.
+            batches: the rows.
+            begins: False for further rows of the same step.
+        """
         parts = [_part(self._keep(f), batch) for f, batch in zip(features, batches, strict=True)]
         if begins or not self._steps:
             steps = [*self._steps, parts]
@@ -53,10 +59,15 @@ class RowMemory:
         self._steps = _latest(steps, self.rows)
 
     def latest(self, rows: int, without: Sequence[Batch] = ()) -> tuple[list[Tensor], list[Batch]]:
-        """Features and targets of at most so many of the latest rows, the oldest first.
+        """The latest rows, oldest first.
 
-        without: rows that are left out wherever they are remembered from an earlier pass over the
-            data, as far as batches say which rows they hold; unless nothing else is left.
+        Args:
+            rows: most rows to return.
+            without: rows to leave out if they are remembered from an earlier pass over the data
+                and batches know their numbers; they are kept if nothing else is left.
+
+        Returns:
+            Features ``[B, ...]`` of each batch, and batches that hold the targets.
         """
         parts = [part for step in _latest(self._steps, rows) for part in step]
         numbers = [batch.numbers for batch in without if batch.numbers is not None]
@@ -69,7 +80,7 @@ class RowMemory:
         )
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All of it, by the number of the step and of the batch in it; copies nothing."""
+        """All remembered tensors, named by step and batch; not copied."""
         return {
             name: tensor
             for i, step in enumerate(self._steps)
@@ -81,7 +92,7 @@ class RowMemory:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Remember what ``state`` holds and nothing else."""
+        """Restore a saved state."""
         parts: dict[tuple[int, int], dict[str, Tensor]] = {}
         for name, tensor in state.items():
             step, batch, key = name.split("|", 2)
@@ -108,7 +119,7 @@ def _targets(part: _Part) -> dict[str, Tensor]:
 
 
 def _without(parts: Sequence[_Part], numbers: Tensor) -> list[_Part]:
-    """Parts less the rows of these numbers, where a part's tensors are by row."""
+    """Parts without the rows with these numbers; a part that cannot be cut stays whole."""
     return [left for part in parts if len((left := _left(part, numbers))[0])]
 
 
@@ -116,7 +127,7 @@ def _left(part: _Part, numbers: Tensor) -> _Part:
     features, targets = part
     if _NUMBERS not in targets or not _by_row(part):
         return part
-    # On the CPU, so that no accelerator has to say how many are left.
+    # On the CPU, so that the host need not wait for an accelerator.
     left = (~torch.isin(targets[_NUMBERS], numbers)).nonzero().flatten()
     if len(left) == len(features):
         return part
@@ -141,7 +152,7 @@ def _latest(steps: Sequence[list[_Part]], rows: int) -> list[list[_Part]]:
 
 
 def _cut(part: _Part, rows: int) -> _Part:
-    """The last ``rows`` of a part, where it has more and its targets are by row."""
+    """The last ``rows`` rows of a part, if it has more and can be cut."""
     features, targets = part
     start = len(features) - rows
     if start <= 0 or not _by_row(part):
@@ -150,7 +161,7 @@ def _cut(part: _Part, rows: int) -> _Part:
 
 
 def _joined(parts: Sequence[_Part]) -> list[_Part]:
-    """Neighbours as one part where their shapes let them: fewer passes through a head."""
+    """Concatenate neighbours of equal shapes, for fewer passes through a head."""
     groups: list[list[_Part]] = []
     for part in parts:
         if groups and _by_row(part) and _by_row(groups[-1][0]) and _alike(part, groups[-1][0]):
@@ -178,6 +189,6 @@ def _alike(one: _Part, other: _Part) -> bool:
 def _shapes(part: _Part) -> Iterator[object]:
     features, targets = part
     yield features.shape[1:]
-    # A checkpoint gives targets back in another order.
+    # A checkpoint restores targets in another order.
     for key in sorted(targets):
         yield key, targets[key].shape[1:]

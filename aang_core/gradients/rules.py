@@ -1,10 +1,10 @@
 """Parameter gradients of single modules, split by row.
 
-Backward through a module needs only its input x and the gradient g of its output to know the
-gradient of its parameters, and both have a row for every row of the batch. So one backward pass of
-all rows gives the parameter gradient of any of them: the arithmetic of an ordinary backward pass,
-row by row. The idea is that of ghost clipping, and of In-Run Data Shapley (Wang et al., ICLR 2025,
-section 4.2), which takes inner products of such gradients with one of a validation batch.
+The parameter gradient of a module follows from its input x and the gradient g of its output, and
+both have a row for every row of the batch. So one backward pass of all rows gives the parameter
+gradient of any subset of them, with the arithmetic of an ordinary backward pass. The idea is that
+of ghost clipping and of In-Run Data Shapley (Wang et al., ICLR 2025, section 4.2), which computes
+inner products of such gradients with that of a validation batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -110,7 +110,7 @@ def _wanted(weight: Tensor | None, gradients: Callable[[Sequence[slice]], Tensor
 
 
 Rule = Callable[[Any, Tensor, Tensor], Iterator[Use]]
-"""Module, input ``[B, ...]`` and gradient of the output ``[B, ...]`` to uses of its parameters."""
+"""Maps a module, its input ``[B, ...]`` and its output's gradient to uses of its parameters."""
 
 _RULES: dict[type[nn.Module], Rule] = {
     nn.Linear: _linear,
@@ -122,9 +122,9 @@ _RULES: dict[type[nn.Module], Rule] = {
 
 
 def rule_for(module: nn.Module) -> Rule | None:
-    """How the module's parameter gradients are split by row; None if that is not known.
+    """The rule that splits a module's parameter gradients by row; None if there is none.
 
-    A subclass is taken for what it is derived from only if it computes the same.
+    A subclass uses its base class's rule only if it does not override ``forward``.
     """
     for known, rule in _RULES.items():
         if isinstance(module, known) and type(module).forward is known.forward:
@@ -133,7 +133,7 @@ def rule_for(module: nn.Module) -> Rule | None:
 
 
 def _plain(module: nn.Module) -> bool:
-    """Whether no option changes what the gradient is."""
+    """Whether the module has no option that changes its gradient."""
     if isinstance(module, nn.Embedding):
         return module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
     if isinstance(module, nn.Conv1d | nn.Conv2d):

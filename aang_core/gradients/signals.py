@@ -1,4 +1,4 @@
-"""Gradient statistics as they are measured on the device, and as a weighter reads them."""
+"""Gradient statistics, as measured on the device and as a weighter reads them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,14 @@ from aang_core.tasks.weighting import Signal, StepSignals
 class GradientStatistics:
     """What an engine measured in one step, still on the device.
 
-    tasks: names of the measured tasks, K of them, the end task among them.
-    dots: ``[K]``, ⟨g_k, v⟩ over the body.
-    squares: ``[K]``, ‖g_k‖² over the body.
-    auxiliary_dot, auxiliary_norm: the same for Σ_k w_k g_k over the auxiliary tasks, weights
-        normalised to one.
-    dev_norm: ‖v‖.
+    Attributes:
+        tasks: names of the K measured tasks, including the end task.
+        dots: ``[K]``, ⟨g_k, v⟩ over the body.
+        squares: ``[K]``, ‖g_k‖² over the body.
+        auxiliary_dot: scalar, ⟨Σ_k w_k g_k, v⟩ over the auxiliary tasks, with weights normalised
+            to one.
+        auxiliary_norm: scalar, ‖Σ_k w_k g_k‖ over the auxiliary tasks.
+        dev_norm: scalar, ‖v‖.
     """
 
     tasks: Sequence[str]
@@ -30,16 +32,21 @@ class GradientStatistics:
     dev_norm: Tensor
 
     def read(self, signals: frozenset[Signal]) -> StepSignals:
-        """The signals asked for, as numbers, in one transfer from the device."""
+        """Transfer the statistics from the device, once, and select the ``signals``."""
         return self.selected(self.values().tolist(), signals)
 
     def values(self) -> Tensor:
-        """All of it as one tensor ``[2 K + 3]`` in double precision, still on the device."""
+        """All statistics as one float64 tensor ``[2 K + 3]``, still on the device."""
         scalars = torch.stack([self.auxiliary_dot, self.auxiliary_norm, self.dev_norm])
         return torch.cat([self.dots, self.squares.sqrt(), scalars]).double()
 
     def selected(self, values: Sequence[float], signals: frozenset[Signal]) -> StepSignals:
-        """The signals asked for, from what :meth:`values` has become on the host."""
+        """Select signals.
+
+        Args:
+            values: the numbers of `values`, on the host.
+            signals: the signals to select.
+        """
         k = len(self.tasks)
         dot = dict(zip(self.tasks, values[:k], strict=True))
         norm = dict(zip(self.tasks, values[k : 2 * k], strict=True))
@@ -70,11 +77,17 @@ def assemble_statistics(
     dev_square: Tensor,
     clip: TaskClip = UNCLIPPED,
 ) -> GradientStatistics:
-    """Statistics of K tasks, the last of which is the end task, from what an engine measured.
+    """Statistics of K tasks from what an engine measured.
 
-    coefficients: of the K − 1 auxiliary tasks; with them Σ_k w_k g_k has been weighted.
-    dots, squares: ``[K]``, of gradients as they are.
-    auxiliary_square: squared norm of Σ_k coefficient_k g_k, each g_k clipped by ``clip``.
+    Args:
+        tasks: names of the tasks; the end task is last.
+        coefficients: of the K − 1 auxiliary tasks.
+        dots: ``[K]``, ⟨g_k, v⟩ of unclipped gradients.
+        squares: ``[K]``, ‖g_k‖² of unclipped gradients.
+        auxiliary_square: scalar, squared norm of Σ_k coefficient_k g_k, each g_k clipped by
+            ``clip``.
+        dev_square: scalar, ‖v‖².
+        clip: how task gradients were clipped.
     """
     weights = torch.tensor(coefficients, dtype=dots.dtype).to(dots.device)
     share = weights.sum().clamp(min=torch.finfo(dots.dtype).tiny)
@@ -89,6 +102,6 @@ def assemble_statistics(
 
 
 def _cosine(dot: float, norm: float, dev_norm: float) -> float:
-    """A zero gradient has no direction; its cosine counts as zero rather than as NaN."""
+    """The cosine; zero instead of NaN for a zero gradient, which has no direction."""
     length = norm * dev_norm
     return 0.0 if length == 0.0 else dot / length

@@ -1,4 +1,4 @@
-"""Where a backward pass leaves its gradients: taken one by one, entered and dropped."""
+"""Takes each gradient out of a backward pass, enters it in the ledger and drops it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,16 +11,15 @@ from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
 
 
 class GradientSink:
-    """Enters each parameter's gradient in a ledger as soon as backward has made it.
+    """Enters each parameter's gradient in a ledger as soon as backward has computed it.
 
     Args:
-        ledger: Adds them up. Its v is entered before the first task begins.
-        parameters: All that are trained, of the body and of heads.
-        measures: False only adds up.
-        scale: Of the losses.
-        clip: Of each task's gradient over the body. With a limit, the body's part is held back
-            until its norm is known, when the next task begins or a sum is asked for: one more
-            buffer of the body's size.
+        ledger: sums the gradients. v must be entered before the first task begins.
+        parameters: all trained parameters, of the body and of heads.
+        measures: False only sums gradients and measures nothing.
+        scale: the loss scale.
+        clip: clips each task's body gradient. With a limit, the body's part is held back until
+            its norm is known, which needs one more buffer of the body's size.
     """
 
     def __init__(
@@ -43,9 +42,12 @@ class GradientSink:
         self._waiting = False
 
     def begin(self, coefficient: float, *, in_parts: bool = False) -> None:
-        """The gradients that follow belong to the next task, whose loss weighs ``coefficient``.
+        """Start the next task; the gradients that follow belong to it.
 
-        in_parts: they add up in ``.grad`` until :meth:`last_part`.
+        Args:
+            coefficient: of its loss.
+            in_parts: whether gradients of several backward passes are summed in ``.grad`` until
+                `last_part` is called.
         """
         self.settle()
         self._task = self._ledger.begin(coefficient)
@@ -53,13 +55,13 @@ class GradientSink:
         self._waiting = in_parts
 
     def last_part(self, divisor: Tensor) -> None:
-        """Take what the next backward pass adds up to, divided by a scalar."""
+        """Take the sum after the next backward pass, divided by ``divisor``, a scalar."""
         self._divisor = divisor
         self._waiting = False
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Listen to the parameters."""
+        """Inside the block, take gradients as backward computes them."""
         hooks = [p.register_post_accumulate_grad_hook(self._take) for p in self._parameters]
         try:
             yield
@@ -68,13 +70,13 @@ class GradientSink:
                 hook.remove()
 
     def take_left_over(self) -> None:
-        """Take what was added up in parts and the last backward pass has not reached."""
+        """Take sums of earlier parts that the last backward pass did not reach."""
         for parameter in self._parameters:
             if parameter.grad is not None:
                 self._take(parameter)
 
     def settle(self) -> None:
-        """Clip what is held back of the last task, and add it up."""
+        """Clip and add what is held back of the last task."""
         if not self._held:
             return
         factor = self._clip.factor(self._ledger.square(self._task))
@@ -102,5 +104,5 @@ class GradientSink:
 
 
 def trained(*modules: nn.Module) -> list[nn.Parameter]:
-    """The trained parameters of modules, each once, in an order that all processes share."""
+    """The trained parameters of modules, each once, in the same order in every process."""
     return list(dict.fromkeys(p for m in modules for p in m.parameters() if p.requires_grad))

@@ -1,4 +1,4 @@
-"""The stream engine: one task at a time, its gradient consumed while it is being made."""
+"""The stream engine: one task at a time, each gradient consumed as backward computes it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,19 +21,24 @@ class StreamEngine:
     """Exact signals at the cost of plain multitask training plus one pass over the dev rows.
 
     v is computed first; then each task runs forward and backward alone. As soon as backward has
-    finished a parameter's gradient, its part of ⟨g_k, v⟩ and ‖g_k‖² is taken, the weighted
-    gradient is added to the step's and the gradient is dropped: two gradient-sized buffers
-    whatever the number of tasks, and the activations of one batch of one auxiliary task at a time.
-    Losses are not scaled before backward, so a coefficient of zero still gives a task's statistics.
+    computed a parameter's gradient, its part of ⟨g_k, v⟩ and ‖g_k‖² is measured, its weighted value
+    is added to the step's gradient, and it is dropped. Memory is two gradient-sized buffers,
+    whatever the number of tasks, and the activations of one batch of one auxiliary task. Losses are
+    not multiplied by their coefficients before backward, so a task with coefficient zero still has
+    statistics.
 
-    Statistics run over the body's parameters alone. A parameter that is used twice, as word
-    embeddings tied to a decoder are, counts once with its whole gradient.
+    Statistics cover only the body's parameters. A parameter that is used twice, like word
+    embeddings tied to a decoder, counts once with its whole gradient.
 
-    precision: what forward passes compute in; parameters, their gradients, the statistics and the
-        dev head stay in the parameters' own precision.
-    hold_end_task: keep the activations of the end task's rows from the forward pass that the dev
-        head needs until their backward pass, which is the step's last. False makes that forward
-        pass again instead, for rows that do not fit beside another task's.
+    Args:
+        body: the module that all tasks share.
+        dev_head: the head that the dev gradient goes through.
+        precision: of forward passes; parameters, their gradients, the statistics and the dev head
+            stay in the parameters' own precision.
+        hold_end_task: whether to keep the activations of the end task's rows from the forward
+            pass that the dev head needs until their backward pass, the last of the step. False
+            repeats that forward pass, for rows that do not fit into memory beside another task's.
+        clip: clips each task's body gradient.
     """
 
     splits_rows = True
@@ -56,13 +61,13 @@ class StreamEngine:
         self.losses: Sequence[Tensor] = []
 
     def limit_rows(self, rows: int) -> None:
-        """See :meth:`aang_core.gradients.GradientEngine.limit_rows`."""
+        """See `GradientEngine.limit_rows`."""
         self.hold_end_task = False
 
     def step(
         self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
     ) -> GradientStatistics | None:
-        """See :meth:`aang_core.gradients.GradientEngine.step`."""
+        """See `GradientEngine.step`."""
         measured = members_of((*auxiliaries, end))
         ledger = self.ledger(end=None if dev is None else len(measured) - 1)
         sink = self.sink(ledger, [end, *auxiliaries], measures=dev is not None)
@@ -75,9 +80,9 @@ class StreamEngine:
             ledger.release()
             return None
 
-        # The end task's forward pass comes first, because the dev head needs its features, and its
-        # backward pass last, so that the auxiliary sum stands alone in the buffer when its norm is
-        # taken. Only this task's activations are held meanwhile.
+        # The end task's forward pass comes first, because the dev head needs its features. Its
+        # backward pass comes last, so that the buffer holds only the auxiliary sum when the norm of
+        # that is computed. Only this task's activations are kept in between.
         hold = self.hold_end_task or bool(end.riders)
         with torch.set_grad_enabled(hold):
             features = [self.passes.features(batch) for batch in end.batches]
@@ -96,12 +101,16 @@ class StreamEngine:
         return ledger.statistics([member.task.name for member in measured], self.clip)
 
     def ledger(self, *, end: int | None) -> Ledger:
-        """An empty ledger for the body. end: the end task's number, where its norm is wanted."""
+        """An empty ledger for the body.
+
+        Args:
+            end: number of the end task; None for a step that measures nothing.
+        """
         device = next(self.passes.body.parameters()).device
         return Ledger(self.passes.trained(), device, end=end)
 
     def sink(self, ledger: Ledger, segments: Sequence[Segment], *, measures: bool) -> GradientSink:
-        """What enters the gradients of the segments' tasks in ``ledger``."""
+        """A sink that enters the gradients of the segments' tasks in ``ledger``."""
         heads = [member.task.head for member in members_of(segments)]
         return GradientSink(
             ledger,
@@ -112,7 +121,11 @@ class StreamEngine:
         )
 
     def accumulate(self, sink: GradientSink, segment: Segment) -> list[Tensor]:
-        """Run a segment's rows and give the sink the gradients of its tasks; their mean losses."""
+        """Run a segment's rows and pass the gradients of its tasks to the sink.
+
+        Returns:
+            The mean loss of each task of the segment.
+        """
         if not segment.riders:
             return [self._own(sink, segment)]
         features = [self.passes.features(batch) for batch in segment.batches]
@@ -124,7 +137,7 @@ class StreamEngine:
     def _riders(
         self, sink: GradientSink, segment: Segment, features: Sequence[Tensor]
     ) -> list[Tensor]:
-        """Each rider's gradient by itself; the passes through the body are kept for the next."""
+        """Run each rider backward alone; the graph of the body is kept for the next."""
         losses = []
         for rider in segment.riders:
             sink.begin(rider.coefficient)
@@ -136,7 +149,7 @@ class StreamEngine:
     def _together(
         self, sink: GradientSink, segment: Segment, features: Sequence[Tensor]
     ) -> list[Tensor]:
-        """One backward pass for all tasks of a segment, whose gradients nobody asks for alone."""
+        """One backward pass for all tasks of a segment, if single gradients are not needed."""
         if segment.remember:
             self.dev_head.observe(self.passes.dev_features(features), segment.batches)
         own = [
@@ -153,9 +166,15 @@ class StreamEngine:
     def _own(
         self, sink: GradientSink, segment: Segment, held: list[Tensor] | None = None
     ) -> Tensor:
-        """Run a segment's own task, batch by batch, and give the sink its gradient; its mean loss.
+        """Run a segment's own task batch by batch and pass its gradient to the sink.
 
-        held: features of the batches where they have been computed already; emptied on the way.
+        Args:
+            sink: takes the gradient.
+            segment: the task and its rows.
+            held: features of the batches if they are computed already; emptied along the way.
+
+        Returns:
+            The task's mean loss.
         """
         batches, task = segment.batches, segment.task
         features = self._features(segment, held)
@@ -171,7 +190,7 @@ class StreamEngine:
         return total / count
 
     def _features(self, segment: Segment, held: list[Tensor] | None) -> Iterator[Tensor]:
-        """What the body makes of each batch, when its turn comes; the dev head sees it too."""
+        """The body's features of each batch, computed when needed; the dev head observes them."""
         for i, batch in enumerate(segment.batches):
             features = self.passes.features(batch) if held is None else held.pop(0)
             if segment.remember:

@@ -1,4 +1,4 @@
-"""A forward pass whose backward pass reports, module by module, what parameters' gradients need."""
+"""Hooks that report, module by module in backward, what parameter gradients are made of."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,13 +14,16 @@ from aang_core.gradients.rules import DenseUse, Rule, Use, rule_for
 
 
 class Taps:
-    """Forward passes through a body with its parameters fixed.
+    """Forward passes through a body with its parameters frozen.
 
-    Backward then computes gradients of activations only; as soon as a module's output has its
-    gradient, the uses of the module's parameters are reported.
+    Backward then computes gradients of activations only. As soon as the gradient of a module's
+    output exists, the uses of the module's parameters are reported.
+
+    Args:
+        body: the module that all tasks share.
 
     Raises:
-        CannotPackError: a trained parameter belongs to a module for which there is no rule.
+        CannotPackError: a trained parameter belongs to a module without a rule.
     """
 
     def __init__(self, body: nn.Module) -> None:
@@ -46,9 +49,12 @@ class Taps:
     def listening(
         self, rows: int, uses: Counter[nn.Parameter], report: Callable[[Use], None]
     ) -> Iterator["Tapped"]:
-        """Tap the forward passes made meanwhile, over ``rows`` rows.
+        """Inside the block, hook the body's forward passes.
 
-        uses: counts how often each parameter is used. report: gets each use in backward.
+        Args:
+            rows: number of rows of a pass.
+            uses: counts how often each parameter is used.
+            report: called with each use, in backward.
         """
         tapped = Tapped(rows, uses, report)
         with ExitStack() as stack:
@@ -69,7 +75,14 @@ class Taps:
 class Tapped:
     """The hooks of one forward pass.
 
-    embedded: token ids ``[B, T]`` of each matrix that was used as an embedding, the last of them.
+    Args:
+        rows: number of rows of the pass.
+        uses: counts how often each parameter is used.
+        report: called with each use, in backward.
+
+    Attributes:
+        embedded: token ids ``[B, T]`` of each matrix that was used as an embedding, from its last
+            use.
     """
 
     def __init__(
@@ -81,7 +94,7 @@ class Tapped:
         self._report = report
 
     def hook(self, rule: Rule) -> Callable[..., Tensor]:
-        """A forward hook for a module that goes by ``rule``."""
+        """A forward hook for a module whose gradients ``rule`` splits."""
 
         def on_forward(
             module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any], output: Tensor
@@ -92,10 +105,10 @@ class Tapped:
             if isinstance(module, nn.Embedding):
                 self.embedded[cast(nn.Parameter, module.weight)] = x
             if not output.requires_grad:
-                # Not made a leaf itself, which could not be changed in place as F.relu_ would.
+                # A leaf could not be changed in place, as F.relu_ does, so this is a sum.
                 output = output + output.new_zeros(()).requires_grad_()
             if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
-                # What the module multiplied with is its input in the precision of the pass.
+                # The module computed with its input in the precision of the pass.
                 x = x.to(output.dtype)
             held, version = [x], x._version
 
@@ -121,18 +134,23 @@ class Tapped:
             if len(x) == self._rows:
                 return x, output
             if isinstance(module, nn.Embedding) and len(x) == 1:
-                # One row of positions serves all; each gets its own, to have a gradient of its own.
+                # All rows share one row of positions; expanding it gives each row its gradient.
                 rows = (self._rows, *(-1 for _ in x.shape[1:]))
                 return x.expand(rows), output.expand(*rows, -1)
         raise CannotPackError(
-            f"a {type(module).__name__} of the body was given something else than a tensor with "
-            f"one entry for each of the {self._rows} rows, so its gradient cannot be split by row"
+            f"the input of a {type(module).__name__} of the body is not a tensor with one entry "
+            f"for each of the {self._rows} rows, so its gradient cannot be split by row"
         )
 
     def row_free(
         self, parameters: Sequence[nn.Parameter], method: Callable[..., Tensor]
     ) -> Callable[..., Tensor]:
-        """Stands in for a method that makes of ``parameters`` what is the same for every row."""
+        """Wrap a row-free method so that its parameters' gradients can be split by row.
+
+        Args:
+            parameters: the parameters that the method reads.
+            method: returns a tensor with the same entry for every row.
+        """
 
         def stand_in(*arguments: Any, **options: Any) -> Tensor:
             with torch.enable_grad():

@@ -1,4 +1,4 @@
-"""Every task's body gradient clipped to a norm before it is weighted, as AANG's code does."""
+"""Clipping each task's body gradient before it is weighted, as AANG's code does."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,21 +7,30 @@ from torch import Tensor, nn
 
 
 class TaskClip:
-    """min(1, norm / ‖g_k‖): what a task's body gradient is multiplied by.
+    """Multiplies a task's body gradient by min(1, norm / ‖g_k‖).
 
-    A loss whose gradient is ten times as long as the end task's has ten times its say in a step,
-    whatever their coefficients are. Heads are left alone, as each belongs to one task. Signals are
-    those of the gradients as they are: a cosine is the same for both. Of the weighted sum of the
-    auxiliary tasks, they are those of the sum that is trained with.
+    Without it, a loss whose gradient is ten times as long as the end task's has ten times its
+    influence at equal coefficients. Heads are not clipped, because each belongs to one task. A
+    task's signals are those of its unclipped gradient; its cosine is the same either way. The
+    signals of the auxiliary tasks' weighted sum are those of the clipped gradients' sum, because
+    that is what training uses.
 
-    norm: the most that ‖g_k‖ may be over the body's parameters; None for no limit.
+    Args:
+        norm: largest ‖g_k‖ over the body's parameters; None for no limit.
     """
 
     def __init__(self, norm: float | None = None) -> None:
         self.norm = norm
 
     def factor(self, square: Tensor) -> Tensor:
-        """What to multiply a gradient by whose squared norm is ``square``; of its shape."""
+        """The factor for a gradient.
+
+        Args:
+            square: squared norms of gradients, of any shape.
+
+        Returns:
+            A factor for each, of the same shape.
+        """
         if self.norm is None:
             return torch.ones_like(square)
         return (self.norm / square.sqrt().clamp(min=torch.finfo(square.dtype).tiny)).clamp(max=1.0)
@@ -29,7 +38,15 @@ class TaskClip:
     def clipped(
         self, gradient: Mapping[nn.Parameter, Tensor], body: Sequence[nn.Parameter]
     ) -> Mapping[nn.Parameter, Tensor]:
-        """A task's whole gradient, what it has of ``body`` clipped."""
+        """Clip a task's gradient.
+
+        Args:
+            gradient: the gradient of body and head.
+            body: the parameters to clip over.
+
+        Returns:
+            The gradient with its body part clipped.
+        """
         of_body = dict.fromkeys(p for p in body if p in gradient)
         if self.norm is None or not of_body:
             return gradient

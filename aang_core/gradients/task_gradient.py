@@ -1,4 +1,4 @@
-"""The gradient of one task's mean loss, over as many batches and processes as share its rows."""
+"""The gradient of one task's mean loss over all its batches, in one or several processes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -11,7 +11,7 @@ from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import Batch, Task
 
 Gradients = dict[nn.Parameter, Tensor]
-"""By parameter; those that a loss does not reach are left out."""
+"""Gradients by parameter, without parameters that the loss does not depend on."""
 
 
 def backward_over(
@@ -26,20 +26,20 @@ def backward_over(
 ) -> tuple[Tensor, Tensor]:
     """Add the gradient of a task's summed losses over all batches to ``.grad``.
 
-    The mean is over the targets of all batches, and how many there are is known only after the last
-    forward pass; so gradients of sums are added up, and whoever calls divides them.
+    The mean is over the targets of all batches, whose number is known only after the last forward
+    pass. So gradients of sums are accumulated, and the caller divides them.
 
     Args:
-        passes: Through the body.
-        task: Whose losses.
-        head: The task's own, or one of the same shape.
-        batches: One forward and backward pass each.
-        features: Of the batches, in order, each asked for when its batch has its turn.
-        inputs: The parameters whose gradient is wanted; None for all that have one.
-        before_last: Called before the last backward pass with the number of targets.
+        passes: passes through the body.
+        task: the task.
+        head: the task's own head, or one of the same shape.
+        batches: its rows; each batch takes one forward and one backward pass.
+        features: of the batches, in order, each requested just before it is used.
+        inputs: the parameters to differentiate by; None for all.
+        before_last: called with the number of targets before the last backward pass.
 
     Returns:
-        The sum of the losses and the number of targets, one at least; scalars.
+        The sum of the losses and the number of targets, at least one; scalars.
     """
     like = next(passes.body.parameters())
     total = count = torch.zeros((), device=like.device)
@@ -65,16 +65,19 @@ def mean_gradient(
     features: Iterable[Tensor] | None = None,
     processes: Processes = ALONE,
 ) -> tuple[Gradients, Tensor]:
-    """The true gradient of a task's mean loss through ``head``, and that loss.
+    """The gradient of a task's mean loss through ``head``.
 
     Args:
-        passes: Through the body.
-        task: Whose loss.
-        head: The task's own, or one of the same shape.
-        batches: Those of this process.
-        parameters: Whose gradient; what lies in their ``.grad`` is dropped.
-        features: Of the batches, where they have been computed.
-        processes: The mean is over the batches of all of them.
+        passes: passes through the body.
+        task: the task.
+        head: the task's own head, or one of the same shape.
+        batches: its rows in this process.
+        parameters: the parameters to differentiate by; their ``.grad`` is cleared.
+        features: of the batches, if they are computed already.
+        processes: the mean is over the batches of all these processes.
+
+    Returns:
+        The gradient without loss scale, and the mean loss, a scalar.
     """
     for parameter in parameters:
         parameter.grad = None
@@ -98,13 +101,13 @@ def body_gradient(
 ) -> Gradients:
     """∇_θ of a task's mean loss through ``head``.
 
-    Over dev rows and through φ* it is v = ∇_θ L_E^val([θ; φ*]).
+    With dev rows and φ* as head, this is v = ∇_θ L_E^val([θ; φ*]).
     """
     return mean_gradient(passes, task, head, batches, passes.trained())[0]
 
 
 def rider_loss(passes: Passes, rider: Rider, features: Sequence[Tensor]) -> Tensor:
-    """Mean loss of a rider, a scalar, over the rows whose ``features`` the body has computed."""
+    """Mean loss of a rider, a scalar, given the features of each batch of its rows."""
     seen = joined(features)
     batch = Batch({}, rider.targets, len(seen))
     return passes.losses(rider.task, rider.task.head, seen, batch).mean()
@@ -113,7 +116,7 @@ def rider_loss(passes: Passes, rider: Rider, features: Sequence[Tensor]) -> Tens
 def rider_gradient(
     passes: Passes, rider: Rider, features: Sequence[Tensor], parameters: Sequence[nn.Parameter]
 ) -> tuple[Gradients, Tensor]:
-    """The true gradient of a rider's mean loss, and that loss; the features keep their graph."""
+    """The gradient of a rider's mean loss without loss scale, and that loss; keeps the graph."""
     loss = rider_loss(passes, rider, features)
     parts = torch.autograd.grad(loss, parameters, allow_unused=True, retain_graph=True)
     found = zip(parameters, parts, strict=True)
@@ -125,7 +128,16 @@ def summed_over(
     gradients: Mapping[nn.Parameter, Tensor],
     parameters: Sequence[nn.Parameter],
 ) -> Gradients:
-    """Gradients summed over the processes; parameters that none of them has are left out."""
+    """Sum gradients over processes.
+
+    Args:
+        processes: the processes.
+        gradients: those of this process.
+        parameters: all parameters that any process may have a gradient of.
+
+    Returns:
+        The sums, without parameters that no process has a gradient of.
+    """
     device = parameters[0].device
     reached = torch.tensor([p in gradients for p in parameters], dtype=torch.int32)
     (reached,) = processes.sum([reached.to(device)])
@@ -135,7 +147,7 @@ def summed_over(
 
 
 def _taken(parameters: Sequence[nn.Parameter]) -> Gradients:
-    """What lies in ``.grad``, which is empty afterwards."""
+    """Take the gradients out of ``.grad``."""
     taken = {p: p.grad for p in parameters if p.grad is not None}
     for parameter in taken:
         parameter.grad = None

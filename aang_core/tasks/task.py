@@ -79,7 +79,7 @@ class Batch:
 class Task(Protocol):
     """A loss over batches of rows, on top of the body that all tasks share.
 
-    :class:`TensorTask` is one over tensors in memory.
+    `TensorTask` is one over tensors in memory.
 
     Attributes:
         name: key of the task in weights, checkpoints and reports.
@@ -162,7 +162,7 @@ class SharingTask(Protocol):
 def shares_of(task: Task) -> str | None:
     """The name under which ``task`` shares its rows; None if it shares them with no other.
 
-    A task declares it with an attribute ``shares``; see :class:`SharingTask`.
+    A task declares it with an attribute ``shares``; see `SharingTask`.
     """
     name: str | None = getattr(task, "shares", None)
     return name

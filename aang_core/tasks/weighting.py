@@ -1,7 +1,7 @@
 """Weighters decide the weight of every task and drive the rounds of training.
 
-The trainer knows no weighter by name. It calls :meth:`Weighter.round` until all steps of the run
-are done. The weighter acts through the methods of the :class:`Workbench`.
+The trainer knows no weighter by name. It calls `Weighter.round` until all steps of the run
+are done. The weighter acts through the methods of the `Workbench`.
 """
 
 import math
@@ -83,7 +83,7 @@ class StepSignals:
 
 
 def mean_signals(measured: Sequence[StepSignals]) -> StepSignals:
-    """Combine the signals of several draws or steps; see :class:`StepSignals`."""
+    """Combine the signals of several draws or steps; see `StepSignals`."""
     if len(measured) == 1:
         return measured[0]
     count = len(measured)
@@ -144,7 +144,7 @@ class DevLossAlong:
 class Workbench(Protocol):
     """What a weighter trains with.
 
-    Most weighters need :meth:`sample` and :meth:`step` only. The other methods are for weighters
+    Most weighters need `sample` and `step` only. The other methods are for weighters
     that try whole updates and look at the dev score (αVIL, section 3).
 
     Examples:
@@ -213,7 +213,7 @@ class Workbench(Protocol):
     ) -> StepSignals | None:
         """Take one optimiser step on the mean of the losses of several draws.
 
-        Each draw has its own coefficients, as in :meth:`step`, and its own share of the step's
+        Each draw has its own coefficients, as in `step`, and its own share of the step's
         rows, and is measured on its own. The returned signals combine those of all draws.
         """
         ...
@@ -278,7 +278,7 @@ class Weighter(Protocol):
     """A strategy that decides task weights and drives a round of training.
 
     Made by calling the registered target as ``target(end_task, auxiliaries, **options)`` with a
-    :class:`TaskCard` for the end task and one for each auxiliary task.
+    `TaskCard` for the end task and one for each auxiliary task.
 
     A weighter may also have ``round_steps``, the number of optimiser steps in one of its rounds; a
     run with fewer steps is refused before it begins.
@@ -333,7 +333,7 @@ class Weighter(Protocol):
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state_dict` returned."""
+        """Restore what `state_dict` returned."""
         ...
 
 
@@ -359,12 +359,12 @@ def require_several_draws(weighter: object, draws: int, option: str) -> None:
     """Refuse a weighter whose round cannot be made of several draws.
 
     Args:
-        weighter: One made already, or its class; only ``several_draws`` is looked at.
-        draws: How many draws a step is to be made of.
-        option: How the user asked for them, for the message.
+        weighter: one made already, or its class; only ``several_draws`` is looked at.
+        draws: how many draws a step is to be made of.
+        option: how the user asked for them, for the message.
 
     Raises:
-        ConfigError: It takes one draw a step.
+        ConfigError: it takes one draw a step.
     """
     if draws > 1 and not getattr(weighter, "several_draws", False):
         raise ConfigError(
@@ -425,12 +425,12 @@ class StepwiseWeighter(ABC):
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
         """Loss weights of the end task and the sampled tasks; non-negative, with a sum of one.
 
-        A weighter that is not :attr:`normalised` may drop a part of the loss: its coefficients sum
-        to at most one. Its :meth:`weights` still sum to one.
+        A weighter that is not `normalised` may drop a part of the loss: its coefficients sum
+        to at most one. Its `weights` still sum to one.
         """
 
     def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
-        """Learn from a step with signals; not called if :attr:`signals` is empty."""
+        """Learn from a step with signals; not called if `signals` is empty."""
         raise PluginError(
             f"weighter {type(self).__name__} asks for {', '.join(sorted(self.signals))} but has "
             "no observe() that takes them; write one, or leave signals empty"
@@ -438,15 +438,15 @@ class StepwiseWeighter(ABC):
 
     @abstractmethod
     def weights(self) -> Mapping[str, float]:
-        """See :meth:`Weighter.weights`."""
+        """See `Weighter.weights`."""
 
     def record(self) -> Mapping[str, Any]:
         return {}
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """See :meth:`Weighter.state_dict`."""
+        """See `Weighter.state_dict`."""
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See :meth:`Weighter.load_state_dict`."""
+        """See `Weighter.load_state_dict`."""

@@ -1,1 +1,1 @@
-"""The trainer and what it needs: rounds, optimiser, evaluation, checkpoints, the run folder."""
+"""The trainer and what it needs: workbench, rows, optimiser, evaluation and checkpoints."""

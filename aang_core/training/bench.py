@@ -28,31 +28,48 @@ from aang_core.training.updates import ParameterUpdate, Snapshot, apply_updates,
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What the last step did, for the run's log."""
+    """What the last step did, for the run's log.
+
+    Attributes:
+        coefficients: of the losses, by task; the mean over the step's draws.
+        signals: what the step measured; None if it measured nothing.
+    """
 
     coefficients: Mapping[str, float]
     signals: StepSignals | None
 
 
 class TrainingBench:
-    """The end task, its auxiliary tasks and the optimiser behind the verbs of a workbench.
+    """The workbench of a training: its tasks, gradients and optimiser.
 
-    dev: the end task over the rows that the dev gradient is taken on.
-    meta_every: signals are measured every so many steps, the first one included, if the dev head is
-        ready by then.
-    draws_per_step: draws that a step's rows are shared among, by weighters that take several.
-    weights_every: a weighter gets the signals of so many measured steps together, as their mean.
-    score: the dev metric of the model as it stands, over as many dev rows as it is given, the same
-        ones each time; over all of them for None.
-    generator: source of every draw of the training loop: tasks, rows and what tasks do with them.
-        Dropout alone draws from torch's own generator.
-    streams: rows without end that auxiliary tasks draw from, by name.
-    on_nan: what to do about a step whose loss or gradient is NaN or infinite.
-    tasks: all tasks of the run. modules: the body and every task's head by name.
-    dev_head: the head that the dev gradient goes through.
-    changed: whether parameters have changed since the round began.
-    remembers: whether the dev head remembers rows of steps that ask for no signals, too; for those
-        who measure beside the training.
+    Args:
+        body: the module that all tasks share.
+        end_task: the end task.
+        dev: the end task over the rows that the dev gradient is computed on.
+        auxiliaries: the auxiliary tasks.
+        engine: computes gradients and signals.
+        optimization: optimiser and learning-rate schedule.
+        budget: number of rows of a step.
+        generator: source of every draw of the training loop: tasks, rows and what tasks do with
+            them. Only dropout draws from torch's global generator.
+        meta_every: signals are measured every ``meta_every`` steps, starting with the first step
+            at which the dev head is ready.
+        score: the dev metric of the current model over a number of dev rows, the same rows each
+            time, or over all of them for None.
+        streams: endless sources of rows for auxiliary tasks, by name.
+        on_nan: what to do about a step whose loss or gradient is NaN or infinite.
+        draws_per_step: number of draws that share a step's rows, for weighters that take several.
+        weights_every: a weighter gets the mean of the signals of ``weights_every`` measured steps.
+
+    Attributes:
+        tasks: all tasks of the run.
+        modules: the body and every task's head, by name.
+        dev_head: the head that the dev gradient goes through.
+        steps: number of steps so far.
+        last: what the last step did; None before the first one.
+        changed: whether parameters have changed since the round began.
+        remembers: whether the dev head also remembers rows of steps that ask for no signals, for
+            diagnoses that measure between steps.
     """
 
     def __init__(
@@ -112,11 +129,11 @@ class TrainingBench:
 
     @property
     def steps_left(self) -> int:
-        """See :meth:`aang_core.tasks.weighting.Workbench.steps_left`."""
+        """See `Workbench.steps_left`."""
         return max(self.optimization.steps - self.steps, 0)
 
     def sample(self, n: int | None, weights: Mapping[str, float] | None = None) -> tuple[str, ...]:
-        """See :meth:`aang_core.tasks.weighting.Workbench.sample`."""
+        """See `Workbench.sample`."""
         names = tuple(self.tasks.auxiliaries)
         if weights is not None:
             check_odds(weights, names, n)
@@ -128,20 +145,20 @@ class TrainingBench:
     def step(
         self, coefficients: Mapping[str, float], signals: frozenset[Signal]
     ) -> StepSignals | None:
-        """See :meth:`aang_core.tasks.weighting.Workbench.step`."""
+        """See `Workbench.step`."""
         return self.step_over([coefficients], signals)
 
     def step_over(
         self, draws: Sequence[Mapping[str, float]], signals: frozenset[Signal]
     ) -> StepSignals | None:
-        """See :meth:`aang_core.tasks.weighting.Workbench.step_over`.
+        """See `Workbench.step_over`.
 
         Raises:
-            WeighterError: a coefficient names no task, is negative or not finite, or the end task
-                has none.
+            WeighterError: a coefficient is negative, not finite or for an unknown task, or the
+                end task's coefficient is missing.
             NumericalError: a loss or gradient is not finite.
-            OutOfMemoryError: the memory does not do for one row at a time, or for rows that have to
-                stay together.
+            OutOfMemoryError: there is not enough memory for one row at a time, or for rows that
+                must stay together.
         """
         plans = [
             self._plan(coefficients, self._budget.of_draw(len(draws), number), signals)
@@ -155,7 +172,7 @@ class TrainingBench:
     def _plan(
         self, coefficients: Mapping[str, float], rows: RowBudget, signals: frozenset[Signal]
     ) -> StepPlan:
-        """One draw of a step, from which signals are wanted or not."""
+        """The plan of one draw; it measures if ``signals`` is not empty and it is time to."""
         wanted, dev_head = bool(signals), self.dev_head
         return StepPlan(
             self.tasks.end_task,
@@ -169,10 +186,11 @@ class TrainingBench:
     def trial(
         self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
     ) -> ParameterUpdate:
-        """See :meth:`aang_core.tasks.weighting.Workbench.trial`.
+        """See `Workbench.trial`.
 
         Raises:
-            WeighterError: a coefficient names no task, is negative or not finite, or there is none.
+            WeighterError: there are no coefficients, or one is negative, not finite or for an
+                unknown task.
         """
         tasks = self.tasks.of_trial(coefficients)
         self.tasks.train_mode()
@@ -189,7 +207,7 @@ class TrainingBench:
             before.restore()
 
     def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
-        """See :meth:`aang_core.tasks.weighting.Workbench.apply`."""
+        """See `Workbench.apply`."""
         self.changed = True
         apply_updates(own_updates(updates), coefficients)
 
@@ -200,15 +218,15 @@ class TrainingBench:
         *,
         batches: int | None = None,
     ) -> DevLossAlong:
-        """See :meth:`aang_core.tasks.weighting.Workbench.dev_loss`."""
+        """See `Workbench.dev_loss`."""
         return self._dev.loss(updates, coefficients, batches)
 
     def dev_score(self, rows: int | None = None) -> float:
-        """See :meth:`aang_core.tasks.weighting.Workbench.dev_score`."""
+        """See `Workbench.dev_score`."""
         return self._dev.score(rows)
 
     def snapshot(self) -> Callable[[], None]:
-        """See :meth:`aang_core.tasks.weighting.Workbench.snapshot`."""
+        """See `Workbench.snapshot`."""
         kept, changed = Snapshot(self.optimization.parameters), self.changed
 
         def restore() -> None:
@@ -219,7 +237,7 @@ class TrainingBench:
 
     @contextmanager
     def aside(self) -> Iterator[Draws]:
-        """The draws of the training; what is drawn from them inside changes no later step."""
+        """Yield the training's draws; what is drawn inside the block changes no later step."""
         before = self._gradients.state_dict()
         try:
             yield self._draws
@@ -227,19 +245,19 @@ class TrainingBench:
             self._gradients.load_state_dict(before)
 
     def begin_round(self) -> None:
-        """Bring the learning rates to where the steps of the run are, trials included."""
+        """Advance the learning-rate schedule to the steps taken so far, trials included."""
         self.optimization.catch_up(self.steps)
         self.changed = False
 
     def state_dict(self, *, whole: bool = True) -> dict[str, Any]:
-        """All that training needs to go on: tensors, and what JSON can hold.
+        """Everything needed to continue training.
 
         Args:
-            whole: False leaves out body, heads, optimiser and :attr:`rows_at_once`: what a round
-                that has not :attr:`changed` parameters leaves as it is. That costs little.
+            whole: False leaves out body, heads, optimiser and ``rows_at_once``, which stay as they
+                are during a round that has not ``changed`` any parameter. This is cheap.
 
         Returns:
-            Tensors in it are those in use, not copies.
+            Tensors, which are the ones in use and not copies, and values that JSON can hold.
         """
         state: dict[str, Any] = {
             "steps": self.steps,
@@ -256,7 +274,14 @@ class TrainingBench:
         )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state_dict` gave, whole or not; see :class:`ModelState`."""
+        """Restore a state saved by `state_dict`, whole or not.
+
+        Args:
+            state: what `state_dict` returned.
+
+        Raises:
+            DataError: the state belongs to other modules.
+        """
         if "module" in state:
             self._model.load_state_dict(state)
             if state["rows_at_once"] is not None:
@@ -271,7 +296,7 @@ class TrainingBench:
 
     @property
     def rows_at_once(self) -> int | None:
-        """The most rows of one task that go through the body in one pass; None for no limit."""
+        """Most rows of one task in one pass through the body; None for no limit."""
         return self._draws.at_once
 
     def _optimize(
@@ -280,7 +305,7 @@ class TrainingBench:
         training: Optimization | Trial,
         signals: frozenset[Signal],
     ) -> StepSignals | None:
-        """One step of ``training``, which is left out if its numbers are bad; what it measured."""
+        """Take one step, or skip it if its numbers are bad, and return what it measured."""
         made = self._gradients.make(plans, training, self.steps + 1)
         self.steps += 1
         for stream in self._streams.values():

@@ -1,4 +1,4 @@
-"""A checkpoint: everything that training needs to go on as if it had not been interrupted."""
+"""Checkpoints: everything needed to continue training as if it had not been interrupted."""
 
 import json
 import time
@@ -20,17 +20,22 @@ from aang_core.training.trainer import Trainer
 TENSORS = "state.safetensors"
 REST = "state.json"
 CLOCK = "clock.json"
-"""How long training has taken: apart from what training is, which the same run has again."""
+"""How long training has taken; in its own file, because it differs between equal runs."""
 
 FORMAT = 2
-"""Goes up when a state is arranged in another way; checkpoints of another format are refused."""
+"""Version of the format, raised when the state's layout changes; others are refused."""
 
 _TENSOR = "$tensor"
-"""Stands in the JSON part for the tensor of that name."""
+"""Key that marks the place of a tensor in the JSON part; its value is the tensor's name."""
 
 
 def save_checkpoint(folder: Path, trainer: Trainer) -> None:
-    """Write into ``folder``: tensors as safetensors, the rest as JSON, nothing pickled."""
+    """Save a trainer's state: tensors as safetensors, the rest as JSON, nothing pickled.
+
+    Args:
+        folder: where to write; created if missing.
+        trainer: the trainer to save.
+    """
     tensors: dict[str, Tensor] = {}
     rest = {"format": FORMAT, **_without_tensors(trainer.state_dict(), (), tensors)}
     folder.mkdir(parents=True, exist_ok=True)
@@ -40,10 +45,14 @@ def save_checkpoint(folder: Path, trainer: Trainer) -> None:
 
 
 def load_checkpoint(folder: Path, trainer: Trainer) -> None:
-    """Put a freshly built trainer into the state that ``folder`` holds.
+    """Restore the state saved in ``folder`` into a newly built trainer.
+
+    Args:
+        folder: the checkpoint.
+        trainer: the trainer to restore.
 
     Raises:
-        DataError: There is no checkpoint, or it belongs to another model, space or version.
+        DataError: there is no checkpoint, or it belongs to another model, space or version.
     """
     try:
         tensors = load_file(folder / TENSORS)
@@ -54,7 +63,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
     if rest.get("format") != FORMAT:
         raise DataError(
             f"{folder}: another version of AANG saved this checkpoint and this one cannot read it; "
-            "resume with that version, or train anew"
+            "resume with that version, or start a new training"
         )
     try:
         trainer.load_state_dict(_with_tensors(rest, tensors))
@@ -64,7 +73,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
 
 
 def _without_tensors(value: Any, path: tuple[str, ...], tensors: dict[str, Tensor]) -> Any:
-    """A state as JSON can hold it; its tensors go into ``tensors``, named after their place."""
+    """The state with its tensors moved to ``tensors``, each named after its place."""
     if isinstance(value, Tensor):
         name = "|".join(path)
         tensors[name] = value.detach().contiguous().cpu()
@@ -77,7 +86,7 @@ def _without_tensors(value: Any, path: tuple[str, ...], tensors: dict[str, Tenso
 
 
 def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """A state of which :func:`_without_tensors` has made ``value`` and ``tensors``."""
+    """The inverse of `_without_tensors`."""
     if isinstance(value, dict):
         if value.keys() == {_TENSOR}:
             return tensors[value[_TENSOR]]
@@ -86,13 +95,19 @@ def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 class Checkpointer:
-    """Saves a trainer between rounds, at most once in so many seconds, and when asked to stop.
+    """Saves a trainer between rounds: every ``seconds`` at most, and when asked to stop.
 
-    When it saves depends on the clock; what training comes to does not depend on it. Of several
-    processes, which all hold the same, the first one saves.
+    The time of saving has no influence on the result of training. All processes hold the same
+    state, so only the first one saves.
 
-    folder: of the run. name: of the folder of checkpoints in it. logs: files of the run that grow
-        as training goes on; they are cut back to where a checkpoint is.
+    Args:
+        folder: the run folder.
+        name: name of the checkpoints' folder in it.
+        logs: files of the run that grow during training; loading a checkpoint truncates them to
+            the step it was saved at.
+        seconds: least time between two checkpoints.
+        interruption: tells whether a signal has asked to stop.
+        processes: the processes that share the training.
     """
 
     def __init__(
@@ -121,7 +136,7 @@ class Checkpointer:
             Interrupted: a signal has asked to stop; the checkpoint is written.
             StorageError: the checkpoint cannot be written; the last one is still there.
         """
-        # Looked at once: a signal that comes after the saving waits for the next boundary.
+        # Read once only: a signal that arrives during saving waits for the next boundary.
         asked = self._processes.largest(self._interruption.number or 0)
         if asked or time.monotonic() - self._last >= self._seconds:
             self.save(trainer)
@@ -148,10 +163,10 @@ class Checkpointer:
         self._last = time.monotonic()
 
     def load(self, trainer: Trainer) -> None:
-        """Restore trainer and logs from the newest whole checkpoint; without one, empty the logs.
+        """Restore trainer and logs from the newest whole checkpoint, or empty the logs.
 
         Raises:
-            DataError: there are checkpoints, and none can be used.
+            DataError: there are checkpoints, but none can be used.
         """
         found = self._store.newest()
         if found is not None:
@@ -160,11 +175,11 @@ class Checkpointer:
             self._folder.cut(name, trainer.bench.steps if found is not None else -1)
 
     def drop_older(self) -> None:
-        """Keep the newest checkpoint alone: training is over."""
+        """Delete all checkpoints but the newest, when training is over."""
         if self._processes.first:
             self._store.drop_older()
 
     def drop_all(self) -> None:
-        """Keep none: what was trained is saved elsewhere."""
+        """Delete all checkpoints, once the trained model is saved."""
         if self._processes.first:
             self._store.drop_all()

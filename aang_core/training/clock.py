@@ -1,4 +1,4 @@
-"""How long a training takes, and one that ends when a time is spent."""
+"""How long training takes, and whether its time limit is reached."""
 
 import time
 from collections.abc import Mapping
@@ -7,11 +7,16 @@ from aang_core.tasks.processes import ALONE, Processes
 
 
 class Clock:
-    """Seconds of one training, over all its interruptions.
+    """Seconds that one training has taken, over all interruptions.
 
-    It stands still between two looks, so that all that goes by it in a step sees one time.
+    The time changes only when `look` is called, so everything that reads it during a step sees the
+    same value.
 
-    limit: seconds after which training ends; None for a training that counts steps.
+    Args:
+        limit: seconds after which training ends; None for a training limited by steps.
+
+    Attributes:
+        seconds: time of training as of the last `look`.
     """
 
     def __init__(self, limit: float | None = None) -> None:
@@ -20,11 +25,15 @@ class Clock:
         self._began = time.perf_counter()
 
     def start(self) -> None:
-        """Go on from the seconds that there have been."""
+        """Continue counting from ``seconds``."""
         self._began = time.perf_counter() - self.seconds
 
     def look(self, processes: Processes = ALONE) -> None:
-        """See what time it is: where an end depends on it, the same in all processes."""
+        """Read the time; with a limit, all processes agree on it.
+
+        Args:
+            processes: the processes that share the training.
+        """
         now = time.perf_counter() - self._began
         self.seconds = now if self.limit is None else processes.agree([now])[0]
 
@@ -38,10 +47,10 @@ class Clock:
 
     @property
     def spent(self) -> bool:
-        """Whether the time is over."""
+        """Whether the time limit is reached."""
         return self.limit is not None and self.seconds >= self.limit
 
     @property
     def share(self) -> float:
-        """How much of the time is over, from 0 to 1; 0 without a limit."""
+        """Share of the time limit that has passed, from 0 to 1; 0 without a limit."""
         return 0.0 if self.limit is None else min(1.0, self.seconds / self.limit)

@@ -1,4 +1,4 @@
-"""What weighters ask of the dev set: its loss along updates, and the score of the model."""
+"""What weighters ask of the dev set: its loss along updates, and the model's score."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,15 +17,16 @@ from aang_core.training.updates import ParameterUpdate, moved, own_updates
 
 
 class DevSet:
-    """The dev rows of a run, as weighters look at them.
+    """The dev rows of a run, as weighters use them.
 
     Args:
-        body: What the tasks share.
-        end_task: The end task.
-        draws: Where rows come from.
-        rows: Of a batch.
-        score: The dev metric over this many rows, all for None; None if there is no such metric.
-        processes: Those that share the rows.
+        body: the module that all tasks share.
+        end_task: the end task.
+        draws: source of the rows.
+        rows: rows of a batch.
+        score: the dev metric over a number of rows, or over all of them for None; None if there is
+            no metric.
+        processes: the processes that share the rows.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class DevSet:
     def loss(
         self, updates: Sequence[Update], coefficients: Sequence[float], batches: int | None
     ) -> DevLossAlong:
-        """See :meth:`aang_core.tasks.weighting.Workbench.dev_loss`."""
+        """See `Workbench.dev_loss`."""
         drawn: Iterable[Batch] = self._draws.every_row(DEV, self._rows)
         if batches is not None:
             drawn = [b for _ in range(batches) for b in self._draws.rows(DEV, self._rows)]
@@ -56,11 +57,11 @@ class DevSet:
         return DevLossAlong(loss, gradient)
 
     def score(self, rows: int | None) -> float:
-        """See :meth:`aang_core.tasks.weighting.Workbench.dev_score`.
+        """See `Workbench.dev_score`.
 
         Raises:
-            AangError: There is no metric.
-            WeighterError: Fewer than one row is asked for.
+            AangError: there is no metric.
+            WeighterError: ``rows`` is less than one.
         """
         if rows is not None and rows < 1:
             raise WeighterError(f"a dev score over {rows} rows; ask for 1 or more, or all of them")
@@ -80,7 +81,7 @@ class DevLoss(nn.Module):
         self._task = end_task
 
     def forward(self, batch: Batch) -> RowLosses:
-        """The losses of a batch."""
+        """The losses of a batch, one per row."""
         return self._task.losses(self.head, self.body(**batch.inputs), batch.targets)
 
     def along(
@@ -90,11 +91,19 @@ class DevLoss(nn.Module):
         batches: Iterable[Batch],
         processes: Processes = ALONE,
     ) -> tuple[float, list[float]]:
-        """The mean loss over all targets of the batches at θ + Σ α_t δ_t, and its gradient by α.
+        """The mean loss over all targets at θ + Σ α_t δ_t, and its gradient with respect to α.
 
-        One backward pass a batch, so that memory is that of one batch: the derivative by α_t is
-        ⟨∇_θ L, δ_t⟩, and ∇_θ L is added up over the batches. Several processes share them. Dropout
-        is off: it is an evaluation.
+        The derivative by α_t is ⟨∇_θ L, δ_t⟩, and ∇_θ L is summed over the batches, so one
+        backward pass per batch suffices and memory is that of one batch. Dropout is off.
+
+        Args:
+            updates: the δ_t.
+            coefficients: the α_t, one for each update.
+            batches: dev rows.
+            processes: the processes that share the batches.
+
+        Returns:
+            The loss, and its derivative by each α_t.
         """
         own = dict(self.named_parameters())
         reached = [name for name, p in own.items() if any(p in u.deltas for u in updates)]
@@ -137,7 +146,7 @@ def _slope(
     gradients: Mapping[str, Tensor],
     like: Tensor,
 ) -> Tensor:
-    """⟨∇_θ L, δ⟩ over the parameters that the update changes, a scalar."""
+    """⟨∇_θ L, δ⟩ over the parameters that the update changes; a scalar."""
     parts = [
         (gradient * update.deltas[parameters[name]].to(gradient.device)).sum().double()
         for name, gradient in gradients.items()
@@ -151,7 +160,7 @@ def _slope(
 
 
 def _without_kernels(body: nn.Module) -> AbstractContextManager[object]:
-    """Kernels that ``Module.compile`` has made take no other parameters than the module's own."""
-    # Asked first, because torch.compiler takes seconds to import its better half.
+    """Run a compiled body uncompiled: its kernels only accept the module's own parameters."""
+    # Checked first, because importing the rest of torch.compiler takes seconds.
     compiled = getattr(body, "_compiled_call_impl", None) is not None
     return torch.compiler.set_stance("force_eager") if compiled else nullcontext()

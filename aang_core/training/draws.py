@@ -1,4 +1,4 @@
-"""Everything that a run draws: the rows of its tasks, and the generators behind all draws."""
+"""Everything that a run draws at random: its tasks' rows, and the generators of all draws."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,30 +11,33 @@ from aang_core.tasks.task import Batch, SharingTask, Task
 from aang_core.training.rows import RowOrder, make_batches
 
 OTHER_DROPOUT = 1_000_003
-"""Far enough from one process's seed to the next that no step of a run bridges it."""
+"""Distance between the dropout seeds of two processes; larger than any number of steps."""
 
 
 def separate_dropout(seed: int, steps: int, processes: Processes) -> None:
-    """Let each process but the first draw dropout of its own.
+    """Give every process but the first its own dropout seed.
 
-    Dropout draws from torch's own generator, and should drop other units for other rows.
+    Dropout draws from torch's global generator; processes that compute different rows should also
+    drop different units.
 
     Args:
-        seed: Of the training.
-        steps: Those that it has behind it.
-        processes: Those that share it.
+        seed: seed of the training.
+        steps: steps taken so far.
+        processes: the processes that share the training.
     """
     if not processes.first:
         torch.manual_seed(seed + OTHER_DROPOUT * processes.rank + steps)
 
 
 class Draws:
-    """Rows of every task, in an order drawn anew for each pass, as batches on the device.
+    """Rows of every task, as batches on the device, in a new random order for each pass.
 
-    tasks: by the name of their order.
-    generator: source of every draw but dropout, which draws from torch's own generator.
-    by_length: whether rows of like length come together.
-    at_once: the most rows of a batch; None for no limit.
+    Args:
+        tasks: the tasks, by the name of their row order.
+        generator: source of every draw but dropout, which uses torch's global generator.
+        device: where batches go.
+        by_length: whether to put rows of similar length into the same batch.
+        at_once: most rows of a batch; None for no limit.
     """
 
     def __init__(
@@ -54,15 +57,21 @@ class Draws:
         self._by_length = by_length
 
     def rows(self, order: str, count: int, parts: int = 1) -> list[Batch]:
-        """The next rows of a task, each of the batches they come in made of ``parts`` or more."""
+        """The next rows of a task.
+
+        Args:
+            order: name of the row order.
+            count: number of rows.
+            parts: least number of batches for each group of rows of similar length.
+        """
         return self.batches(order, self.take(order, count), parts)
 
     def take(self, order: str, count: int) -> Tensor:
-        """Which rows of a task come next, int64 ``[count]``."""
+        """Indices of the next rows of a task, int64 ``[count]``."""
         return self.orders[order].take(count, self.generator)
 
     def batches(self, order: str, indices: Tensor, parts: int = 1) -> list[Batch]:
-        """The rows of a task with these ``indices``, in batches."""
+        """The rows of a task at ``indices``, int64 ``[B]``, in batches."""
         batches = make_batches(
             self._tasks[order],
             indices,
@@ -79,7 +88,7 @@ class Draws:
         return {n: value.to(self._device, non_blocking=True) for n, value in targets.items()}
 
     def every_row(self, order: str, at_once: int) -> Iterator[Batch]:
-        """Every row of a task once, by length, in batches of ``at_once`` rows at most."""
+        """Every row of a task once, shortest first, in batches of at most ``at_once`` rows."""
         task = self._tasks[order]
         lengths = task.lengths
         rows = torch.arange(len(task)) if lengths is None else torch.argsort(lengths, stable=True)
@@ -89,9 +98,13 @@ class Draws:
     def some(
         self, names: tuple[str, ...], n: int, weights: Sequence[float] | None = None
     ) -> tuple[str, ...]:
-        """n of ``names`` without replacement.
+        """Draw ``n`` of ``names`` without replacement.
 
-        weights: each is drawn in proportion to its weight among those left; None for even ones.
+        Args:
+            names: what to draw from.
+            n: how many to draw.
+            weights: of each name, which is drawn in proportion to its weight among those left;
+                None for equal weights.
         """
         if weights is None:
             drawn = torch.randperm(len(names), generator=self.generator)[:n]
@@ -101,7 +114,7 @@ class Draws:
         return tuple(names[i] for i in drawn.tolist())
 
     def state_dict(self) -> dict[str, Any]:
-        """Generators and row orders. It is taken before every step, so it copies nothing large."""
+        """Generators and row orders. Called before every step, so it copies nothing large."""
         generators = {
             "bench": self.generator.get_state(),
             "torch": torch.default_generator.get_state(),
@@ -112,11 +125,11 @@ class Draws:
         return {"generators": generators, "rows": orders}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state_dict` gave: what was drawn since is drawn again."""
+        """Restore a saved state, so that later draws repeat."""
         generators = state["generators"]
         self.generator.set_state(generators["bench"])
         torch.default_generator.set_state(generators["torch"])
-        # A state that was saved on another kind of device has none for this one.
+        # A state saved on another kind of device has no generator state for this one.
         if self._device.type == "cuda" and "device" in generators:
             torch.cuda.set_rng_state(generators["device"], self._device)
         for name, order in self.orders.items():

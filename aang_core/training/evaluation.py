@@ -1,4 +1,4 @@
-"""How good predictions are."""
+"""Metrics of predictions."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,11 @@ def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[str, fl
     """Macro-F1, micro-F1 and accuracy, each in [0, 1].
 
     Macro-F1 averages over the classes that occur in ``labels`` or ``predictions``; a class that is
-    never predicted right counts as zero.
+    never predicted correctly counts as zero.
+
+    Args:
+        labels: the true classes.
+        predictions: the predicted classes, as many.
 
     Examples:
         >>> from aang_core import scores
@@ -21,7 +25,7 @@ def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[str, fl
         micro-f1: 0.750
         accuracy: 0.750
     """
-    # Takes half a second to import, which commands that only name metrics need not wait for.
+    # The import takes half a second; commands that only name metrics should not wait for it.
     from sklearn.metrics import accuracy_score, f1_score
 
     return {
@@ -32,7 +36,7 @@ def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[str, fl
 
 
 def confusion(labels: Sequence[int], predictions: Sequence[int], classes: int) -> list[list[int]]:
-    """How often class i was taken for class j: ``classes`` rows of as many counts."""
+    """The confusion matrix ``[classes, classes]``: how often class i was predicted as class j."""
     from sklearn.metrics import confusion_matrix
 
     counts: list[list[int]] = confusion_matrix(
@@ -44,14 +48,14 @@ def confusion(labels: Sequence[int], predictions: Sequence[int], classes: int) -
 def per_class(
     labels: Sequence[int], predictions: Sequence[int], classes: int
 ) -> list[dict[str, float]]:
-    """Precision, recall, F1 and number of examples of every class; what is undefined is zero."""
+    """Precision, recall, F1 and number of examples of every class; undefined rates are zero."""
     from sklearn.metrics import precision_recall_fscore_support
 
     columns = precision_recall_fscore_support(
         labels, predictions, labels=list(range(classes)), zero_division=0.0
     )
     *rates, examples = (column.tolist() for column in columns)
-    # Where a class of many is missing scikit-learn counts in floating-point numbers.
+    # scikit-learn counts in floating-point numbers if one of many classes is missing.
     return [
         dict(zip(("precision", "recall", "f1"), row, strict=True)) | {"examples": int(count)}
         for *row, count in zip(*rates, examples, strict=True)
@@ -59,7 +63,7 @@ def per_class(
 
 
 def majority_scores(train: Sequence[int], labels: Sequence[int]) -> Mapping[str, float]:
-    """Scores of always answering the most frequent class of ``train``; ties go to the first."""
+    """Scores of always predicting the most frequent class of ``train``; ties go to the first."""
     counts = Counter(sorted(train))
     majority = max(counts, key=lambda label: counts[label])
     return scores(labels, [majority] * len(labels))

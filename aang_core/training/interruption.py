@@ -1,4 +1,4 @@
-"""Being asked to stop: at the next boundary between rounds, with nothing lost."""
+"""Stopping on a signal: at the next boundary between rounds, with nothing lost."""
 
 import signal
 import threading
@@ -12,10 +12,13 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interrupted(KeyboardInterrupt):
     """A signal has stopped training.
 
-    It is for whoever started the training: whatever lets ``KeyboardInterrupt`` pass lets it pass.
-    A signal may come in the middle of anything, a plug-in's code included.
+    It is a ``KeyboardInterrupt``, because a signal can arrive anywhere, also in a plug-in's code,
+    and code that catches ``Exception`` must not catch it.
 
-    step: where it stopped, with what was trained in a checkpoint; None if it stopped at once.
+    Args:
+        number: the signal.
+        step: the step that training stopped after and that is saved in a checkpoint; None if it
+            stopped at once.
     """
 
     def __init__(self, number: int, step: int | None = None) -> None:
@@ -26,14 +29,15 @@ class Interrupted(KeyboardInterrupt):
 
     @property
     def status(self) -> int:
-        """The exit status that shells give a process which this signal ended."""
+        """The exit status that shells report for a process ended by this signal."""
         return 128 + self.number
 
 
 class Interruption:
-    """Whether a signal has asked to stop; ``number`` is the signal, or None.
+    """Raises `Interrupted` as soon as a signal arrives, unless it is deferred.
 
-    It stops at once, by :class:`Interrupted`, unless it is deferred.
+    Attributes:
+        number: the signal that has asked to stop; None if there was none.
     """
 
     def __init__(self) -> None:
@@ -42,7 +46,7 @@ class Interruption:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Inside, the first signal is kept until :meth:`check`; a second one stops at once."""
+        """Inside the block, the first signal waits for `check`; a second one stops at once."""
         self._deferred = True
         try:
             yield
@@ -50,10 +54,13 @@ class Interruption:
             self._deferred = False
 
     def check(self, step: int) -> None:
-        """Stop if it was asked for.
+        """Stop if a signal has asked for it.
+
+        Args:
+            step: the current step.
 
         Raises:
-            Interrupted: it was.
+            Interrupted: a signal has arrived.
         """
         if self.number is not None:
             raise Interrupted(self.number, step)
@@ -67,9 +74,9 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Take SIGINT and SIGTERM as a wish to stop, inside.
+    """Handle SIGINT and SIGTERM inside the block.
 
-    Outside the main thread, where signals cannot be handled, nothing is taken.
+    Outside the main thread, where Python cannot handle signals, nothing changes.
     """
     asked = Interruption()
     if threading.current_thread() is not threading.main_thread():

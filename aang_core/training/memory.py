@@ -1,4 +1,4 @@
-"""Running out of memory, on any device: how it shows, and what to say."""
+"""Running out of memory, on any device: how to recognise and report it."""
 
 import gc
 from collections.abc import Iterator
@@ -12,21 +12,21 @@ _SIGNS = ("can't allocate memory", "out of memory", "alloc_failed", "bad_alloc")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory has run out; torch has a type for accelerators alone."""
+    """Whether an error says that memory has run out; on a CPU, torch has no type for it."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(s in str(error).lower() for s in _SIGNS)
 
 
 def in_a_line(error: BaseException) -> str:
-    """The sentence of what the allocator says that says so."""
+    """The sentence of the allocator's message that says that memory has run out."""
     sentences = str(error).strip().replace("\n", ". ").split(". ")
     found = [s for s in sentences if any(sign in s.lower() for sign in _SIGNS)]
     return (found or sentences)[0] or type(error).__name__
 
 
 def free() -> None:
-    """Give back what nothing refers to any more."""
+    """Release memory that nothing refers to any more."""
     gc.collect()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
@@ -34,7 +34,7 @@ def free() -> None:
 
 @contextmanager
 def running_out_told() -> Iterator[None]:
-    """Turn running out of memory into an error for the user.
+    """Turn errors about memory into one that tells the user what to do.
 
     Raises:
         OutOfMemoryError: memory has run out.

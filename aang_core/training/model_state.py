@@ -1,4 +1,4 @@
-"""The state of body, heads and optimiser, every tensor under a name."""
+"""The state of body, heads and optimiser, with every tensor under a name."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from aang_core.training.optimization import Optimization
 
 
 class ModelState:
-    """Saves and restores the modules of a training and what the optimiser keeps of them.
+    """Saves and restores the modules of a training and their optimiser's state.
 
     Args:
-        modules: Body and heads by name. A tensor that several of them share is saved once, under
-            the first name that it has.
-        optimization: The optimiser of their parameters, and its schedule.
+        modules: body and heads, by name. A tensor that several of them share is saved once, under
+            its first name.
+        optimization: the optimiser of their parameters, and its schedule.
     """
 
     def __init__(self, modules: Mapping[str, nn.Module], optimization: Optimization) -> None:
@@ -24,7 +24,7 @@ class ModelState:
         self._optimization = optimization
 
     def state_dict(self) -> dict[str, Any]:
-        """Parameters, buffers, moments and schedule; tensors are those in use, not copies."""
+        """Parameters, buffers, moments and schedule; the tensors in use, not copies."""
         moments = self._optimization.optimizer.state
         named = dict(self._named_tensors())
         return {
@@ -36,15 +36,18 @@ class ModelState:
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state_dict` gave, on the device of each tensor.
+        """Restore a saved state, each tensor on its device.
+
+        Args:
+            state: what `state_dict` returned.
 
         Raises:
-            DataError: It is the state of other modules.
+            DataError: the state belongs to other modules.
         """
         named = dict(self._named_tensors())
         differing = sorted(named.keys() ^ state["module"].keys())
         if differing:
-            raise DataError(f"is of another model or space; they differ in {differing[0]!r}")
+            raise DataError(f"belongs to another model or space; they differ in {differing[0]!r}")
         for name, tensor in named.items():
             tensor.copy_(state["module"][name])
         optimizer, schedule = self._optimization.optimizer, self._optimization.schedule
@@ -67,7 +70,7 @@ class ModelState:
 
 
 def _moved(key: str, moment: Any, parameter: Tensor) -> Any:
-    """A copy of a moment beside its parameter; how many steps there were stays on the CPU."""
+    """A copy of a moment on its parameter's device; the number of steps stays on the CPU."""
     if not isinstance(moment, Tensor):
         return moment
     return moment.to("cpu" if key == "step" else parameter.device, copy=True)

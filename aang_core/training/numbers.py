@@ -1,4 +1,4 @@
-"""What is done about a step whose loss or gradient is NaN or infinite."""
+"""How steps with a NaN or infinite loss or gradient are handled."""
 
 import logging
 import math
@@ -17,15 +17,19 @@ from aang_core.tasks.weighting import StepSignals
 OnNan = Literal["stop", "skip"]
 
 MOST_IN_A_ROW = 10
-"""Steps that may be skipped one after the other; more would only pass the time."""
+"""Training stops at this many skipped steps in a row, because it has diverged."""
 
 _log = logging.getLogger(__name__)
 
 
 class NumberPolicy:
-    """Stops at the first step with bad numbers, or leaves such steps out and counts them.
+    """Stops at the first step with bad numbers, or skips such steps and counts them.
 
-    skipped: steps that were left out so far.
+    Args:
+        on_nan: ``"stop"`` or ``"skip"``.
+
+    Attributes:
+        skipped: number of steps skipped so far.
     """
 
     def __init__(self, on_nan: OnNan) -> None:
@@ -34,14 +38,18 @@ class NumberPolicy:
         self._in_a_row = 0
 
     def good(self) -> None:
-        """A step had finite numbers."""
+        """Record a step with finite numbers."""
         self._in_a_row = 0
 
     def bad(self, step: int, problem: str) -> None:
-        """A step had not; returns if it is to be left out.
+        """Record a step with bad numbers; returns if the step is to be skipped.
+
+        Args:
+            step: the number of the step.
+            problem: what is wrong with it.
 
         Raises:
-            NumericalError: training is to stop, or has been leaving out one step after the other.
+            NumericalError: bad numbers stop this training, or too many steps in a row were skipped.
         """
         if self._on_nan == "stop":
             raise NumericalError(
@@ -74,10 +82,17 @@ def problem_of(
     norm: float,
     measured: StepSignals | None,
 ) -> str | None:
-    """What is wrong with the numbers of a step, by the name of its task; None if nothing is.
+    """What is wrong with the numbers of a step, naming the task.
 
-    losses: of every task of ``segments``. norm: of the gradient of all parameters together.
-    measured: every statistic of the step, if there are any.
+    Args:
+        body: the module that all tasks share.
+        segments: the tasks of the step, the end task last.
+        losses: loss of every task of ``segments``.
+        norm: norm of the gradient over all parameters.
+        measured: every statistic of the step; None if it measured nothing.
+
+    Returns:
+        A description of the problem; None if all numbers are finite.
     """
     members = members_of(segments)
     for member, loss in zip(members, losses, strict=True):

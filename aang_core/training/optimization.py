@@ -1,4 +1,4 @@
-"""The optimiser and its schedule: AdamW, linear warm-up and decay (AANG, appendix D)."""
+"""Optimiser and learning-rate schedule: AdamW, linear warm-up and decay (AANG, appendix D)."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -14,15 +14,24 @@ from transformers import get_scheduler
 
 @dataclass(frozen=True)
 class OptimizerSettings:
-    """AdamW with linear warm-up and decay.
+    """Optimiser, schedule and clipping.
 
-    lr: of the body. head_lr: of every head. warmup: share of the steps over which the rate rises.
-    head_weight_decay: of every head; None for that of the body. Only matrices decay.
-    max_grad_norm: the norm that the gradient of all parameters together is clipped to.
-    clip_apart: clip the body's gradient and that of all heads to that norm each, as AANG's code
-        does, so that heads with large gradients do not shorten the body's step.
-    optimizer: ``"sgd"`` is with ``momentum``, which AdamW does without.
-    schedule: ``"constant"`` leaves the rate as it is, after the warm-up.
+    Attributes:
+        lr: learning rate of the body.
+        head_lr: learning rate of every head.
+        weight_decay: of the body; only matrices decay.
+        betas: of AdamW.
+        eps: of AdamW.
+        warmup: share of the steps over which the learning rate rises.
+        max_grad_norm: norm that the gradient over all parameters is clipped to.
+        optimizer: ``"adamw"``, or ``"sgd"`` with ``momentum``.
+        momentum: of SGD; AdamW ignores it.
+        schedule: after the warm-up, ``"linear"`` lets the rate fall to zero and ``"constant"``
+            keeps it.
+        head_weight_decay: of every head; None for the body's.
+        clip_apart: clip the body's gradient and the heads' gradient to ``max_grad_norm``
+            separately, as AANG's code does, so that heads with large gradients do not shorten the
+            body's step.
 
     Examples:
         >>> from aang_core import OptimizerSettings
@@ -46,11 +55,19 @@ class OptimizerSettings:
 
 
 class Optimization:
-    """One AdamW over body and heads, each parameter once, with its learning-rate schedule.
+    """One optimiser over body and heads, each parameter once, with its learning-rate schedule.
 
-    steps: those of the run.
-    share: how much of the training is over, for one whose steps are not known beforehand: the rate
-        rises and falls with it instead of with the steps.
+    Args:
+        body: the module that all tasks share.
+        heads: the heads of all tasks.
+        settings: optimiser, schedule and clipping.
+        steps: steps of the run.
+        share: share of the training that is over, for a run whose number of steps is not known in
+            advance; the learning rate then follows it instead of the steps.
+
+    Attributes:
+        parameters: every trained parameter, once.
+        optimizer: torch's optimiser.
     """
 
     def __init__(
@@ -76,36 +93,35 @@ class Optimization:
         )
 
     def trial(self, body: nn.Module, heads: Iterable[nn.Module]) -> "Trial":
-        """An optimiser for a trial over body and heads, fresh, at the rates of the moment."""
+        """A new optimiser for a trial over body and heads, at the current learning rates."""
         return Trial(body, heads, self.settings, self._factor())
 
     def catch_up(self, steps: int) -> None:
-        """Let the schedule stand where it does after so many steps of the run."""
+        """Advance the schedule to ``steps`` steps of the run."""
         with warnings.catch_warnings():
-            # torch warns of a schedule that runs ahead of its optimiser; trials have their own.
+            # torch warns if a schedule is ahead of its optimiser; trials have their own optimiser.
             warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step")
             while self.schedule.last_epoch < steps:
                 self.schedule.step()
 
     def _factor(self) -> float:
-        """What the schedule makes of every rate at present, its warm-up left out.
+        """The schedule's current factor on every learning rate, without the warm-up.
 
-        A trial begins with an optimiser that remembers nothing wherever it stands in the run. With
-        the warm-up's rates, the first of which is zero, the first round would learn nothing.
+        The warm-up starts at zero: with it, the trials of the first round would learn nothing.
         """
         at = max(self.schedule.last_epoch, self._warmup)
         return float(self.schedule.lr_lambdas[0](at))
 
     def clip(self) -> Tensor:
-        """Clip the gradient; the norm that it had over all parameters, a scalar."""
+        """Clip the gradient and return its norm before, over all parameters; a scalar."""
         return _clip(self._parts, self.settings)
 
     def norm(self) -> Tensor:
-        """The norm of the gradient over all parameters, a scalar; nothing is clipped."""
+        """The norm of the gradient over all parameters, a scalar; does not clip."""
         return _norm(self.parameters)
 
     def update(self) -> None:
-        """Update, advance the schedule and drop the gradients."""
+        """Update the parameters, advance the schedule and drop the gradients."""
         self.optimizer.step()
         self.schedule.step()
         self.drop()
@@ -116,7 +132,14 @@ class Optimization:
 
 
 class Trial:
-    """A short training on its own: the run's kind of optimiser without its memory."""
+    """The optimiser of a trial: the run's settings, without the state of the run's optimiser.
+
+    Args:
+        body: the module that all tasks share.
+        heads: the heads to train.
+        settings: optimiser and clipping.
+        factor: factor on every learning rate.
+    """
 
     def __init__(
         self,
@@ -134,15 +157,15 @@ class Trial:
         self._settings = settings
 
     def clip(self) -> Tensor:
-        """See :meth:`Optimization.clip`."""
+        """See `Optimization.clip`."""
         return _clip(self._parts, self._settings)
 
     def norm(self) -> Tensor:
-        """See :meth:`Optimization.norm`."""
+        """See `Optimization.norm`."""
         return _norm(self.parameters)
 
     def update(self) -> None:
-        """Update and drop the gradients."""
+        """Update the parameters and drop the gradients."""
         self._optimizer.step()
         self.drop()
 
@@ -152,9 +175,9 @@ class Trial:
 
 
 def _linear(share: float, warmup: float) -> float:
-    """What is left of a rate that rises over the first ``warmup`` of the training and then falls.
+    """The factor on a learning rate that rises over the first ``warmup`` and then falls to zero.
 
-    It begins with a hundredth of its height and not with zero: the first step would be for nothing.
+    It starts at 0.01 and not at zero, where the first step would learn nothing.
     """
     if share < warmup:
         return max(0.01, share / warmup)
@@ -174,7 +197,7 @@ def _clip(parts: Sequence[Sequence[nn.Parameter]], settings: OptimizerSettings) 
 def _parts_to_clip(
     body: nn.Module, parameters: Sequence[nn.Parameter], settings: OptimizerSettings
 ) -> list[list[nn.Parameter]]:
-    """All parameters, or those of the body and those of the heads alone."""
+    """All parameters together, or the body's and the heads' apart."""
     if not settings.clip_apart:
         return [list(parameters)]
     of_body = set(body.parameters())
@@ -191,7 +214,7 @@ def _optimizer(groups: list[dict[str, Any]], settings: OptimizerSettings) -> Opt
 def _parameter_groups(
     body: nn.Module, heads: Iterable[nn.Module], settings: OptimizerSettings
 ) -> list[dict[str, Any]]:
-    """Every trained parameter once: the body's at ``lr``, others at ``head_lr``."""
+    """Every trained parameter once: the body's at ``lr``, the others at ``head_lr``."""
     of_body = dict.fromkeys(p for p in body.parameters() if p.requires_grad)
     of_heads = dict.fromkeys(
         p for head in heads for p in head.parameters() if p.requires_grad and p not in of_body

@@ -1,4 +1,4 @@
-"""Which precision a training computes in, where its user leaves that open."""
+"""Choosing the precision of a training if the user does not."""
 
 import time
 from typing import Literal
@@ -10,32 +10,39 @@ from aang_core.gradients.passes import Precision
 from aang_core.tasks.processes import ALONE, Processes
 
 PrecisionChoice = Literal["auto", "fp32", "bf16", "fp16"]
-"""What ``--precision`` takes."""
+"""Values of ``--precision``."""
 
 WORTH_IT = 1.3
-"""How many times as fast as fp32 bf16 must be on a CPU to be taken; it has three digits only."""
+"""On a CPU, ``auto`` takes bf16, which has three digits only, if it is this much faster."""
 _NARROW = 128
-"""Below this width an encoder's products are so small that converting numbers costs what is won."""
+"""Below this width, converting the numbers costs as much as faster products save."""
 _ROWS = 512
 _SECONDS = 0.1
 _LEAST = 3
 
 
 def in_effect(choice: PrecisionChoice) -> Precision:
-    """The precision of a training that nobody has settled one for: fp32, the same everywhere."""
+    """The chosen precision; fp32 for ``auto`` if nothing was measured, the same on any machine."""
     return "fp32" if choice == "auto" else choice
 
 
 def settle_precision(
     choice: PrecisionChoice, device: torch.device, width: int, processes: Processes = ALONE
 ) -> tuple[Precision, str | None]:
-    """What to compute in, and a sentence that says why, if there is anything to say.
+    """Decide which precision to compute in.
 
-    On a CPU ``auto`` depends on a measurement, so it is settled once, before training begins, and
-    what it has come to is recorded: a run that is resumed measures nothing. Several processes take
-    what the first one finds.
+    On a CPU, ``auto`` depends on a measurement, so it is decided once, before training starts, and
+    the run records the decision: a resumed run measures nothing. All processes use the decision of
+    the first.
 
-    width: hidden size of the encoder, at which is measured.
+    Args:
+        choice: what the user asked for.
+        device: where training runs.
+        width: hidden size of the encoder, at which the speed is measured.
+        processes: the processes that share the training.
+
+    Returns:
+        The precision, and a sentence that explains it; None if there is nothing to explain.
     """
     if choice == "auto":
         bf16, reason = _automatic(device, width)
@@ -66,11 +73,14 @@ def _automatic(device: torch.device, width: int) -> tuple[bool, str]:
 
 
 def bf16_speed(width: int) -> float:
-    """How many times as fast as in fp32 a layer of that width is in bf16 on one core of this CPU.
+    """The speed of a layer in bf16 relative to fp32, on one core of this CPU.
 
-    Flags of a processor promise instructions and no speed, so it is measured, in about a tenth of a
-    second: forward and backward passes, conversions included, in turn, the fastest of each. On one
-    core, and in time that this thread was given, because other programs may want the cores too.
+    A processor's flags promise instructions, not speed, so forward and backward passes, conversions
+    included, are timed in turn for about a tenth of a second, and the fastest of each counts. Other
+    programs may use the cores too, so one core is used and only this thread's CPU time counts.
+
+    Args:
+        width: input and output width of the layer.
     """
     threads = torch.get_num_threads()
     with torch.random.fork_rng(devices=[]):
@@ -88,7 +98,7 @@ def bf16_speed(width: int) -> float:
 
 
 def _pass(layer: nn.Module, inputs: torch.Tensor, *, half: bool) -> float:
-    """Seconds of a forward and a backward pass."""
+    """CPU seconds of a forward and a backward pass."""
     began = time.thread_time()
     with torch.autocast("cpu", torch.bfloat16, enabled=half):
         made = layer(inputs)

@@ -1,4 +1,4 @@
-"""Which rows a step takes: passes over each task in a fresh order, and shares of a row budget."""
+"""Which rows a step takes: random orders of each task's rows, and shares of a row budget."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,30 +11,31 @@ from torch import Tensor
 from aang_core.tasks.task import Batch, Task, couples_rows
 
 PASS_OVERHEAD = 256
-"""What one more pass through the body is taken to cost, in tokens; it only decides where rows of a
-task are split by length, not what is computed from them."""
+"""Assumed cost of one more pass through the body, in tokens. It decides how rows are split by
+length and has no influence on results."""
 
 
 class RowStream(Protocol):
-    """Rows that tasks draw from and that are others after so many steps."""
+    """An endless source of rows that replaces the rows tasks draw from as training goes on."""
 
     def after_step(self, steps: int) -> None:
-        """Told between two steps how many of them there have been."""
+        """Called after every step with the number of steps so far."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Which rows these are, of what JSON can hold."""
+        """Which rows these are, as values that JSON can hold."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Be those rows again."""
+        """Restore the rows of a saved state."""
         ...
 
 
 class RowOrder:
-    """Row indices of one task, every row once per pass, in an order drawn anew for each pass.
+    """Row indices of one task: every row once per pass, in a new random order for each pass.
 
-    rows: number of rows of the task, at least one.
+    Args:
+        rows: number of rows of the task, at least one.
     """
 
     def __init__(self, rows: int) -> None:
@@ -43,7 +44,7 @@ class RowOrder:
         self._position = 0
 
     def take(self, n: int, generator: torch.Generator) -> Tensor:
-        """The next ``n`` row indices, int64 ``[n]``; a pass that ends is followed by a new one."""
+        """The next ``n`` row indices, int64 ``[n]``; a new pass starts where one ends."""
         taken = []
         while n > 0:
             if self._position == len(self._order):
@@ -56,20 +57,27 @@ class RowOrder:
         return torch.cat(taken)
 
     def state_dict(self) -> dict[str, Any]:
-        """Position and order, int64 ``[rows]``, which is not copied: no order changes in place."""
+        """Position and order, int64 ``[rows]``; not copied, because no order changes in place."""
         return {"position": self._position, "order": self._order}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state_dict` gave."""
+        """Restore a saved position and order."""
         self._position, self._order = state["position"], state["order"]
 
 
 def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:
-    """Share ``total`` rows among tasks in proportion to their coefficients, at least one each.
+    """Share rows among tasks in proportion to their coefficients, at least one each.
 
-    Rounded by largest remainder, so the shares add up to ``total`` unless that is fewer than the
-    number of tasks. The loss of a task is the mean over its own targets, so shares change the
-    variance of its gradient, not its expectation.
+    The loss of a task is the mean over its own targets, so shares change the variance of its
+    gradient, not its expectation.
+
+    Args:
+        total: number of rows to share.
+        coefficients: of the tasks, by name.
+
+    Returns:
+        Rows of each task, rounded by largest remainder. They add up to ``total`` unless there are
+        more tasks than rows.
     """
     weight = sum(coefficients.values())
     if weight == 0:
@@ -85,10 +93,16 @@ def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:
 
 
 def rows_of_draw(rows: int, draws: int, number: int) -> int:
-    """The rows that draw ``number``, from 0, takes of a step's; the first take what is left over.
+    """How many of a step's rows each draw takes; the first draws take the remainder.
 
-    >>> [rows_of_draw(10, 4, number) for number in range(4)]
-    [3, 3, 2, 2]
+    Args:
+        rows: rows of the step.
+        draws: number of draws.
+        number: which draw, from 0.
+
+    Examples:
+        >>> [rows_of_draw(10, 4, number) for number in range(4)]
+        [3, 3, 2, 2]
     """
     return rows // draws + (number < rows % draws)
 
@@ -104,11 +118,15 @@ def make_batches(
 ) -> list[Batch]:
     """Rows of a task, as the batches in which they go through the body.
 
-    indices: int64 ``[B]``. at_once: the most rows of a batch; None for no limit.
-    by_length: whether rows of like length go together, where the task knows the lengths.
-    parts: how many batches are made, at least, of each group of like length.
-
     The rows of a task that couples them stay in one batch, whatever their lengths and number.
+
+    Args:
+        task: the task.
+        indices: int64 ``[B]``, its rows.
+        generator: source of the task's own draws.
+        at_once: most rows of a batch; None for no limit.
+        by_length: whether to batch rows of similar length together, if the task knows the lengths.
+        parts: least number of batches for each group of rows of similar length.
     """
     rows = len(indices)
     if couples_rows(task):
@@ -126,13 +144,17 @@ def make_batches(
 
 
 def group_by_length(lengths: Sequence[int], overhead: int) -> list[list[int]]:
-    """Split rows into batches so that padding and the number of passes cost least together.
+    """Split rows into batches so that padding and passes together cost least.
 
-    A batch of rows costs its number of rows times its longest row, plus ``overhead``, the cost of
-    one more pass through the body in the same unit (tokens). The optimal split of rows sorted by
-    length is contiguous, so a shortest path over the sorted rows finds it in O(B²).
+    A batch costs its number of rows times its longest row, plus ``overhead``. The optimal split of
+    rows sorted by length is contiguous, so a shortest path over the sorted rows finds it in O(B²).
 
-    Returns positions in ``lengths``, by batch, shortest rows first.
+    Args:
+        lengths: length of each row, in tokens.
+        overhead: cost of one more pass through the body, in tokens.
+
+    Returns:
+        Positions in ``lengths``, by batch, shortest rows first.
     """
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
     best = [0.0] + [float("inf")] * len(order)

@@ -1,4 +1,4 @@
-"""The tasks of a run by name, and what a weighter multiplies their losses with, checked."""
+"""The tasks of a run by name, and checks of the coefficients that a weighter gives them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,17 @@ from aang_core.errors import WeighterError
 from aang_core.tasks.task import Task
 
 END_TASK, DEV, DEV_HEAD = "end-task", "dev", "dev-head"
-"""Orders of rows: of the end task, of its dev set, and of what the dev head draws for itself."""
+"""Names of row orders: of the end task, of its dev set, and of the dev head's own draws."""
 
 
 class RunTasks:
     """The end task and the auxiliary tasks of a run.
 
     Args:
-        body: What they share.
-        end_task: The end task.
-        dev: The end task over the rows that the dev gradient is taken on.
-        auxiliaries: The others.
+        body: the module that all tasks share.
+        end_task: the end task.
+        dev: the end task over the rows that the dev gradient is computed on.
+        auxiliaries: the auxiliary tasks.
     """
 
     def __init__(
@@ -36,7 +36,11 @@ class RunTasks:
         }
 
     def orders(self, *, dev_head: bool) -> dict[str, Task]:
-        """The task of every order of rows. dev_head: whether the dev head draws rows for itself."""
+        """The task of every row order, by the order's name.
+
+        Args:
+            dev_head: whether the dev head draws rows of its own.
+        """
         own = {DEV_HEAD: self.end_task} if dev_head else {}
         return {END_TASK: self.end_task, DEV: self._dev, **own} | {
             f"auxiliary:{name}": task for name, task in self.auxiliaries.items()
@@ -46,7 +50,8 @@ class RunTasks:
         """The auxiliary tasks of a step with these coefficients.
 
         Raises:
-            WeighterError: One is negative or not finite, names no task, or the end task has none.
+            WeighterError: a coefficient is negative, not finite or for an unknown task, or the
+                end task's coefficient is missing.
         """
         _check("a step", coefficients)
         names = [name for name in coefficients if name != self.end_task.name]
@@ -59,10 +64,11 @@ class RunTasks:
         return [self.auxiliaries[name] for name in names]
 
     def of_trial(self, coefficients: Mapping[str, float]) -> dict[str, Task]:
-        """The tasks of a trial by the names of their orders.
+        """The tasks of a trial, by the names of their row orders.
 
         Raises:
-            WeighterError: A coefficient is negative or not finite, names no task, or there is none.
+            WeighterError: there are no coefficients, or one is negative, not finite or for an
+                unknown task.
         """
         _check("a trial", coefficients)
         if not coefficients:
@@ -84,17 +90,22 @@ class RunTasks:
 
 
 def _check(what: str, coefficients: Mapping[str, float]) -> None:
-    """Refuse coefficients of ``what`` that no loss can have: negative ones, and not finite ones."""
+    """Raise if a coefficient of ``what`` is negative or not finite."""
     for name, coefficient in coefficients.items():
         _expect_weight(f"the coefficient of {name} in {what}", coefficient)
 
 
 def check_odds(odds: Mapping[str, float], names: Sequence[str], n: int | None) -> None:
-    """Refuse weights that n of the objectives ``names`` cannot be drawn by; None for all of them.
+    """Check the weights that auxiliary tasks are drawn with.
+
+    Args:
+        odds: weight of each task.
+        names: the tasks to draw from.
+        n: how many are drawn; None for all.
 
     Raises:
-        WeighterError: they are of other objectives, one is negative or not finite, or too few are
-            above zero.
+        WeighterError: the weights are for other tasks, one is negative or not finite, or fewer than
+            ``n`` are above zero.
     """
     if set(odds) != set(names):
         odd = ", ".join(sorted(set(odds) ^ set(names)))
@@ -107,7 +118,7 @@ def check_odds(odds: Mapping[str, float], names: Sequence[str], n: int | None) -
 
 
 def mean_coefficients(draws: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The coefficients that the mean of the draws' losses has; a task counts where it was drawn."""
+    """Mean coefficients of a step's draws; zero in a draw without the task."""
     if len(draws) == 1:
         return dict(draws[0])
     names = dict.fromkeys(name for draw in draws for name in draw)

@@ -1,4 +1,4 @@
-"""The one place where engine, dev head, optimiser, workbench and trainer are put together."""
+"""The one place that puts engine, dev head, optimiser, workbench and trainer together."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,19 +29,19 @@ from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The options of a training; each caller makes them of its own options.
+    """The options of a training, whoever starts it.
 
     Attributes:
-        optimizer: Optimiser, rates and clipping.
-        schedule: Steps and evaluations.
-        rows: Rows of a step.
-        seed: Of every draw of the training loop.
-        engine: How gradients are made.
-        dev_head: How the dev head is fitted.
-        meta_every: Signals are measured every ``meta_every`` steps.
-        draws_per_step: Draws of tasks and rows that a step is made of.
-        weights_every: Weights learn from the mean of this many measured steps.
-        on_nan: What to do about a step whose loss or gradient is not finite.
+        optimizer: optimiser, learning rates and clipping.
+        schedule: steps and evaluations.
+        rows: rows of a step.
+        seed: of every draw of the training loop.
+        engine: how gradients are computed.
+        dev_head: how the dev head is fitted.
+        meta_every: signals are measured every ``meta_every`` steps.
+        draws_per_step: how many draws of tasks and rows a step consists of.
+        weights_every: weights learn from the mean of ``weights_every`` measured steps.
+        on_nan: what to do about a step whose loss or gradient is not finite.
     """
 
     optimizer: OptimizerSettings
@@ -75,29 +75,32 @@ def make_trainer(
     processes: Processes = ALONE,
     called: Called = as_option,
 ) -> Trainer:
-    """Put a training together.
+    """Build a trainer.
 
     Args:
-        body: What the tasks share, on its device, as are all heads.
-        end_task: The end task.
-        dev: The end task over the rows that the dev gradient is taken on.
-        auxiliaries: The auxiliary tasks.
-        weighter: Made for these tasks, and checked.
-        settings: The options.
-        evaluate: The dev scores of the model as it stands.
-        score: The dev metric over this many dev rows, for weighters that ask for it.
-        head_reads: What the end task's head reads of features ``[B, ...]``; the dev head remembers
-            nothing else.
-        keep_best: Restore the best state of body and end-task head when training ends.
-        streams: Rows without end that tasks draw from, by name.
-        observers: Who watches.
-        boundary: Called between two rounds.
-        clock: Ends the training if its time is limited; the rates then follow it.
-        processes: Those that share the training.
-        called: How the user calls an option, for messages.
+        body: the module that all tasks share, on its device, as are all heads.
+        end_task: the end task.
+        dev: the end task over the rows that the dev gradient is computed on.
+        auxiliaries: the auxiliary tasks.
+        weighter: a weighter for these tasks, already checked.
+        settings: the options.
+        evaluate: returns the dev scores of the current model.
+        score: the dev metric over a number of dev rows, for weighters that ask for it.
+        head_reads: the part of features ``[B, ...]`` that the end task's head reads and that the
+            dev head remembers.
+        keep_best: whether to restore the best state of body and end-task head at the end.
+        streams: endless sources of rows for auxiliary tasks, by name.
+        observers: notified after rounds and evaluations.
+        boundary: called between two rounds.
+        clock: ends training if it has a limit; the learning rates then follow it.
+        processes: the processes that share the training.
+        called: how the user spells an option, for messages.
+
+    Returns:
+        The trainer, ready to train.
 
     Raises:
-        ConfigError: The options do not go together, or the weighter's rounds do not suit them.
+        ConfigError: the options contradict each other, or do not suit the weighter's rounds.
     """
     check_engine(settings.engine, settings.dev_head, processes, called)
     draws = settings.draws_per_step

@@ -1,4 +1,4 @@
-"""Signals of several steps, from which the weights learn together."""
+"""The mean of several steps' signals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -8,10 +8,13 @@ from aang_core.tasks.weighting import StepSignals, mean_signals
 
 
 class SignalMean:
-    """Holds signals back until those of ``every`` measured steps can be handed on as their mean.
+    """Collects signals and returns their mean every ``every`` measured steps.
 
-    AANG's released code measures in every step and moves the weights in every third, by the mean of
-    the three (``step_meta_every``).
+    AANG's released code measures at every step and updates the weights every third step, with the
+    mean of the three (``step_meta_every``).
+
+    Args:
+        every: number of measured steps to average over.
     """
 
     def __init__(self, every: int) -> None:
@@ -19,7 +22,7 @@ class SignalMean:
         self._held: list[StepSignals] = []
 
     def add(self, measured: StepSignals | None) -> StepSignals | None:
-        """Add the signals of a step; the mean if they were the last to wait for, else None."""
+        """Add a step's signals and return the mean once there are enough, else None."""
         if measured is None:
             return None
         self._held.append(measured)
@@ -29,9 +32,9 @@ class SignalMean:
         return mean_signals(held)
 
     def state_dict(self) -> list[dict[str, Any]]:
-        """What is held back, of what JSON can hold."""
+        """The signals collected so far, as values that JSON can hold."""
         return [asdict(signals) for signals in self._held]
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """Hold back what was held back."""
+        """Restore saved signals."""
         self._held = [StepSignals(**signals) for signals in state]

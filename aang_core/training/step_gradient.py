@@ -1,4 +1,4 @@
-"""The gradient of a step, made again where memory runs out or half precision is too narrow."""
+"""The gradient of a step, repeated if memory runs out or half precision overflows."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +24,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DrawGradient:
-    """What was measured while the gradient of one draw was made, which now lies in ``.grad``.
+    """What one draw measured; its gradient is in ``.grad``.
 
-    problem: what is wrong with the numbers; None if they are good.
+    Attributes:
+        statistics: of the gradients; None if nothing was measured.
+        values: the numbers of ``statistics``, on the CPU.
+        problem: what is wrong with the numbers; None if they are finite.
     """
 
     statistics: GradientStatistics | None
@@ -34,32 +37,37 @@ class DrawGradient:
     problem: str | None
 
     def signals(self, wanted: frozenset[Signal]) -> StepSignals | None:
-        """The signals that are wanted; None if nothing was measured."""
+        """The ``wanted`` signals; None if nothing was measured."""
         return None if self.statistics is None else self.statistics.selected(self.values, wanted)
 
 
 @dataclass(frozen=True)
 class StepGradient:
-    """What was measured in each draw while the gradient of a step was made."""
+    """What each draw of a step measured; the step's gradient is in ``.grad``."""
 
     draws: Sequence[DrawGradient]
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the numbers of a draw; None if all are good."""
+        """What is wrong with a draw's numbers; None if all are finite."""
         return self.draws[-1].problem
 
     def signals(self, wanted: frozenset[Signal]) -> StepSignals | None:
-        """The signals that are wanted, of all draws together; None if nothing was measured."""
+        """The mean of the draws' ``wanted`` signals; None if nothing was measured."""
         measured = [signals for draw in self.draws if (signals := draw.signals(wanted))]
         return mean_signals(measured) if measured else None
 
 
 class GradientMaker:
-    """Makes the gradients of steps with an engine, from rows that are drawn as plans say.
+    """Draws the rows of a step's plans and computes its gradient with an engine.
 
-    most_rows: as many as would go through the body in one pass without a limit.
-    least_rows: as many as have to stay together, for the sake of the task ``sake``.
+    Args:
+        body: the module that all tasks share.
+        engine: computes gradients and signals.
+        draws: source of the rows.
+        most_rows: most rows of one pass through the body if there is no limit.
+        least_rows: number of rows that must stay in one pass.
+        sake: name of the task that needs ``least_rows`` together, for messages.
     """
 
     def __init__(
@@ -84,18 +92,18 @@ class GradientMaker:
     ) -> StepGradient:
         """Leave the mean of the draws' gradients, clipped, in ``.grad``.
 
-        AANG's released code makes a step of four draws. Each has rows of its own and is measured on
-        its own, and runs out of memory, or out of the range of half precision, on its own. A draw
-        whose numbers are bad ends the step: there is no gradient. Several draws take one more
-        buffer of the model's size.
+        AANG's released code averages four draws per step. Each draw has its own rows and is
+        measured and, if memory runs out or half precision overflows, repeated separately. A draw
+        with bad numbers ends the step without a gradient. Several draws need one more buffer of the
+        model's size.
 
         Args:
-            plans: The rows of each draw.
-            training: What the gradient is for.
-            step: Its number, for messages.
+            plans: the rows of each draw.
+            training: the optimiser that will use the gradient.
+            step: number of the step, for messages.
 
         Raises:
-            OutOfMemoryError: The memory is too small for one row at a time.
+            OutOfMemoryError: there is not enough memory for one row at a time.
         """
         if len(plans) == 1:
             return StepGradient([self._draw(plans[0], training, training.clip, step)])
@@ -119,11 +127,10 @@ class GradientMaker:
     def _draw(
         self, plan: Plan, training: Optimization | Trial, norm: Callable[[], Tensor], step: int
     ) -> DrawGradient:
-        """Draw the rows of a plan and leave their gradient.
+        """Draw the rows of a plan and leave their gradient in ``.grad``.
 
-        Where memory runs out it is made again with fewer rows at once, where half precision may be
-        what is wrong, at a smaller scale. The rows are the same again, and so is all that is drawn
-        for them.
+        If memory runs out, it repeats with fewer rows at once; if half precision may have
+        overflowed, with a smaller loss scale. The draws are restored first, so rows stay the same.
         """
         before = self.state_dict()
         while True:
@@ -140,25 +147,25 @@ class GradientMaker:
                 if made.problem is None:
                     return made
                 if not self._engine.scale.halve():
-                    # Nothing is learned from this step, so nothing of it is remembered either.
+                    # Nothing is learned from this step, so the dev head must not remember it.
                     self._load_dev_head(before)
                     return made
             training.drop()
             self.load_state_dict(before)
             if reason is not None:
-                # Here, where the error is gone, nothing holds on to the tensors of the attempt.
+                # Only here, outside the handler, the error no longer holds the attempt's tensors.
                 free()
                 self._halve(reason, step)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the next step begins: its draws, and what the dev head remembers."""
+        """Draws and the dev head's memory, before the next step."""
         return {
             "draws": self._draws.state_dict(),
             "dev_head": dict(self._engine.dev_head.state_dict()),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state_dict` gave: steps made since are made again."""
+        """Restore a saved state, so that later steps repeat."""
         self._draws.load_state_dict(state["draws"])
         self._load_dev_head(state)
 
@@ -168,7 +175,7 @@ class GradientMaker:
         self._engine.dev_head.load_state_dict(remembered)
 
     def limit_rows(self, rows: int) -> None:
-        """Let at most so many rows through the body at once from now on."""
+        """From now on, let at most ``rows`` rows through the body in one pass."""
         self._draws.at_once = rows
         self._engine.limit_rows(rows)
 
@@ -176,7 +183,7 @@ class GradientMaker:
         self, rows: StepRows, statistics: GradientStatistics | None, norm: Tensor
     ) -> DrawGradient:
         losses = torch.stack([loss.to(norm) for loss in (*self._engine.losses, norm)]).double()
-        # The one transfer from the device in a step.
+        # The only transfer from the device in a step.
         measures = [] if statistics is None else [statistics.values()]
         numbers = torch.cat([losses, *measures]).tolist()
         *of_tasks, of_gradient = numbers[: len(losses)]
@@ -194,13 +201,13 @@ class GradientMaker:
         """Let half as many rows through the body at once.
 
         Raises:
-            OutOfMemoryError: it is one row already.
+            OutOfMemoryError: fewer rows are impossible.
         """
         now = self._draws.at_once or self._most_rows
         if self._engine.processes.size > 1:
             raise OutOfMemoryError(
                 f"step {step}: not enough memory ({reason}). Several processes take every step "
-                "together, so none can take smaller bites alone: give --micro-batch-size"
+                "together, so one alone cannot reduce its rows: give --micro-batch-size"
             )
         if now == 1:
             raise OutOfMemoryError(

@@ -1,4 +1,4 @@
-"""The rows of a step: which tasks read the same ones, and in what batches they come."""
+"""The rows of a step: which tasks share them, and in which batches they come."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +15,13 @@ from aang_core.training.rows import rows_of_draw, share_rows
 
 @dataclass(frozen=True)
 class RowBudget:
-    """Rows of one step.
+    """Number of rows of one step.
 
-    end_task, dev: rows of the end task's training and dev set.
-    auxiliary: rows of all sampled objectives together, shared in proportion to their weights.
-    at_once: the most rows of one task that go through the body in one pass; None for no limit.
+    Attributes:
+        end_task: rows of the end task's training set.
+        dev: rows of its dev set.
+        auxiliary: rows of all sampled objectives together, shared in proportion to their weights.
+        at_once: most rows of one task in one pass through the body; None for no limit.
     """
 
     end_task: int
@@ -28,12 +30,12 @@ class RowBudget:
     at_once: int | None = None
 
     def most(self, *, together: bool) -> int:
-        """The most rows of one pass through the body, which takes tasks together or one by one."""
+        """Most rows of one pass through the body, with all tasks ``together`` or one by one."""
         parts = (self.end_task, self.dev, self.auxiliary)
         return sum(parts) if together else max(parts)
 
     def of_draw(self, draws: int, number: int) -> "RowBudget":
-        """The rows of draw ``number``, from 0, where a step is made of ``draws``."""
+        """The rows of draw ``number``, from 0, of a step with ``draws`` draws."""
         end_task, dev, auxiliary = (
             rows_of_draw(rows, draws, number) for rows in (self.end_task, self.dev, self.auxiliary)
         )
@@ -42,7 +44,13 @@ class RowBudget:
 
 @dataclass(frozen=True)
 class StepRows:
-    """The rows of one step. dev: to measure against; None for a step that measures nothing."""
+    """The rows of one step.
+
+    Attributes:
+        end: the end task's rows.
+        auxiliaries: the objectives' rows.
+        dev: rows to measure against; None for a step that measures nothing.
+    """
 
     end: Segment
     auxiliaries: Sequence[Segment]
@@ -50,24 +58,29 @@ class StepRows:
 
 
 class Plan(Protocol):
-    """Which rows a step takes, before they are drawn; it can be drawn again."""
+    """Which rows a step takes; they can be drawn more than once."""
 
     def draw(self, draws: Draws, parts: int) -> StepRows:
-        """Draw them. parts: how many batches shared rows are split into, at least."""
+        """Draw the rows.
+
+        Args:
+            draws: source of the rows.
+            parts: least number of batches that rows shared by several processes are split into.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class StepPlan:
-    """One draw of a step: the end task beside objectives.
+    """One draw of a step: the end task and some objectives.
 
     Attributes:
-        end_task: The end task.
-        auxiliaries: The objectives of the draw.
-        coefficients: Of the losses of all of them, by name.
-        rows: How many.
-        measures: Whether rows of dev are drawn, to measure against.
-        remember: Whether the dev head observes the end task's rows.
+        end_task: the end task.
+        auxiliaries: the objectives of the draw.
+        coefficients: of all their losses, by name.
+        rows: number of rows.
+        measures: whether to draw dev rows to measure against.
+        remember: whether the dev head observes the end task's rows.
     """
 
     end_task: Task
@@ -78,7 +91,7 @@ class StepPlan:
     remember: bool
 
     def draw(self, draws: Draws, parts: int) -> StepRows:
-        """See :meth:`Plan.draw`."""
+        """See `Plan.draw`."""
         end, others = end_and_auxiliaries(
             draws, self.end_task, self.auxiliaries, self.coefficients, self.rows, parts
         )
@@ -88,12 +101,12 @@ class StepPlan:
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """A step of a trial: as many rows of each task, none of them shared.
+    """A step of a trial: the same number of rows of each task, none of them shared.
 
     Attributes:
-        tasks: By the name of their order.
-        coefficients: Of their losses.
-        rows: Of each.
+        tasks: the tasks, by the name of their row order.
+        coefficients: of their losses.
+        rows: rows of each task.
     """
 
     tasks: Mapping[str, Task]
@@ -101,11 +114,11 @@ class TrialPlan:
     rows: int
 
     def draw(self, draws: Draws, parts: int) -> StepRows:
-        """See :meth:`Plan.draw`."""
+        """See `Plan.draw`."""
         segments: list[Segment] = []
         for (order, task), coefficient in zip(self.tasks.items(), self.coefficients, strict=True):
-            # The end task's rows can be shared between processes; what an objective does with a
-            # batch's rows is drawn for the batch, so its batches are those of one process.
+            # Processes can share the end task's rows. An objective draws what it does with rows
+            # once per batch, so splitting its batches would change the result.
             shared = order == "end-task" and not segments
             batches = draws.rows(order, self.rows, parts if shared else 1)
             segments.append(Segment(task, batches, coefficient))
@@ -114,7 +127,7 @@ class TrialPlan:
 
 
 def rides(task: Task, end_task: Task) -> bool:
-    """Whether ``task`` reads the rows of ``end_task`` in the end task's own pass."""
+    """Whether ``task`` shares the end task's rows and its pass through the body."""
     name = shares_of(end_task)
     return name is not None and shares_of(task) == name
 
@@ -122,10 +135,13 @@ def rides(task: Task, end_task: Task) -> bool:
 def rows_together(
     end_task: Task, auxiliaries: Sequence[Task], budget: RowBudget
 ) -> tuple[int, str]:
-    """The most rows that have to go through the body in one pass, and for which task's sake.
+    """How many rows must go through the body in one pass.
+
+    Returns:
+        The number of rows, and the name of the task that needs them together.
 
     Raises:
-        ConfigError: that is more than ``budget.at_once``.
+        ConfigError: there are more than ``budget.at_once``.
     """
     needs = [(1, end_task.name)]
     for task in auxiliaries:
@@ -153,20 +169,22 @@ def end_and_auxiliaries(
 ) -> tuple[Segment, list[Segment]]:
     """Draw the rows of a step.
 
-    Objectives over the end task's rows of the step that read them as they are share the end task's
-    pass. Of the other objectives, those that differ in their output alone share rows, as many as
-    the one of them with the largest share of the budget has, and a pass. A shared pass has to be
-    held until its last task is done: where these are more rows than may go through the body at
-    once, each objective has passes of its own over the same rows. The objectives' shares are in
-    rows of the body: of an objective with two views half as many are drawn.
+    Objectives that read the end task's rows of the step unchanged share its pass. Other objectives
+    that differ only in their output share rows and a pass; they take as many rows as the largest of
+    their shares. A shared pass stays in memory until its last task is done, so if it has more rows
+    than may go through the body at once, each objective makes its own passes over the same rows.
+    Shares count rows of the body: an objective with two views draws half as many.
 
     Args:
+        draws: source of the rows.
+        end_task: the end task.
         auxiliaries: the objectives of the step.
         coefficients: of the losses of the end task and of ``auxiliaries``, by name.
-        parts: how many batches the end task's rows are split into, at least.
+        budget: number of rows.
+        parts: least number of batches that the end task's rows are split into.
 
     Returns:
-        The end task's segment and those of the objectives.
+        The end task's segment and the objectives' segments.
     """
     indices = draws.take("end-task", budget.end_task)
     batches = draws.batches("end-task", indices, parts)
@@ -189,14 +207,14 @@ def end_and_auxiliaries(
 
 
 def _groups(tasks: Sequence[Task]) -> list[list[Task]]:
-    """Tasks that share rows, together, in the order of the first of each group.
+    """Groups of tasks that share rows, in the order of each group's first task.
 
-    One that couples rows comes first in its group, so that the rows come as it needs them.
+    A task that couples rows leads its group, because its rows must stay in one batch.
     """
     groups: dict[str, list[Task]] = {}
     for task in tasks:
         name = shares_of(task)
-        # No two tasks have one name, and no name of a task is one of what tasks share.
+        # The prefix keeps names of shared rows apart from names of tasks, which are unique.
         groups.setdefault(f"shared {name}" if name is not None else task.name, []).append(task)
     return [sorted(group, key=lambda task: not couples_rows(task)) for group in groups.values()]
 
@@ -208,7 +226,7 @@ def _segments(
     coefficients: Mapping[str, float],
     of_end_task: Tensor,
 ) -> list[Segment]:
-    """One segment for a group of tasks, or one for each of them over the same rows."""
+    """One segment for a group of tasks, or one for each task over the same rows."""
     lead, *others = group
     order = f"auxiliary:{lead.name}"
     rows = max(1, max(shares[task.name] for task in group) // views_of(lead))
@@ -224,7 +242,7 @@ def _segments(
 
 
 def _alone(draws: Draws, task: Task, batches: Sequence[Batch], coefficient: float) -> Segment:
-    """A task with passes of its own over the rows of ``batches``, which another task has made."""
+    """A segment of its own for a task, over the rows of ``batches``, which another task made."""
     assert isinstance(task, SharingTask)
     own = [replace(batch, targets=draws.ride(task, [batch])) for batch in batches]
     return Segment(task, own, coefficient)

@@ -1,4 +1,4 @@
-"""The one trainer: rounds of a weighter, evaluation, early stopping, best model."""
+"""The trainer: rounds of a weighter, evaluation, early stopping, best model."""
 
 import copy
 import math
@@ -19,9 +19,11 @@ from aang_core.training.draws import separate_dropout
 class Schedule:
     """How long to train.
 
-    steps: budget of optimiser steps. eval_every: steps between evaluations on dev.
-    patience: evaluations without a better dev score after which training stops.
-    metric: the dev score that early stopping and model selection go by.
+    Attributes:
+        steps: budget of optimiser steps.
+        eval_every: steps between evaluations on dev.
+        patience: evaluations without a better dev score after which training stops.
+        metric: the dev score used for early stopping and model selection.
     """
 
     steps: int
@@ -32,7 +34,14 @@ class Schedule:
 
 @dataclass
 class Progress:
-    """How good the model has been so far."""
+    """The best model so far.
+
+    Attributes:
+        best_step: step of the best evaluation.
+        best_score: its dev score; -inf before the first evaluation.
+        evaluations_since_best: evaluations since then.
+        best_state: tensors of the selected modules at that step, on the CPU.
+    """
 
     best_step: int = 0
     best_score: float = float("-inf")
@@ -40,30 +49,41 @@ class Progress:
     best_state: dict[str, Tensor] = field(default_factory=dict)
 
     def state_dict(self) -> dict[str, Any]:
-        """All of it."""
+        """All attributes."""
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state_dict` gave."""
+        """Restore saved attributes."""
         self.best_step, self.best_score = state["best_step"], state["best_score"]
         self.evaluations_since_best = state["evaluations_since_best"]
         self.best_state = dict(state["best_state"])
 
     @property
     def evaluated(self) -> bool:
-        """Whether there has been an evaluation; the first one is the best so far."""
+        """Whether the model has been evaluated at least once."""
         return self.best_score > float("-inf")
 
 
 class Observer(Protocol):
-    """Gets to see training as it goes; a run folder and a progress bar are observers."""
+    """Watches training, as a run folder and a progress bar do."""
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
-        """``record`` is the line for ``weights.jsonl``."""
+        """Called after every round.
+
+        Args:
+            step: steps so far.
+            record: the line for ``weights.jsonl``.
+        """
         ...
 
     def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
-        """``dev`` are the scores on the dev set; ``best`` says whether they are the best so far."""
+        """Called after every evaluation.
+
+        Args:
+            step: steps so far.
+            dev: scores on the dev set.
+            best: whether they are the best so far.
+        """
         ...
 
 
@@ -71,23 +91,28 @@ class Boundary(Protocol):
     """What happens between two rounds."""
 
     def reached(self, trainer: "Trainer") -> None:
-        """Called between any two rounds, where a checkpoint can be taken."""
+        """Called between any two rounds, where a checkpoint can be saved."""
         ...
 
     def save(self, trainer: "Trainer") -> None:
-        """Called before training stops because a round failed, with the state before the round."""
+        """Called if a round fails, with the state from before it, before training stops."""
         ...
 
 
 class Trainer:
-    """Calls ``weighter.round`` until the schedule is spent or dev stops improving.
+    """Calls ``weighter.round`` until the steps or the time run out or dev stops improving.
 
-    selected: the modules whose best state is kept and restored at the end, by name; with none of
-        them the last state is what remains.
-    evaluate: the dev scores of the model as it stands.
-    seed: of the training; each of several processes draws dropout of its own.
-    boundary: called between two rounds; None for nobody.
-    clock: ends the training too if its time is limited; None for one that only counts.
+    Args:
+        bench: the workbench that the weighter trains with.
+        weighter: the weighter.
+        schedule: steps and evaluations.
+        selected: modules whose best state is restored at the end, by name; if empty, the model
+            keeps its last state.
+        evaluate: returns the dev scores of the current model.
+        seed: seed of the training; every process has its own dropout.
+        observers: notified after rounds and evaluations.
+        boundary: called between two rounds.
+        clock: ends training if it has a limit; None for a clock without one.
     """
 
     def __init__(
@@ -115,7 +140,15 @@ class Trainer:
         self.boundary = boundary
 
     def train(self) -> Progress:
-        """Train, then restore the best state of the selected modules."""
+        """Train, then restore the best state of the selected modules.
+
+        Returns:
+            The best score, and when it was reached.
+
+        Raises:
+            NumericalError: training has diverged.
+            Interrupted: a signal has asked to stop.
+        """
         separate_dropout(self._seed, self.bench.steps, self.bench.processes)
         self.clock.start()
         if not self.progress.evaluated:
@@ -144,7 +177,7 @@ class Trainer:
         return self.progress
 
     def state_dict(self) -> dict[str, Any]:
-        """All that training needs to go on, but the clock: tensors, and what JSON can hold."""
+        """Everything needed to continue training except the clock, as tensors and JSON values."""
         return {
             **self.bench.state_dict(),
             "weighter": self.weighter.state_dict(),
@@ -152,17 +185,20 @@ class Trainer:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state_dict` gave.
+        """Restore a saved state.
+
+        Args:
+            state: what `state_dict` returned.
 
         Raises:
-            DataError: It is the state of another model or space.
+            DataError: the state belongs to another model or space.
         """
         self.bench.load_state_dict(state)
         self.weighter.load_state_dict(state["weighter"])
         self.progress.load_state_dict(state["progress"])
 
     def _round(self) -> None:
-        """One round; if it fails, what there was before is saved first."""
+        """Run one round; if it fails, save the state from before it."""
         self.bench.begin_round()
         before = self.bench.state_dict(whole=False)
         weighter = copy.deepcopy(self.weighter.state_dict())
@@ -187,7 +223,7 @@ class Trainer:
 
     def _evaluation(self) -> None:
         found = self._evaluate()
-        # What is best, and when to stop, all processes must see alike.
+        # All processes must agree on which model is best and when to stop.
         dev = dict(zip(found, self.bench.processes.agree([*found.values()]), strict=True))
         score, progress = dev[self.schedule.metric], self.progress
         if not math.isfinite(score):

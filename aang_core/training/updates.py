@@ -1,4 +1,4 @@
-"""What trials change (αVIL, section 3, Algorithm 1)."""
+"""Updates of trials: what training changed (αVIL, section 3, Algorithm 1)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,11 @@ from aang_core.tasks.weighting import Update
 
 @dataclass(frozen=True)
 class ParameterUpdate:
-    """δ of a trial: what training alone changed, by parameter.
+    """The update δ of a trial.
 
-    tasks: the tasks that were trained.
+    Attributes:
+        tasks: the tasks that the trial trained.
+        deltas: the change of each parameter; unchanged parameters are left out.
     """
 
     tasks: tuple[str, ...]
@@ -22,19 +24,24 @@ class ParameterUpdate:
 
 
 class Snapshot:
-    """The values of parameters, to be restored or compared with."""
+    """A copy of parameters' values, to restore or to compare with."""
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         self._values = {p: p.detach().clone() for p in parameters}
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Give every parameter the value that it had."""
+        """Restore the value of every parameter."""
         for parameter, value in self._values.items():
             parameter.copy_(value)
 
     def difference(self, tasks: tuple[str, ...], *, offload: bool) -> ParameterUpdate:
-        """What has changed since; on the CPU if ``offload``. Unchanged parameters are left out."""
+        """What has changed since the copy was made.
+
+        Args:
+            tasks: the tasks that were trained.
+            offload: whether to keep the changes on the CPU.
+        """
         deltas = {}
         for parameter, value in self._values.items():
             delta = parameter.detach() - value
@@ -44,7 +51,7 @@ class Snapshot:
 
 
 def own_updates(updates: Sequence[Update]) -> list[ParameterUpdate]:
-    """The same updates, which have to be some that a trial has returned.
+    """The same updates, checked to be ones that a trial returned.
 
     Raises:
         WeighterError: one of them is something else.
@@ -52,13 +59,13 @@ def own_updates(updates: Sequence[Update]) -> list[ParameterUpdate]:
     own = [update for update in updates if isinstance(update, ParameterUpdate)]
     if len(own) < len(updates):
         strange = next(u for u in updates if not isinstance(u, ParameterUpdate))
-        raise WeighterError(f"{strange!r} is no update that this bench has handed out")
+        raise WeighterError(f"{strange!r} is not an update that this bench returned")
     return own
 
 
 @torch.no_grad()
 def apply_updates(updates: Sequence[ParameterUpdate], coefficients: Sequence[float]) -> None:
-    """θ ← θ + Σ α_t δ_t, added up in the order given."""
+    """θ ← θ + Σ α_t δ_t, summed in the order given."""
     for parameter in dict.fromkeys(p for update in updates for p in update.deltas):
         parameter.copy_(moved(parameter.detach(), parameter, updates, coefficients))
 
@@ -69,7 +76,7 @@ def moved(
     updates: Sequence[ParameterUpdate],
     coefficients: Iterable[float],
 ) -> Tensor:
-    """``value`` of a parameter, moved by Σ α_t δ_t."""
+    """The ``value`` of a parameter plus Σ α_t δ_t."""
     for update, coefficient in zip(updates, coefficients, strict=True):
         if parameter in update.deltas:
             value = value + coefficient * update.deltas[parameter].to(value.device)

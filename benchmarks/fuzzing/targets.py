@@ -40,7 +40,7 @@ Check = Callable[[Path], None]
 class Target:
     """Something that reads.
 
-    file: what the input is called. kind: see :class:`benchmarks.fuzzing.mutate.Mutator`.
+    file: what the input is called. kind: see `benchmarks.fuzzing.mutate.Mutator`.
     """
 
     file: str

@@ -152,11 +152,11 @@ class OutputTask:
         return 0
 
     def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
-        """See :class:`aang_core.tasks.task.Task`; the rows of the benchmark are made beforehand."""
+        """See `aang_core.tasks.task.Task`; the rows of the benchmark are made beforehand."""
         raise NotImplementedError("the benchmark makes its rows beforehand")
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        """See :class:`aang_core.tasks.task.Task`."""
+        """See `aang_core.tasks.task.Task`."""
         return self.output.losses(head, features, targets)
 
 

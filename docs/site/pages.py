@@ -1,6 +1,6 @@
-"""Pages of the site that lie elsewhere in the tree, and those made from the code.
+"""Makes the site's pages from files elsewhere in the repository and from the code.
 
-Run by mkdocs; links are rewritten from where a file lies to where its page is.
+Run by mkdocs. Relative links in a file are rewritten to suit the location of its page.
 """
 
 import ast
@@ -39,11 +39,11 @@ IN_REFERENCE = {
     "aang_core/tasks/weighting.py": "reference/weighters.md",
     "aang_core/cli/__init__.py": "reference/for-commands.md",
 }
-"""Source file → the page of the reference that says what is in it."""
+"""Source file → the reference page that documents it."""
 
 
 def index_of(package: str) -> list[str]:
-    """The package, and each name that its index takes from another module, by its full name."""
+    """Full names of the package and of each name that its index imports from another module."""
     file = ROOT / package.replace(".", "/") / "__init__.py"
     imports = [
         node
@@ -109,7 +109,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def rewritten(text: str, source: Path, page: str) -> str:
-    """The text of ``source`` with its relative links as the page ``page`` needs them."""
+    """The text of ``source`` with its relative links rewritten for the page ``page``."""
 
     def replaced(match: re.Match[str]) -> str:
         target, hash_, anchor = match[1].partition("#")
@@ -127,7 +127,7 @@ def rewritten(text: str, source: Path, page: str) -> str:
 for file, page in ELSEWHERE.items():
     text = (ROOT / file).read_text(encoding="utf-8")
     if file.endswith(".md"):
-        # The card begins with metadata for the hub, which mkdocs would take for its own.
+        # The card starts with metadata for the hub, which mkdocs would read as its own.
         text = rewritten(re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL), ROOT / file, page)
     with mkdocs_gen_files.open(page, "w") as out:
         out.write(text)

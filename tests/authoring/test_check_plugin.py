@@ -106,7 +106,7 @@ def test_what_is_wrong_is_noticed(tmp_path: Path, case: str) -> None:
 
 
 def test_as_a_pytest_plugin(tmp_path: Path) -> None:
-    """The checks stand behind the repository's own tests, and fail as tests fail."""
+    """The checks run together with the repository's own tests and fail like tests."""
     (tmp_path / "test_own.py").write_text("def test_own():\n    pass\n")
     path = tmp_path / "mine.py"
     path.write_text(dedent(GOOD.replace('"masks-tokens",', '"replaces-tokens",')))

@@ -26,7 +26,7 @@ def known(method: str) -> bool:
 
 @pytest.mark.parametrize("task", ["scierc", "acl-arc", "demo"])
 def test_they_are_planned(tmp_path: Path, task: str) -> None:
-    """Without methods whose plug-in is not installed, which are told by name."""
+    """Methods whose plug-in is not installed are left out and listed by name."""
     leave_out = [part for m in METHODS if not known(m) for part in ("--leave-out", m)]
     made = CliRunner().invoke(
         main,

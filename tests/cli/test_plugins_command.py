@@ -36,7 +36,7 @@ def test_every_state_is_shown_to_people(site: Site) -> None:
 
 
 def test_check_fails_for_failed_plugins_alone(site: Site) -> None:
-    """A plug-in that was left out on purpose is no failure, and --json can be checked too."""
+    """A disabled plug-in is not a failure, and --json can be checked, too."""
     site.plugin("aang-plugin-broken", "raise OSError\n")
     assert site.aang("plugins", "--check").returncode == 1
     assert site.aang("plugins", "--check", "--json").returncode == 1

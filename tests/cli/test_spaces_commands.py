@@ -87,7 +87,7 @@ def test_x_y_z_is_the_three_of_the_paper(site: Site) -> None:
 
 
 def test_full_has_every_primitive_of_the_standard_plugins(site: Site) -> None:
-    """What it drops is told; data of the user's own is not among the standard primitives."""
+    """It reports what it drops; the user's own data is not among the standard primitives."""
     shown = site.json("show-space", "full")
     assert len(shown["objectives"]) + len(shown["dropped"]) == 5 * 4 * 4 * 8
     for stage, place in (("data", 0), ("transform", 1), ("representation", 2), ("output", 3)):

@@ -53,7 +53,7 @@ class Denoise(Classify):
 def tiny_model(
     architecture: str, tied: bool, dropout: float = 0.0, dtype: torch.dtype = torch.float64
 ) -> TextModel:
-    """A tiny encoder, made once; whoever changes it puts it back."""
+    """A tiny encoder, made once; tests that change it must restore it."""
     with tempfile.TemporaryDirectory() as folder:
         return tiny_text_model(
             Path(folder),

@@ -136,7 +136,7 @@ def test_what_is_remembered_can_be_saved_and_taken_up() -> None:
 
 
 def test_without_rows_nothing_is_fitted() -> None:
-    """An engine that asks too early is told, rather than given a head of the step's own rows."""
+    """Asking too early raises an error instead of fitting a head to the step's own rows."""
     with pytest.raises(AangError, match="ready"):
         RememberingDevHead(Watched()).fit(NO_TASK, [rows(1)[0]], [rows(1)[1]])
     with pytest.raises(AangError, match="draw_from"):

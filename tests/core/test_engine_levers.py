@@ -143,7 +143,7 @@ def test_the_packed_engine_refuses_what_it_cannot_do() -> None:
 @pytest.mark.parametrize("trial", [False, True])
 @pytest.mark.parametrize("apart", [False, True])
 def test_body_and_heads_are_clipped_apart(apart: bool, trial: bool) -> None:
-    """Each to the norm by itself; the norm told is that of all parameters, for both."""
+    """Each is clipped to the norm; the norm returned covers all parameters."""
     body, head = nn.Linear(2, 1, bias=False), nn.Linear(1, 2, bias=False)
     settings = OptimizerSettings(lr=0.1, head_lr=0.1, max_grad_norm=1.0, clip_apart=apart)
     optimization = Optimization(body, [head], settings, 10)

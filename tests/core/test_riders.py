@@ -60,7 +60,7 @@ def with_riders(step: Step, *, seed: int = 1) -> Step:
 
 
 def alone(step: Step) -> Step:
-    """The same step with every rider on rows of its own: what it has to come to."""
+    """The same step with separate rows for every rider: the expected result."""
 
     def apart(segment: Segment) -> list[Segment]:
         inputs = {
@@ -126,7 +126,7 @@ def test_a_step_that_measures_nothing_has_the_same_gradient(split: bool) -> None
 
 
 def test_losses_come_in_the_order_of_the_members() -> None:
-    """A bad loss is told by the name of the rider whose it is."""
+    """The message about a bad loss names its rider."""
     step = with_riders(make_step(tiny_model("bert", True), kinds=("all",) * 4))
     segments = [*step.auxiliaries, step.end]
     names = [member.task.name for s in segments for member in s.members]

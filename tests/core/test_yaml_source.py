@@ -1,4 +1,4 @@
-"""YAML of strangers: bounded, and every mistake told with its place."""
+"""Untrusted YAML: sizes are limited, and every mistake is reported with its place."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -208,7 +208,7 @@ def test_a_hundred_thousand_classes_are_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_duplicate_ids(tmp_path: Path) -> None:
-    """The first paper of an id counts, and the others are told."""
+    """The first paper with an id counts, and others are reported."""
     records = [{"paper_id": "7", "body_text": [{"text": line}]} for line in LINES]
     texts, report = read(S2orc(), write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, records))))
     assert texts == LINES[:1]

@@ -1,4 +1,4 @@
-"""Long texts in pieces, and sources that are read again and again."""
+"""Long texts in pieces, and sources that are read repeatedly."""
 
 from collections.abc import Iterator
 from itertools import islice

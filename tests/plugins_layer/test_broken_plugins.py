@@ -1,4 +1,4 @@
-"""One command in the company of every plug-in that can be broken in a way of its own."""
+"""A command together with plug-ins that are broken in every possible way."""
 
 from typing import Any, NamedTuple
 

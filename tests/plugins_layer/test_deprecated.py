@@ -1,4 +1,4 @@
-"""Hooks and arguments that are to go: pluggy warns, the message says whose, and all goes on."""
+"""Deprecated hooks and arguments: pluggy warns, naming the plug-in, and the command continues."""
 
 import json
 import warnings

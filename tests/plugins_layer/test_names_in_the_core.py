@@ -29,7 +29,7 @@ def names_of_plugins() -> set[str]:
 
 
 def strings(path: Path) -> Iterator[tuple[int, str]]:
-    """What stands in quotes, docstrings left out."""
+    """All string literals except docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

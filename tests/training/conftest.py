@@ -47,7 +47,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 @pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
-    """``aang`` in processes of its own."""
+    """``aang`` in forked processes."""
     cache = tmp_path_factory.getbasetemp() / "cache"
     made = Forks(tmp_path_factory.mktemp("forks"), cache)
     yield made

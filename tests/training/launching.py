@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def launch(processes: int, *arguments: object) -> list[str]:
-    """``aang`` in so many processes, as ``torchrun`` and ``accelerate launch`` start it."""
+    """Start ``aang`` in several processes, as ``torchrun`` and ``accelerate launch`` do."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     return [sys.executable, *launcher, "-m", "aang_core", *map(str, arguments)]
 

@@ -15,7 +15,7 @@ SENTENCES = ("premise", "claim", "verdict")
 
 @pytest.fixture(scope="session")
 def train_options(train_options: list[object]) -> list[object]:
-    """Without a space, so that auxiliary tasks stand alone."""
+    """Options without a space, so that there are only auxiliary tasks."""
     place = train_options.index("--space")
     return train_options[:place] + train_options[place + 2 :]
 

@@ -1,4 +1,4 @@
-"""Bad input to ``aang train`` and ``aang evaluate``: told clearly, status 2, nothing left."""
+"""Bad input to ``aang train`` and ``aang evaluate``: a clear message, status 2, no files left."""
 
 import json
 from collections.abc import Callable
@@ -184,7 +184,7 @@ def test_a_name_two_plugins_own_must_be_picked(
 def test_evaluate_refuses_what_is_no_finished_run(
     aang: Aang, train_options: list[object], task_files: Path, tmp_path: Path
 ) -> None:
-    """A folder that is no run, a run that did not finish, a label that the model lacks."""
+    """A folder that is not a run, an unfinished run, a label that the model does not have."""
     data = task_files / "test.jsonl"
     done = aang("evaluate", tmp_path, "--data", data)
     assert done.status == 2

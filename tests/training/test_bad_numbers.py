@@ -1,4 +1,4 @@
-"""Losses and gradients that are NaN or infinite: told by task and step, and not learned from."""
+"""NaN or infinite losses and gradients: reported by task and step, and not learned from."""
 
 import logging
 import math
@@ -111,7 +111,7 @@ def test_a_gradient_too_large_for_its_norm() -> None:
 
 @pytest.mark.parametrize("weighter", ["static", "factored", "alpha-vil"])
 def test_skipping_leaves_the_step_out(weighter: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing becomes NaN, the step is told, counted and in the record."""
+    """Nothing becomes NaN; the step is reported, counted and recorded."""
     with caplog.at_level(logging.WARNING):
         result, body = train(
             task("end"), [task("good"), task("ill", math.nan, 8)], weighter, on_nan="skip"

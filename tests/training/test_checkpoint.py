@@ -120,5 +120,5 @@ def test_another_format_is_refused_in_one_line(tmp_path: Path) -> None:
 
 def test_another_set_of_tasks_is_refused(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, trainer({}))
-    with pytest.raises(DataError, match=r"is of another model or space; they differ in '[cd]"):
+    with pytest.raises(DataError, match=r"belongs to another model or space; they differ in '[cd]"):
         load_checkpoint(tmp_path, trainer({}, helpers="abd"))

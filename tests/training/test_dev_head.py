@@ -1,4 +1,4 @@
-"""Why the dev gradient needs a head of its own: TARTAN's Figure 3, on the demo task."""
+"""Why the dev gradient needs a separate head: TARTAN's Figure 3, on the demo task."""
 
 import json
 from pathlib import Path

@@ -202,7 +202,7 @@ def test_draws_share_all_rows(rows: int, draws: int) -> None:
 
 
 class Counting(StepwiseWeighter):
-    """Samples two of three, weighs alike, and keeps what it is told."""
+    """Samples two of three tasks with equal weights and keeps the signals that it gets."""
 
     signals = COSINE
     sample_size = 2
@@ -229,7 +229,7 @@ class Counting(StepwiseWeighter):
 
 
 def test_weights_learn_from_the_mean_of_several_steps_of_several_draws() -> None:
-    """Every step is measured; after the third the weighter is told the mean of the three."""
+    """Every step is measured; after the third, the weighter gets the mean of the three."""
     made = make(draws_per_step=2, weights_every=3)
     weighter = Counting()
     steps: list[StepSignals] = []

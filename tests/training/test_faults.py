@@ -1,4 +1,4 @@
-"""Disks that take nothing more, folders that cannot be written, memory that does not do."""
+"""Full disks, folders that cannot be written, too little memory."""
 
 import logging
 import os

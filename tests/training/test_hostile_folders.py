@@ -30,7 +30,7 @@ def run(aang: Aang, train_options: list[object], finished: Path, tmp_path: Path)
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A file of the user's that is none of the run's business."""
+    """A file of the user outside the run folder."""
     file = tmp_path / "outside.txt"
     file.write_text(SECRET)
     return file
@@ -64,7 +64,7 @@ LINKS = [
 def test_a_link_out_of_a_run_folder_is_refused(
     aang: Aang, run: Path, outside: Path, task_files: Path, name: str, command: str
 ) -> None:
-    """Nothing is written through it and nothing is read, whichever file it stands for."""
+    """Nothing is written or read through a link, whichever file it replaces."""
     if command == "resume":
         unfinished(run)
     place = run / name
@@ -278,7 +278,7 @@ def test_texts_that_no_path_can_hold(aang: Aang, tmp_path: Path, option: str, va
     ids=lambda arguments: arguments[0],
 )
 def test_names_that_no_folder_can_have(aang: Aang, arguments: list[object]) -> None:
-    """What the system says about a name is told without a traceback."""
+    """The system's error about a name is reported without a traceback."""
     name = "a" * 5000
     done = aang(*arguments, name)
     assert done.status == 2

@@ -122,7 +122,7 @@ def test_code_of_a_model_does_not_run_unasked(
     proof: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nor does transformers ask, and take the answer from whatever comes in."""
+    """Nor does transformers ask on the terminal and read the answer from standard input."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 50))
     done = aang("train", *train_options, "--model", with_code, "--out", tmp_path / "run")
     assert done.status == 2

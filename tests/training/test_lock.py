@@ -72,7 +72,7 @@ def test_a_number_that_was_given_to_another_process(
 
 
 def test_a_process_of_another_host_cannot_be_seen(tmp_path: Path) -> None:
-    """Its lock stands, even where a process here has its number; the message says what to do."""
+    """Its lock is kept, even if a local process has its number; the message says what to do."""
     write(tmp_path, Holder(os.getpid(), "elsewhere", "1"))
     with pytest.raises(LockedError, match=r"on elsewhere.*remove .*lock\.json"), locked(tmp_path):
         pass

@@ -82,7 +82,7 @@ def test_a_checkpoint_keeps_the_smaller_number(
     options: dict[str, Any],
     tmp_path: Path,
 ) -> None:
-    """So that a run that is resumed goes on as it would have."""
+    """A resumed run then continues as it would have without the interruption."""
     _, _, trainer, _, _ = build(options, weighter="static", set={"static": {"n": 2}})
     greedy(trainer.bench.body, 4)
     rounds(trainer, 1)

@@ -27,7 +27,7 @@ LABELS = ["yes", "Yes", True, 7, "نعم", "👍"]
 
 
 def test_a_training_on_odd_texts(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
-    """Every objective of the space, and what is odd is told."""
+    """With every objective of the space; odd texts are reported."""
     rows = [{"text": text, "label": LABELS[i % 6]} for i, text in enumerate(ODD * 3)]
     rows.append({"text": "the only one", "label": "alone"})
     train = tmp_path / "train.jsonl"

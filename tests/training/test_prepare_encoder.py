@@ -1,4 +1,4 @@
-"""``aang prepare-encoder``: an encoder reads on, and what comes out is an ordinary folder."""
+"""``aang prepare-encoder``: continued pre-training of an encoder into an ordinary model folder."""
 
 import json
 import signal
@@ -342,7 +342,7 @@ def test_a_folder_that_holds_something_else(
 def test_a_full_disk_leaves_nothing_half_written(
     aang: Aang, forks: Forks, preparing: list[object], tmp_path: Path
 ) -> None:
-    """A checkpoint does not fit; nothing poses as a model, and it goes on where there is room."""
+    """A checkpoint does not fit; no partial model is left, and it resumes once there is room."""
     out = tmp_path / "out"
     child = forks.aang(*preparing, "--out", out, largest_file=100_000)
     assert child.wait() == 2

@@ -82,7 +82,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_number(recipe: str) -> None:
-    """On the demo too, which sets rates and steps of its own where nobody else does."""
+    """Also on the demo, which has its own defaults for learning rates and steps."""
     for data in ({}, {"train": Path("train.jsonl")}):
         config = resolve_config({}, {"recipe": recipe, **data}, REGISTRY)
         assert {name: getattr(config, name) for name in RECIPES[recipe]} == RECIPES[recipe]

@@ -67,7 +67,7 @@ def test_stages_are_chained(aang: Aang, train_options: list[object], tmp_path: P
 def test_a_stage_trains_all_its_steps_and_keeps_the_last_state(
     aang: Aang, train_options: list[object], encoder: Path, tmp_path: Path
 ) -> None:
-    """Also at a rate that only destroys: pre-training that keeps the untrained model is none."""
+    """Even at a harmful learning rate: keeping the untrained model would not be pre-training."""
     run = tmp_path / "run"
     done = aang(
         *("train", *train_options, "--recipe", "tapt", "--out", run),

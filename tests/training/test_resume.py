@@ -1,4 +1,4 @@
-"""Runs that are interrupted and go on: the end is the same, bit for bit."""
+"""Interrupted and resumed runs: the result is the same, bit for bit."""
 
 import json
 import shutil
@@ -77,7 +77,7 @@ def test_stages_go_on_where_they_were_and_finished_ones_are_kept(
 def test_killed_in_the_final_fine_tuning(
     aang: Aang, forks: Forks, small: list[object], tmp_path: Path
 ) -> None:
-    """Killed in the search and then in what comes after it; the search is not made again."""
+    """Killed during the search and again after it; the search is not repeated."""
     options = [*small, "--steps", 4, "--final-fine-tuning", 6, "--batch-size", 4]
     done = aang(*options, "--out", tmp_path / "whole")
     assert done.status == 0, done.err
@@ -137,7 +137,7 @@ def test_a_damaged_checkpoint_is_passed_over(
 def test_the_second_process_on_a_run_is_refused(
     aang: Aang, forks: Forks, small: list[object], whole: Path, tmp_path: Path
 ) -> None:
-    """It is told who the first is, whether it begins or resumes; the first is not disturbed."""
+    """The message names the first process, for new and resumed runs; the first is not disturbed."""
     run = tmp_path / "run"
     child = forks.aang(*small, "--out", run)
     child.when(after_lines(run / "weights.jsonl", 1))
@@ -174,7 +174,7 @@ def test_a_signal_stops_at_the_next_boundary(
     number: signal.Signals,
     status: int,
 ) -> None:
-    """With a checkpoint, the command to go on, and an exit status that says which signal."""
+    """It saves a checkpoint, prints the command to resume, and exits with the signal's status."""
     run = tmp_path / "run"
     child = forks.aang(*small, "--checkpoint-every", 1000, "--out", run)
     child.when(after_lines(run / "weights.jsonl", 3))

@@ -49,7 +49,7 @@ class Second(Processes):
 
 
 class Even(StepwiseWeighter):
-    """Weighs all tasks alike, or as it is told."""
+    """Weighs all tasks equally, or as given."""
 
     def __init__(self, names: Sequence[str], give: Mapping[str, float] | None = None) -> None:
         self._weights = give or dict.fromkeys(names, 1 / len(names))
@@ -193,7 +193,7 @@ def trainer(processes: Processes) -> Trainer:
 
 
 def test_each_process_draws_dropout_of_its_own() -> None:
-    """The first goes on where torch's generator stands; the others begin elsewhere."""
+    """The first continues torch's generator; the others are seeded differently."""
     torch.manual_seed(5)
     trainer(ALONE).train()
     assert torch.initial_seed() == 5

@@ -21,7 +21,7 @@ WITHOUT_SIGNALS = ("single-task", "static", "alpha-vil", "diw", "autosem", "fact
 
 
 def run(folder: Path, processes: int) -> Path:
-    """The folder with what so many processes came to."""
+    """Train with a number of processes and return the run folder."""
     folder.mkdir()
     command = [sys.executable, "-m", "tests.training.several_processes", str(folder)]
     if processes > 1:

@@ -184,7 +184,7 @@ def test_bad_input(aang: Aang, train_options: list[object], tmp_path: Path) -> N
 def test_one_row_a_step(
     aang: Aang, train_options: list[object], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Contrast has nothing to say then; training goes on, and says so once."""
+    """Contrast has no loss then; training continues and reports this once."""
     done = aang(
         *("train", *train_options, "--space", "contrast", "--weighter", "static"),
         *("--batch-size", 1),

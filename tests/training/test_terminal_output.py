@@ -141,7 +141,7 @@ def test_labels_texts_and_predictions(
 
 
 def test_figures_take_any_name(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
-    """matplotlib would take dollar signs for mathematics, and fail on what is none."""
+    """matplotlib would read text between dollar signs as a formula and fail."""
     labels = ["$\\frac$", "$x$ \x1b[31m", "_hidden"]
     lines = [json.dumps({"text": f"text {i}", "label": labels[i % 3]}) for i in range(30)]
     train = tmp_path / "train.jsonl"

@@ -1,4 +1,4 @@
-"""A trainer of the small task, and what it told its observers."""
+"""A trainer of the small task, and an observer that records its calls."""
 
 import json
 from collections.abc import Mapping

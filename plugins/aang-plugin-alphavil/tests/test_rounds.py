@@ -267,7 +267,7 @@ def test_a_part_of_the_rows_and_updates_on_the_cpu() -> None:
 
 
 def test_weights_never_reach_zero() -> None:
-    """An α far below zero leaves a task with the smallest weight, and training goes on."""
+    """A task whose α is far below zero keeps the smallest weight, and training continues."""
     made = problem()
     weighter = AlphaVil(made.cards[0], made.cards[1:], tuning_steps=50, lr=2.0, momentum=0.0)
     for _ in range(3):

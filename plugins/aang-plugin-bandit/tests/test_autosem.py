@@ -1,4 +1,4 @@
-"""AutoSeM's first stage: rounds, rewards, and what it comes to prefer."""
+"""AutoSeM's first stage: rounds, rewards, and learned preferences."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The factored bandit: beliefs by hand, choices, and what it comes to prefer."""
+"""The factored bandit: beliefs computed by hand, choices, and learned preferences."""
 
 import json
 import math

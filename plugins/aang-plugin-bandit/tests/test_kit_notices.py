@@ -19,7 +19,7 @@ class Longer(AutoSem):
 
 
 class Unweighted(AutoSem):
-    """Draws with a weight that is none."""
+    """Draws with an invalid weight."""
 
     def __init__(self, end_task: TaskCard, auxiliaries: Any, weight: float = -1.0) -> None:
         super().__init__(end_task, auxiliaries, k=1)

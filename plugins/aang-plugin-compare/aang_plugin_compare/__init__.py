@@ -1,4 +1,4 @@
-"""Methods × tasks × seeds: planned, run in processes of their own, and compared honestly.
+"""Comparisons of methods × tasks × seeds: planning, training in separate processes, testing.
 
 The command is ``aang_plugin_compare.command:compare``. Nothing is imported here, so that listing
 plug-ins stays light.

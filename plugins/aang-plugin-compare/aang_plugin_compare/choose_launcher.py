@@ -1,4 +1,4 @@
-"""Options of the command to the launcher that trains its runs."""
+"""Choosing the launcher that trains the runs from the command's options."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,15 +23,15 @@ def chosen_launcher(
 
     Args:
         engine: ``local`` or ``ray``.
-        root: The folder of the comparison.
-        jobs: Runs at once.
-        address: Of the Ray cluster; None for one of this machine.
-        cpus: Of each run on Ray.
-        gpus: Of each run on Ray.
+        root: the folder of the comparison.
+        jobs: number of runs at the same time.
+        address: address of the Ray cluster; None starts one on this machine.
+        cpus: CPUs of each run on Ray.
+        gpus: GPUs of each run on Ray.
 
     Raises:
-        ConfigError: An option belongs to another engine, or Ray is not installed.
-        AangError: There is no such cluster.
+        ConfigError: an option belongs to another engine, or Ray is not installed.
+        AangError: there is no such cluster.
     """
     if engine == "local":
         of_ray = {"--address": address, "--cpus-per-run": cpus, "--gpus-per-run": gpus}

@@ -1,9 +1,9 @@
-"""Which attempt at a run counts, when several machines may each believe that theirs does.
+"""Which attempt at a run counts if several machines may be training it.
 
 A machine that a cluster has given up may still be running and writing. So each attempt at a run has
 a number, kept in a file next to the run's log. An attempt that finds a higher number there ends
-itself. The attempt that wrote the higher number waits for that, and then takes over the lock that
-the other machine has left, which cannot be seen from here.
+itself. The attempt with the higher number waits for that, and then takes over the lock that the
+other machine left, because the processes of another machine cannot be seen.
 """
 
 import json
@@ -26,9 +26,9 @@ class Claim:
     """The attempt that counts.
 
     Attributes:
-        attempt: Its number, from 1.
-        node: The machine that it runs on.
-        holders: The processes of all attempts; its own is the last.
+        attempt: its number, from 1.
+        node: the machine that it runs on.
+        holders: the processes of all attempts; its own is the last.
     """
 
     attempt: int
@@ -52,11 +52,16 @@ def read_claim(path: Path) -> Claim | None:
 
 
 def lay_claim(path: Path, attempt: int, node: str) -> Claim:
-    """Make ``attempt``, which is this process, the one that counts.
+    """Declare that this process, attempt number ``attempt``, is the one that counts.
+
+    Args:
+        path: the file of the claim.
+        attempt: number of the attempt, from 1.
+        node: name of this machine, for messages.
 
     Raises:
-        LockedError: A later attempt counts already.
-        StorageError: The claim cannot be written.
+        LockedError: a later attempt counts already.
+        StorageError: the claim cannot be written.
     """
     before = read_claim(path)
     if before is not None and before.attempt >= attempt:
@@ -67,8 +72,8 @@ def lay_claim(path: Path, attempt: int, node: str) -> Claim:
     holders = [*(before.holders if before is not None else ()), Holder.this()]
     claim = Claim(attempt, node, holders)
     with writing(path):
-        # Written in place and not renamed: on NFS a reader sees new content of a file at once, but
-        # may for a minute still open the old file under a name.
+        # Written in place and not renamed: on NFS, readers see new content of a file at once, but
+        # after a rename they may still open the old file for a minute.
         path.write_text(json.dumps(asdict(claim)), encoding="utf-8")
     return claim
 
@@ -80,16 +85,16 @@ def is_overtaken(path: Path, attempt: int) -> bool:
 
 
 def await_end_of_others(folder: Path, claim: Claim, grace: float = GRACE_SECONDS) -> None:
-    """Wait until the attempts before this one have ended, and free ``folder`` of their locks.
+    """Wait until earlier attempts have ended, and remove their lock on ``folder``.
 
-    Attempts on this machine can be watched. Those on others find out by themselves that they no
-    longer count; a lock that one of them still has after ``grace`` seconds belongs to a machine
-    that is gone, and is removed. Nobody else's lock is touched.
+    Attempts on this machine can be watched. Those on other machines notice by themselves that they
+    no longer count. If one of them still holds the lock after ``grace`` seconds, its machine is
+    gone and the lock is removed. Locks of other processes are left alone.
 
     Args:
-        folder: The run folder.
-        claim: The claim of this attempt.
-        grace: Seconds to wait at most.
+        folder: the run folder.
+        claim: the claim of this attempt.
+        grace: most seconds to wait.
     """
     others = claim.holders[:-1]
     unseen = [holder for holder in others if not holder.is_here]

@@ -1,4 +1,4 @@
-"""``aang compare``: methods × tasks × seeds, and a table that says what came of it."""
+"""``aang compare``: methods × tasks × seeds, and a table of the results."""
 
 import shlex
 from collections.abc import Sequence
@@ -102,11 +102,11 @@ def compare(
 ) -> None:
     """Run every method on every task with every seed, and compare their scores.
 
-    SPEC.yaml names tasks, methods and seeds. Runs that have finished are kept, interrupted ones are
-    resumed, failed ones are told and do not stop the others. Without a file, --method names what to
-    compare and what follows after -- are options of aang train that name the task.
+    SPEC.yaml names tasks, methods and seeds. Finished runs are kept, interrupted ones are resumed,
+    and failed ones are reported and do not stop the others. Without a file, --method names what to
+    compare, and the options of aang train after -- name the task.
     """
-    # Imported here, so that --help waits for none of it.
+    # Imported here, so that --help need not wait for it.
     from aang_plugin_compare.curves import curves
     from aang_plugin_compare.runner import make_root
     from aang_plugin_compare.spec import read_comparison
@@ -153,7 +153,7 @@ def compare(
 
 
 class _Over(TypedDict):
-    """What the command line says over a comparison file."""
+    """Options of the command line that replace those of a comparison file."""
 
     seeds: int | None
     baseline: str | None
@@ -171,7 +171,7 @@ def _run(
     quick: bool,
     quiet: bool,
 ) -> "Sequence[Ended]":
-    """Run what has not finished, and say how each run ended; exit if that is interrupted."""
+    """Train the runs that have not finished and print how each ended; exit on an interrupt."""
     from aang_core.runs import Interrupted, interruptible
     from aang_plugin_compare.runner import Runner, make_root
 

@@ -25,7 +25,7 @@ from aang_core.storage import Source
 from aang_plugin_compare.control_results import QUICK_CONTROLS
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=100)]
-"""Folders have these names, so a name is not a path, and short enough for every file system."""
+"""Folders get these names, so a name must not be a path and must fit every file system."""
 
 _Options = dict[str, Any]
 
@@ -47,11 +47,11 @@ def read_content(value: object, source: Source) -> ComparisonFile:
     """Check the form of a comparison, and the names of its methods.
 
     Args:
-        value: What the YAML of the file holds.
-        source: Where it stands.
+        value: the parsed YAML of the file.
+        source: where it comes from, for messages.
 
     Raises:
-        ConfigError: It is no comparison; the message names the line.
+        ConfigError: it is not a comparison; the message names the line.
     """
     if not isinstance(value, Mapping):
         raise ConfigError(

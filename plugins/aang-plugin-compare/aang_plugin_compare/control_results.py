@@ -1,4 +1,4 @@
-"""Results of controls that are no runs: a file for each control, task and seed."""
+"""Results of controls that are not runs: a file for each control, task and seed."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,16 +34,15 @@ class ControlResult(BaseModel):
     """The result of a control with one seed.
 
     Attributes:
-        control: Its name, which names its row of the table.
-        quick: Whether it only shows whether a deep model is worth it; then it is not tested
-            against the baseline.
-        seed: The seed.
-        metric: Its scores.
-        setting: The setting that was chosen on dev.
-        tried: How many settings there were.
-        seconds: Seconds that all of them took.
-        asked: The options that it was made with; with other options it is made again.
-        rows: Digest of the training rows that the seed drew; None if it was trained on all.
+        control: its name, also in the table.
+        quick: whether it is a quick control, which is not tested against the baseline.
+        seed: the seed.
+        metric: its scores.
+        setting: the setting that was chosen on dev.
+        tried: number of settings.
+        seconds: seconds that all settings took together.
+        asked: the options that it was computed with; if they change, it is computed again.
+        rows: digest of the training rows that the seed drew; None if it was trained on all rows.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,15 +59,15 @@ class ControlResult(BaseModel):
 
 
 def result_file(root: Path, task: str, control: str, seed: int) -> Path:
-    """Where the result is, below the folder of a comparison."""
+    """The file of a result, in the folder of a comparison."""
     return root / FOLDER / task / control / f"seed-{seed}.json"
 
 
 def write_result(root: Path, task: str, result: ControlResult) -> None:
-    """Write a result, whole.
+    """Write a result atomically.
 
     Raises:
-        StorageError: the disk does not take it.
+        StorageError: the file cannot be written.
     """
     path = result_file(root, task, result.control, result.seed)
     with writing(path):
@@ -92,10 +91,10 @@ def read_result(path: Path) -> ControlResult | None:
 
 
 def results_of(root: Path, task: str, seeds: Sequence[int]) -> Mapping[str, list[ControlResult]]:
-    """The results on a task by control, those of ``seeds`` in their order.
+    """The results on a task by control, in the order of ``seeds``.
 
     Raises:
-        DataError: one is damaged.
+        DataError: a result is damaged.
     """
     return {
         name: found
@@ -105,7 +104,7 @@ def results_of(root: Path, task: str, seeds: Sequence[int]) -> Mapping[str, list
 
 
 def result_files(root: Path, task: str, seed: int) -> list[Path]:
-    """The results on a task with one seed, of whichever control."""
+    """The files of all controls' results on a task with one seed."""
     files = (result_file(root, task, name, seed) for name in _names(root / FOLDER / task))
     return [path for path in files if path.is_file()]
 
@@ -116,7 +115,7 @@ def _of(root: Path, task: str, name: str, seeds: Sequence[int]) -> list[ControlR
 
 
 def _names(folder: Path) -> Iterator[str]:
-    """Of the controls in a folder, the quick ones in their order, then the others."""
+    """The controls in a folder: the quick ones in their order, then the others."""
     there = {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
     yield from (name for name in QUICK_CONTROLS if name in there)
     yield from sorted(there - set(QUICK_CONTROLS))

@@ -1,4 +1,4 @@
-"""Methods that are defined by another one: fine-tuning with the same compute, for example."""
+"""Methods defined by another method, for example fine-tuning with the same compute."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class Control:
     """How a method refers to other methods.
 
     Attributes:
-        like: The method whose options it starts from.
-        what: What it gets as much of as another method: compute or seconds.
-        of: That other method.
+        like: the method whose options it starts from.
+        what: whether it gets the same compute or the same seconds as another method.
+        of: that other method.
     """
 
     like: str | None = None
@@ -36,11 +36,11 @@ def controls_of(
     """How each method refers to others, and the options that each ends up with.
 
     Args:
-        methods: Options by method, as the file gives them.
-        source: Where they stand.
+        methods: options by method, as in the file.
+        source: the file, for messages.
 
     Raises:
-        ConfigError: A method refers to one that does not exist, or to one that itself refers to
+        ConfigError: a method refers to one that does not exist, or to one that itself refers to
             another.
     """
     controls: dict[str, Control] = {}
@@ -99,7 +99,7 @@ def _over(base: Options, over: Options) -> Options:
 def merged_settings(settings: Sequence[Any]) -> Any:
     """Options of primitives and weighters, where later ones replace earlier ones.
 
-    A part that is no mapping of mappings is returned unchanged, and the schema then refuses it.
+    A part that is not a mapping of mappings is returned unchanged; the schema then rejects it.
     """
     merged: dict[str, dict[str, Any]] = {}
     for part in settings:

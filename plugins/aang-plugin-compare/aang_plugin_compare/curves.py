@@ -16,16 +16,16 @@ class Point:
     """An evaluation on dev.
 
     Attributes:
-        task: The task.
-        method: The method.
-        setting: What the grid sets.
-        seed: The seed.
-        step: Steps trained before it.
-        seconds: Seconds of training so far, this evaluation included; None for a run that did not
+        task: the task.
+        method: the method.
+        setting: the options that the grid sets, as text.
+        seed: the seed.
+        step: steps trained before it.
+        seconds: seconds of training so far, this evaluation included; None for a run that did not
             record them.
-        rows: Rows through the body so far; None as for ``seconds``.
-        metric: Name of the metric.
-        dev: The score.
+        rows: rows through the body so far; None like ``seconds``.
+        metric: name of the metric.
+        dev: the score.
     """
 
     task: str
@@ -75,7 +75,7 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
 
 
 def as_csv(points: Sequence[Point]) -> str:
-    """The points as CSV, a line each."""
+    """The points as CSV, one line for each."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(Point)], lineterminator="\n")
     writer.writeheader()

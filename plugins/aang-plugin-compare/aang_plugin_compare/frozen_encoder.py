@@ -18,9 +18,9 @@ class FrozenEncoder:
     """A pre-trained encoder; each text goes through it once, even if several draws contain it.
 
     Args:
-        encoder: Folder or hub name.
-        config: How it is loaded, and how many tokens texts are cut to.
-        device: The device it computes on.
+        encoder: folder or hub name of the encoder.
+        config: how it is loaded, and how many tokens texts are truncated to.
+        device: the device it computes on.
     """
 
     def __init__(self, encoder: str, config: TrainConfig, device: torch.device) -> None:
@@ -41,17 +41,17 @@ class FrozenEncoder:
 
     @property
     def seconds_per_text(self) -> float:
-        """Seconds that a text takes, on average."""
+        """Mean seconds per text."""
         return self._seconds / max(1, len(self._known))
 
     def __call__(self, examples: Sequence[Example]) -> Any:
         """Features of N texts: the hidden state of the first token, and the mean over tokens.
 
         Returns:
-            An array ``[N, 2, H]``.
+            A float32 array ``[N, 2, H]``.
 
         Raises:
-            AangError: The tokenizer cannot be used.
+            AangError: the tokenizer cannot be used.
         """
         new = {
             key: Example(*key)

@@ -5,7 +5,7 @@ from aang_core import RegisterCommand, hookimpl
 
 @hookimpl
 def aang_register_commands(register: RegisterCommand) -> None:
-    """The command ``compare``."""
+    """Register the command ``compare``."""
     register(
         "compare",
         "Compare methods over tasks and seeds; resumable.",

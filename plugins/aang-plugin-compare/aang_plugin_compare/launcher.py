@@ -11,12 +11,12 @@ class Order:
     """A run to be trained.
 
     Attributes:
-        name: Name of the run, for messages.
-        folder: The run folder; a run that has begun there is resumed.
-        options: A YAML file with all its options.
-        log: A file to which its output is appended.
-        before: Options of ``aang``, which stand before the command.
-        after: Options of ``aang train`` that cannot stand in a file.
+        name: name of the run, for messages.
+        folder: the run folder; if a run has started there, it is resumed.
+        options: a YAML file with all its options.
+        log: a file to which its output is appended.
+        before: options of ``aang``, written before the command.
+        after: options of ``aang train`` that a file cannot give.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Order:
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments of ``aang`` that begin the run, or resume it."""
+        """The arguments of ``aang`` that start or resume the run."""
         if (self.folder / "config.yaml").is_file():
             what = ["--resume", str(self.folder)]
         else:
@@ -39,11 +39,11 @@ class Order:
         """Why the run failed: the last error that it printed.
 
         Args:
-            status: Its exit status.
-            node: The machine, where there are several.
+            status: its exit status.
+            node: name of the machine; empty if there is only one.
         """
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        # What follows an error is how to go on, which the next call of the comparison does.
+        # The lines after an error say how to resume, which the next call of the comparison does.
         errors = [line for line in lines if line.startswith("Error: ")]
         words = (errors or lines or ["it said nothing"])[-1]
         on = f" on {node}" if node else ""
@@ -54,23 +54,26 @@ class Launcher(Protocol):
     """Trains runs, each in a process of its own.
 
     Attributes:
-        at_once: How many runs it trains at the same time.
+        at_once: number of runs that it trains at the same time.
     """
 
     at_once: int
 
     def ready(self) -> None:
-        """Check that runs can be started; this process holds the lock of the comparison's folder.
+        """Check that runs can be started; called while this process holds the folder's lock.
 
         Raises:
-            ConfigError: They cannot.
+            ConfigError: they cannot be started.
         """
 
     def train(self, order: Order) -> str | None:
         """Train a run to its end. Called from several threads.
 
+        Args:
+            order: the run.
+
         Returns:
-            None, or why it failed.
+            Why it failed; None if it finished.
         """
 
     def stop(self) -> None:

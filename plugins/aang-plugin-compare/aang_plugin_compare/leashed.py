@@ -1,6 +1,6 @@
 """``python -m aang_plugin_compare.leashed``: a training that ends with the process that started it.
 
-It ends at once when its standard input is closed, which happens when that process dies, and when a
+It ends at once if its standard input is closed, which happens when that process dies, or if a
 later attempt at the same run has started elsewhere.
 """
 
@@ -30,9 +30,9 @@ def command(order: Order, attempt: int, node: str) -> list[str]:
     """The command that starts such a training.
 
     Args:
-        order: The run.
-        attempt: Number of the attempt, from 1.
-        node: Name of the machine, for messages.
+        order: the run.
+        attempt: number of the attempt, from 1.
+        node: name of the machine, for messages.
     """
     what: dict[str, Any] = {
         "name": order.name,
@@ -47,7 +47,7 @@ def command(order: Order, attempt: int, node: str) -> list[str]:
 
 
 def train(order: Order, attempt: int, node: str) -> None:
-    """Begin or resume the run, and exit as ``aang train`` does."""
+    """Start or resume the run, and exit as ``aang train`` does."""
     threading.Thread(target=_end_with, args=(claim_file(order.log), attempt), daemon=True).start()
     try:
         claim = lay_claim(claim_file(order.log), attempt, node)
@@ -60,9 +60,9 @@ def train(order: Order, attempt: int, node: str) -> None:
 
 
 def _end_with(claim: Path, attempt: int) -> None:
-    """End this process when it must not go on.
+    """End this process once it must no longer train.
 
-    SIGKILL ends it without another write: another process may be writing to the folder by now.
+    SIGKILL prevents any further write, because another process may already write to the folder.
     """
     while not is_overtaken(claim, attempt):
         readable, _, _ = select.select([sys.stdin], [], [], LOOK_SECONDS)

@@ -14,7 +14,7 @@ class LocalLauncher:
     """Starts a process for each run.
 
     Args:
-        jobs: How many processes run at the same time and share the cores.
+        jobs: number of processes that run at the same time and share the cores.
     """
 
     def __init__(self, jobs: int = 1) -> None:
@@ -24,13 +24,13 @@ class LocalLauncher:
         self._running: set[subprocess.Popen[str]] = set()
 
     def ready(self) -> None:
-        """Processes can always be started here."""
+        """Do nothing: processes can always be started here."""
 
     def train(self, order: Order) -> str | None:
         command = [sys.executable, "-m", "aang_core", *order.arguments]
         with order.log.open("a", encoding="utf-8") as log:
-            # A terminal sends an interrupt to the whole process group. In a group of its own the
-            # process gets only what is sent from here; two requests would end it at once.
+            # A terminal sends an interrupt to its whole process group. In a group of its own, the
+            # process only gets the signal sent from here; a second one would end it at once.
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, text=True, env=self._environment(), process_group=0
             )

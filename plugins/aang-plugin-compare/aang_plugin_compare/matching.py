@@ -1,6 +1,6 @@
-"""A run that gets as much as another one took: as many rows per step, or as many seconds.
+"""Runs that get the same compute or the same seconds as another run.
 
-The amount is read from the finished run of the other method with the same task and seed. It goes
+The amount is read from the finished run of the other method with the same task and seed, and put
 into the configuration of the run, which can therefore be repeated and resumed like any other.
 """
 
@@ -15,12 +15,12 @@ from aang_plugin_compare.controls import What
 
 @dataclass(frozen=True)
 class Match:
-    """What a run gets as much of as another one took.
+    """Which run another run gets the same compute or seconds as.
 
     Attributes:
-        what: Compute or seconds.
-        of: The run that took it, below the folder of the comparison.
-        pace: For seconds, the run whose seconds per step turn them into steps.
+        what: compute or seconds.
+        of: the other run, relative to the folder of the comparison.
+        pace: for seconds, the run whose seconds per step convert them to steps.
     """
 
     what: What
@@ -34,20 +34,20 @@ class Match:
 
 
 def matched(config: TrainConfig, match: Match, root: Path) -> TrainConfig:
-    """The configuration with as much as the runs of ``match`` took.
+    """The configuration with the compute or seconds that ``match`` asks for.
 
     For compute, a step gets as many end-task rows as went through the body in a step of the other
-    run, where the rows of objectives and of dev count too. For seconds, the run gets as many steps
-    as fit into the seconds of the other run.
+    run, including rows of objectives and of dev. For seconds, the run gets as many steps as fit
+    into the seconds of the other run.
 
     Args:
-        config: The configuration without that.
-        match: Which runs to look at.
-        root: The folder of the comparison.
+        config: the configuration to change.
+        match: the runs to read the amount from.
+        root: the folder of the comparison.
 
     Raises:
-        ConfigError: One of the runs has not finished, or took no step.
-        DataError: The result of one is damaged.
+        ConfigError: one of the runs has not finished or has no steps.
+        DataError: the result of one of the runs is damaged.
     """
     of = _took(root, match.of)
     if match.what == "compute":

@@ -24,10 +24,10 @@ class Site:
     """Where a comparison is, as seen by the process that runs it.
 
     Attributes:
-        root: The folder of the comparison.
-        directory: What relative paths start from.
-        holder: That process, which holds the lock of ``root``.
-        version: The version of aang-core there.
+        root: the folder of the comparison.
+        directory: the directory that paths are relative to.
+        holder: that process, which holds the lock of ``root``.
+        version: its version of aang-core.
     """
 
     root: Path
@@ -46,9 +46,9 @@ class Status:
     """How a training ended on a node.
 
     Attributes:
-        node: Name of the node.
-        number: The exit status; None if the training did not start.
-        complaint: Why it did not start.
+        node: name of the node.
+        number: the exit status; None if the training did not start.
+        complaint: why it did not start; empty if it did.
     """
 
     node: str
@@ -59,7 +59,7 @@ class Status:
 def complaint(site: Site) -> str:
     """Why runs of a comparison cannot be trained on this node; empty if they can.
 
-    The lock in the folder shows that this node sees the same folder.
+    If this node sees the lock of the comparison's process, it sees the same folder.
     """
     here = version("aang-core")
     if here != site.version:
@@ -80,16 +80,16 @@ def complaint(site: Site) -> str:
 def train(
     order: Order, site: Site, attempt: int, node: str, environment: Mapping[str, str]
 ) -> Status:
-    """Train a run in a process of its own, which ends with this one.
+    """Train a run in a separate process, which ends with this one.
 
-    The first KeyboardInterrupt makes it take a checkpoint and end, the second makes it end at once.
+    The first KeyboardInterrupt makes it save a checkpoint and end, the second ends it at once.
 
     Args:
-        order: The run.
-        site: Where the comparison is.
-        attempt: Number of the attempt, from 1.
-        node: Name of this node, for messages.
-        environment: Variables to set besides those of this process.
+        order: the run.
+        site: where the comparison is.
+        attempt: number of the attempt, from 1.
+        node: name of this node, for messages.
+        environment: environment variables to set in addition to this process's.
     """
     if why := complaint(site):
         return Status(node, None, why)

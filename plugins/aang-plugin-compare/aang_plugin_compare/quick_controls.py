@@ -39,10 +39,10 @@ PENALTIES: Mapping[str, Sequence[float]] = {
     TF_IDF: (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0),
     **dict.fromkeys(FROZEN, (0.01, 0.1, 1.0, 10.0, 100.0)),
 }
-"""The inverse penalties C that each control tries on dev, the same number for all."""
+"""The inverse penalties C that each control tries on dev, equally many for all."""
 
 MOST_TEXTS = 20_000
-"""With more texts in train, dev and test together, these controls are not quick and left out."""
+"""With more texts in train, dev and test together, these controls are slow and left out."""
 
 _READ = (
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "dev_fraction"),
@@ -53,13 +53,13 @@ _ENCODED = ("model", "from_scratch", "max_length")
 
 @dataclass
 class QuickControls:
-    """Makes the quick controls of a comparison that have no result yet.
+    """Computes the quick controls of a comparison that have no result yet.
 
     Attributes:
-        root: The folder of the comparison.
-        tell: Called with a line for each result and False, and with a line for each failure and
+        root: the folder of the comparison.
+        tell: called with a line for each result and False, and with a line for each failure and
             True.
-        trust_remote_code: Whether Python code that comes with the model may be run.
+        trust_remote_code: whether Python code that comes with the model may be run.
     """
 
     root: Path
@@ -68,17 +68,17 @@ class QuickControls:
     _encoders: dict[tuple[Any, ...], FrozenEncoder] = field(default_factory=dict)
 
     def run(self, comparison: Comparison, *, seconds: float | None = None) -> None:
-        """Make them for every task and seed, with the data and encoder of the baseline.
+        """Compute them for every task and seed, with the data and encoder of the baseline.
 
-        Without a baseline, those of the first method are used. A failure is reported and does not
-        stop the others.
+        Without a baseline, data and encoder of the first method are used. A failure is reported
+        and does not stop the others.
 
         Args:
-            comparison: The comparison.
-            seconds: Start no control after this time.
+            comparison: the comparison.
+            seconds: start no control after this time.
 
         Raises:
-            StorageError: A result cannot be written.
+            StorageError: a result cannot be written.
         """
         end = float("inf") if seconds is None else time.monotonic() + seconds
         for cell in quick_cells(comparison):
@@ -132,10 +132,10 @@ class QuickControls:
     def _encoded(
         self, name: str, config: TrainConfig, task: LabelledTask
     ) -> tuple[list[Any], float]:
-        """Features of the parts, and the seconds that they take without what is cached."""
+        """Features of the parts, and the seconds that they would take without a cache."""
         key = (*(getattr(config, option) for option in _ENCODED), config.device)
         if key not in self._encoders:
-            # Only one encoder at a time, because all its features are in memory.
+            # Only one encoder at a time, because all its features stay in memory.
             device = choose_device(config.device)
             self._encoders = {key: FrozenEncoder(encoder_of(config), config, device)}
         encoder = self._encoders[key]
@@ -145,7 +145,7 @@ class QuickControls:
 
 
 def quick_cells(comparison: Comparison) -> list[Cell]:
-    """One run of each task and seed: the controls use its data and encoder."""
+    """One run for each task and seed, whose data and encoder the controls use."""
     method = comparison.baseline or comparison.methods[0]
     first = {(c.task, c.seed): c for c in reversed(comparison.cells) if c.method == method}
     return [first[key] for key in sorted(first, key=lambda k: (comparison.tasks.index(k[0]), k[1]))]
@@ -159,7 +159,7 @@ def _asked(config: TrainConfig, name: str) -> dict[str, Any]:
 
 
 def _tf_idf(parts: Sequence[Sequence[Example]]) -> list[Any]:
-    # Punctuation counts, because tasks mark what they ask about with it, as in "[[ this ]]".
+    # Punctuation counts, because tasks use it to mark what they ask about, as in "[[ this ]]".
     pattern = r"(?u)\w+|[^\w\s]+"
     vectors = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=pattern)
     texts = [[" ".join(filter(None, (e.text, e.text_pair))) for e in part] for part in parts]
@@ -172,7 +172,7 @@ def _tf_idf(parts: Sequence[Sequence[Example]]) -> list[Any]:
 def _best(
     parts: Sequence[Any], task: LabelledTask, metric: Metric, penalties: Sequence[float]
 ) -> tuple[ControlMetric, float]:
-    """The scores with the penalty that is best on dev; among equals, with the strongest."""
+    """The scores with the penalty that is best on dev; the strongest penalty wins ties."""
     labels = [
         [task.labels.index(str(example.label)) for example in part]
         for part in (task.train, task.dev, task.test)
@@ -188,12 +188,12 @@ def _best(
 
 def _fitted(features: Any, labels: Sequence[int], penalty: float) -> Any:
     regression = LogisticRegression(C=penalty, max_iter=1000)
-    # Features of an encoder differ in scale by far; sparse ones are scaled already.
+    # Features of an encoder differ widely in scale; sparse ones are scaled already.
     model = (
         regression if hasattr(features, "tocsr") else make_pipeline(StandardScaler(), regression)
     )
     with warnings.catch_warnings():
-        # With almost no penalty it may not converge; dev then judges what it has found.
+        # With almost no penalty it may not converge; the dev score then decides all the same.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(features, labels)
 

@@ -1,6 +1,6 @@
-"""Runs as tasks of a Ray cluster: Ray finds a node for each, and reports when one is lost.
+"""Runs as tasks of a Ray cluster: Ray finds a node for each and reports lost ones.
 
-Ray does not retry them itself, because it would not say that it does, nor on which node.
+Ray's own retries are off, because Ray would not report that it retries, nor on which node.
 """
 
 import logging
@@ -32,7 +32,7 @@ except ImportError as missing:
     ) from missing
 
 RETRIES = 3
-"""How often a run that was lost is tried again."""
+"""How often a lost run is tried again."""
 MOST_AT_ONCE = 512
 """The largest number of runs that wait for a node at the same time; each has a thread here."""
 
@@ -46,7 +46,7 @@ _FROM_OUTSIDE: Mapping[int | None, str] = {
     -signal.SIGKILL: "it was killed, as systems do when memory runs out",
     128 + signal.SIGTERM: "it was stopped by SIGTERM",
 }
-"""Exit statuses of runs that something else has ended."""
+"""Exit statuses of runs that were ended from outside."""
 
 
 @contextmanager
@@ -58,13 +58,13 @@ def ray_cluster(address: str | None) -> Iterator[None]:
             None starts one.
 
     Raises:
-        AangError: There is no such cluster, or it cannot be used.
+        AangError: there is no such cluster, or it cannot be used.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is not None:
         _see_that_it_answers(address)
-    # Ray prints dozens of lines to standard output for each node that is lost, from threads of its
-    # own. They are in its logs too, and this module prints the one that matters.
+    # For each lost node, Ray's threads print dozens of lines to standard output. They are in Ray's
+    # logs, too, and this module prints the one that matters.
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
         _connect(address)
         try:
@@ -91,7 +91,7 @@ def _connect(address: str | None) -> None:
 
 
 def _see_that_it_answers(address: str) -> None:
-    """Find out in seconds what ``ray.init`` would take minutes to find out."""
+    """Check the address in seconds; ``ray.init`` would take minutes to fail."""
     if "://" in address:
         raise ConfigError(
             f"{_place(address)}: give HOST:PORT, and run aang compare on a node of the cluster"
@@ -132,11 +132,11 @@ class RayLauncher:
     """Trains runs on any node that has room for them.
 
     Args:
-        root: The folder of the comparison, on a file system that all nodes share.
-        tell: Called with a line for each run that is lost.
+        root: the folder of the comparison, on a file system that all nodes share.
+        tell: called with a line for each run that is lost.
         cpus: CPUs of each run.
-        gpus: GPUs of each run; runs share a GPU if this is a part of one.
-        jobs: The largest number of runs at the same time; None for as many as there is room for.
+        gpus: GPUs of each run; runs share a GPU if this is less than one.
+        jobs: most runs at the same time; None for as many as the cluster has room for.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class RayLauncher:
         return _FROM_OUTSIDE.get(status.number, status)
 
     def _environment(self) -> Mapping[str, str]:
-        """The variables that the run's process gets besides those of the node."""
+        """Environment variables of the run's process, in addition to the node's."""
         environment = {name: v for name, v in os.environ.items() if name.startswith("AANG_")}
         environment["OMP_NUM_THREADS"] = f"{self._needs['CPU']:g}"
         if not self._needs["GPU"]:
@@ -245,7 +245,7 @@ class RayLauncher:
         return environment
 
     def _without_room(self, task: Any) -> str:
-        """Wait for the task; if the last node with room for it is lost, say so."""
+        """Wait for the task; returns why it cannot run if the last node with room is lost."""
         since = None
         while not ray.wait([task], timeout=_LOOK_SECONDS)[0]:
             if any(self._fits(node) for node in _nodes()):
@@ -278,7 +278,7 @@ class RayLauncher:
 
 
 def _train(order: Order, site: Site, attempt: int, environment: Mapping[str, str]) -> Status:
-    """On a node."""
+    """Train a run; runs on a node."""
     here = ray.get_runtime_context().get_node_id()
     name = next((_name(node) for node in _nodes() if node["NodeID"] == here), here)
     return on_node.train(order, site, attempt, name, environment)

@@ -1,4 +1,4 @@
-"""Runs of a comparison, each in a process of its own; finished runs are kept."""
+"""Training the runs of a comparison, each in a separate process; finished runs are kept."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,9 +25,9 @@ class Ended:
     """How one run ended.
 
     Attributes:
-        cell: The run.
-        state: What was there before.
-        error: None if it finished, else the last error that it printed.
+        cell: the run.
+        state: its state before.
+        error: the last error that it printed; None if it finished.
     """
 
     cell: Cell
@@ -39,7 +39,7 @@ def state_of(cell: Cell, root: Path) -> State:
     """Whether the run is finished, interrupted or new.
 
     Raises:
-        ConfigError: The folder holds a run with other options.
+        ConfigError: the folder holds a run with different options.
     """
     folder = root / cell.folder
     if not (folder / "config.yaml").is_file():
@@ -65,11 +65,11 @@ class Runner:
     """Runs cells, several at the same time.
 
     Args:
-        root: The folder of the comparison.
-        launcher: Where they run.
-        ended: Called after each run, one call at a time, from the thread that ran it.
-        before: Options of ``aang``, which stand before the command.
-        after: Options of ``aang train`` that cannot stand in a file.
+        root: the folder of the comparison.
+        launcher: trains the runs.
+        ended: called after each run, one call at a time, from the thread that ran it.
+        before: options of ``aang``, written before the command.
+        after: options of ``aang train`` that a file cannot give.
     """
 
     def __init__(
@@ -99,20 +99,20 @@ class Runner:
     ) -> list[Ended]:
         """Run the cells that have not finished; a failure does not stop the others.
 
-        An interrupt stops all processes, which can be resumed. It is raised again when they have
-        taken their checkpoints. A second interrupt stops them at once.
+        An interrupt stops all processes, which can be resumed, and is raised again once they have
+        saved their checkpoints. A second interrupt stops them at once.
 
         Args:
-            cells: The runs.
-            seconds: Stop all processes after this time.
-            first: Called before the runs, when no other process runs this comparison.
+            cells: the runs.
+            seconds: stop all processes after this time.
+            first: called before the runs, while this process holds the comparison's lock.
 
         Returns:
-            How the runs ended, without those that were stopped or not started.
+            How the runs ended, without runs that were stopped or not started.
 
         Raises:
-            LockedError: Another process runs this comparison.
-            ConfigError: The launcher cannot start runs.
+            LockedError: another process runs this comparison.
+            ConfigError: the launcher cannot start runs.
         """
         with locked(self._root):
             self._launcher.ready()
@@ -127,7 +127,7 @@ class Runner:
             timer.start()
         pool = ThreadPoolExecutor(self._launcher.at_once)
         self._over = {cell.folder: Event() for cell in cells}
-        # Runs that wait for others come after all others, so that none waits for ever.
+        # Runs that wait for others come last, so that no run waits for ever.
         ordered = sorted(cells, key=lambda cell: cell.match is not None)
         try:
             futures = [pool.submit(self._cell, cell) for cell in ordered]
@@ -176,7 +176,7 @@ class Runner:
         return self._told(Ended(cell, state, failure))
 
     def _resolved(self, cell: Cell) -> Cell:
-        """The cell, with as much as the run that it is matched with took."""
+        """The cell with the compute or seconds of the run that it is matched with."""
         if cell.match is None:
             return cell
         return replace(cell, config=matched(cell.config, cell.match, self._root))
@@ -187,7 +187,7 @@ class Runner:
         return ended
 
     def _order(self, cell: Cell) -> Order:
-        """What a launcher needs to train the cell; writes the files that it names."""
+        """Write the files that a launcher needs to train the cell, and name them."""
         name = cell.folder.relative_to("runs")
         log = self._root / "logs" / name.with_suffix(".txt")
         options = log.with_suffix(".yaml")
@@ -208,8 +208,8 @@ def make_root(root: Path) -> None:
     """Make the folder of a comparison if it does not exist.
 
     Raises:
-        ConfigError: It cannot be made, or holds something that is not a comparison.
-        DataError: A link in it leads out of it.
+        ConfigError: it cannot be made, or holds something other than a comparison.
+        DataError: a link in it points outside.
     """
     if root.is_dir() and any(root.iterdir()) and not (root / "runs").is_dir():
         RunFolder.check_free(root)

@@ -1,4 +1,4 @@
-"""Every method of a comparison trains on the same rows: the ones that the seed draws."""
+"""Every method of a comparison trains on the same rows, which the seed draws."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,10 +16,10 @@ _OPTION = "train_rows"
 def refuse_own_rows(
     grid: Mapping[str, Any], methods: Mapping[str, Options], source: Source
 ) -> None:
-    """Refuse a number of training rows that is given for one method or in the grid.
+    """Check that no method and no grid sets its own number of training rows.
 
     Raises:
-        ConfigError: There is one; the message names the line.
+        ConfigError: one does; the message names the line.
     """
     places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [(("grid",), grid)]
     places += [(("methods", name), options) for name, options in methods.items()]
@@ -45,12 +45,12 @@ def check_same_rows(runs: Sequence[Path], controls: Sequence[Path]) -> None:
     """Check that the runs and controls of one task and seed have drawn the same training rows.
 
     Args:
-        runs: Folders of runs.
-        controls: Files with results of controls.
+        runs: folders of runs.
+        controls: files with results of controls.
 
     Raises:
-        ConfigError: Two of them differ, so their scores cannot be compared.
-        DataError: The record of one is damaged.
+        ConfigError: two of them differ, so their scores cannot be compared.
+        DataError: the record of a run or control is damaged.
     """
     digests: dict[Path, str | None] = {}
     for folder in runs:

@@ -1,4 +1,4 @@
-"""A comparison that the command line alone describes, without a file."""
+"""Comparisons described on the command line, without a file."""
 
 from collections.abc import Sequence
 
@@ -21,16 +21,16 @@ def short_form(
     """Plan the comparison of some methods on one task.
 
     Args:
-        registry: Where weighters, spaces and grids are looked up.
-        methods: Names of recipes and weighters.
-        arguments: Options of ``aang train`` that name the task, and all that the methods share.
-        seeds: How many, from 0 on; 3 if None.
-        baseline: The method that the others are tested against.
-        grid: Name of a grid.
-        train_rows: How many training rows each seed draws.
+        registry: where weighters, spaces and grids are looked up.
+        methods: names of recipes and weighters.
+        arguments: options of ``aang train`` that name the task, and others for all methods.
+        seeds: number of seeds, from 0 on; 3 if None.
+        baseline: the method that the others are tested against.
+        grid: name of a grid.
+        train_rows: number of training rows that each seed draws.
 
     Raises:
-        ConfigError: There is no method, or one is given twice; or as :func:`plan` raises it.
+        ConfigError: there is no method, a method is given twice, or an option is wrong.
     """
     if not methods:
         raise ConfigError("give a comparison file, or methods such as --method single-task")

@@ -1,4 +1,4 @@
-"""From a comparison file to the runs that it asks for."""
+"""Planning the runs that a comparison file asks for."""
 
 import itertools
 import math
@@ -21,13 +21,13 @@ class Cell:
     """One run of a comparison.
 
     Attributes:
-        task: The task.
-        method: The method.
-        seed: The seed.
-        config: Its options, without what ``match`` adds.
-        choice: Its place in the grid, from 0; None without a grid.
-        setting: What the grid sets, for people.
-        match: What it gets as much of as another run takes.
+        task: the task.
+        method: the method.
+        seed: the seed.
+        config: its options, without what ``match`` adds.
+        choice: its place in the grid, from 0; None without a grid.
+        setting: the options that the grid sets, as text for people.
+        match: the run whose compute or seconds it gets; None for other methods.
     """
 
     task: str
@@ -40,14 +40,21 @@ class Cell:
 
     @property
     def folder(self) -> Path:
-        """Where the run goes, below the folder of the comparison."""
+        """The run folder, relative to the folder of the comparison."""
         chosen = () if self.choice is None else (f"grid-{self.choice}",)
         return Path("runs", self.task, self.method, *chosen, f"seed-{self.seed}")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All runs, and the method that the others are tested against."""
+    """A planned comparison.
+
+    Attributes:
+        tasks: names of the tasks.
+        methods: names of the methods.
+        baseline: the method that the others are tested against; None for no tests.
+        cells: all runs.
+    """
 
     tasks: Sequence[str]
     methods: Sequence[str]
@@ -67,15 +74,15 @@ def read_comparison(
     """Read a comparison file and plan its runs.
 
     Args:
-        path: The file.
-        registry: Where weighters, spaces and grids are looked up.
-        seeds: How many seeds, from 0 on, instead of those of the file.
-        baseline: Instead of that of the file.
-        grid: Name of a grid, instead of that of the file.
-        train_rows: How many training rows each seed draws, instead of what the file says.
+        path: the file.
+        registry: where weighters, spaces and grids are looked up.
+        seeds: number of seeds, from 0 on; replaces those of the file.
+        baseline: replaces that of the file.
+        grid: name of a grid; replaces that of the file.
+        train_rows: number of training rows that each seed draws; replaces that of the file.
 
     Raises:
-        ConfigError: The file cannot be read or is no comparison; the message names the line.
+        ConfigError: the file cannot be read or is not a comparison; the message names the line.
     """
     try:
         content = path.read_bytes()
@@ -94,13 +101,13 @@ def plan(
     """Plan every run of a comparison, with its options and names checked.
 
     Args:
-        value: The content of a comparison file.
-        source: Where it stands, for messages.
-        registry: Where weighters, spaces and grids are looked up.
-        train_rows: How many training rows each seed draws, instead of what ``value`` says.
+        value: the content of a comparison file.
+        source: where it comes from, for messages.
+        registry: where weighters, spaces and grids are looked up.
+        train_rows: number of training rows that each seed draws; replaces that of ``value``.
 
     Raises:
-        ConfigError: As :func:`read_comparison`.
+        ConfigError: it is not a comparison; the message names the line.
     """
     given = read_content(value, source)
     grid = _grid(given.grid, source, registry)
@@ -124,7 +131,7 @@ def plan(
 def _matched(
     cell: Cell, controls: Mapping[str, Control], cells: Sequence[Cell], source: Source
 ) -> Cell:
-    """The cell with the runs that it gets as much as, if its method is such a control."""
+    """The cell with the runs that its compute or seconds come from, if it is such a control."""
     control = controls[cell.method]
     if control.what is None:
         return cell
@@ -169,7 +176,7 @@ def _check_names(
     """Look up what the methods name, so that a typo is reported before anything runs."""
     for cell in {(cell.task, cell.method): cell for cell in cells}.values():
         for option, look_up in (("weighter", registry.weighter), ("space", _space_in(registry))):
-            # Auxiliary tasks have a space of their own, and other spaces may list them.
+            # Auxiliary tasks define a space, and other spaces may list them.
             if option == "space" and cell.config.aux_task:
                 continue
             try:
@@ -231,7 +238,7 @@ def _cells(
 
 
 def _with(options: Mapping[str, Any], setting: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with those of the grid; ``NAME.OPTION`` goes into ``set``."""
+    """The options, replaced by those of the grid; ``NAME.OPTION`` goes into ``set``."""
     changed = {**options, "set": {name: dict(of) for name, of in options.get("set", {}).items()}}
     for name, value in setting.items():
         primitive, dot, option = name.rpartition(".")

@@ -1,13 +1,22 @@
-"""Is a method better than the baseline, or was it luck?"""
+"""Significance tests of a method against the baseline."""
 
 from collections.abc import Sequence
 
 RESAMPLES = 10_000
-"""Permutations (TARTAN, appendix A.2); if fewer exist, each is taken once."""
+"""Number of permutations (TARTAN, appendix A.2); if fewer exist, each is used once."""
 
 
 def permutation_p(left: Sequence[float], right: Sequence[float], seed: int = 0) -> float | None:
-    """Two-sided p of the mean difference of pairs, by swapping within pairs; None for one pair."""
+    """Two-sided p value of a paired permutation test of the mean difference.
+
+    Args:
+        left: scores of one method, by seed.
+        right: scores of the other, by seed.
+        seed: seed of the permutations.
+
+    Returns:
+        The p value; None for less than two pairs.
+    """
     if len(left) < 2:
         return None
     from numpy import mean
@@ -25,7 +34,15 @@ def permutation_p(left: Sequence[float], right: Sequence[float], seed: int = 0) 
 
 
 def paired_t_p(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """Two-sided p of the paired t-test (AANG, section 7); None for one pair or no difference."""
+    """Two-sided p value of the paired t-test (AANG, section 7).
+
+    Args:
+        left: scores of one method, by seed.
+        right: scores of the other, by seed.
+
+    Returns:
+        The p value; None for less than two pairs or if all differences are equal.
+    """
     differences = [a - b for a, b in zip(left, right, strict=True)]
     if len(differences) < 2 or len(set(differences)) == 1:
         return None
@@ -35,7 +52,7 @@ def paired_t_p(left: Sequence[float], right: Sequence[float]) -> float | None:
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
-    """p values corrected for their number (Holm, 1979); None stays None and does not count."""
+    """Correct p values for multiple tests (Holm, 1979); None stays None and does not count."""
     known = sorted((p, i) for i, p in enumerate(values) if p is not None)
     corrected: list[float | None] = [None] * len(values)
     highest = 0.0

@@ -1,6 +1,6 @@
-"""The outcome of a comparison: mean ± std by method and task, and whether differences are luck.
+"""The outcome of a comparison: mean ± std by method and task, with significance tests.
 
-Pairs are runs with the same seed. Where each seed draws its own training rows, both runs of a pair
+Runs with the same seed are pairs. If each seed draws its own training rows, both runs of a pair
 have the same rows, so tests are paired by draw.
 """
 
@@ -25,26 +25,27 @@ from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 
 @dataclass(frozen=True)
 class Entry:
-    """A method on a task: the setting that is best on dev, and its scores by seed.
+    """A method on a task, with the setting that is best on dev.
 
     Attributes:
-        task: The task.
-        method: The method.
-        metric: Name of the metric.
-        seeds: The seeds of its finished runs.
-        dev: Dev scores by seed.
-        test: Test scores by seed; empty without a test set.
-        setting: The hyper-parameters that were chosen on dev.
-        tried: How many settings there were.
-        missing: How many of its seeds have no finished run.
-        seconds: Seconds of training by seed.
-        rows: Rows through the body in a step, on average; None if there are no steps.
-        drawn: Whether each seed drew its own training rows.
-        quick: Whether it is a quick control, which is not tested against the baseline.
-        points: Mean difference to the baseline over the seeds that both have, times 100.
-        permutation: p of the permutation test against the baseline, Holm-corrected over the table.
-        t_test: The same of the paired t-test.
-        best: Whether its mean score is the best of the task.
+        task: the task.
+        method: the method.
+        metric: name of the metric.
+        seeds: the seeds of its finished runs.
+        dev: dev scores by seed.
+        test: test scores by seed; empty without a test set.
+        setting: the hyper-parameters that were chosen on dev.
+        tried: number of settings.
+        missing: number of its seeds without a finished run.
+        seconds: seconds of training by seed.
+        rows: rows through the body in a step, on average; None if there are no steps.
+        drawn: whether each seed drew its own training rows.
+        quick: whether it is a quick control, which is not tested against the baseline.
+        points: mean difference to the baseline over the seeds that both have, times 100.
+        permutation: p value of the permutation test against the baseline, Holm-corrected over the
+            table.
+        t_test: p value of the paired t-test, corrected in the same way.
+        best: whether its mean score is the best of the task.
     """
 
     task: str
@@ -67,7 +68,7 @@ class Entry:
 
     @property
     def scores(self) -> Sequence[float]:
-        """Test scores, or dev scores where there is no test set."""
+        """Test scores, or dev scores if there is no test set."""
         return self.test or self.dev
 
 
@@ -75,13 +76,13 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
     """An entry for each method and control that has a finished run, on each task.
 
     Args:
-        comparison: The comparison.
-        root: Its folder.
-        quick: Whether quick controls have entries too; they come first.
+        comparison: the comparison.
+        root: its folder.
+        quick: whether to include quick controls; they come first.
 
     Raises:
-        ConfigError: Runs of one task and seed were trained on different rows.
-        DataError: The result of a run is damaged.
+        ConfigError: runs of one task and seed were trained on different rows.
+        DataError: the result of a run is damaged.
     """
     entries = []
     for task in comparison.tasks:
@@ -171,10 +172,10 @@ def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry |
 
 
 def _judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
-    """The entries, compared with the baseline, and the best of each task marked."""
+    """The entries with tests against the baseline and the best of each task marked."""
     against = {e.task: e for e in entries if e.method == baseline}
     beside = [e for e in entries if e.method != baseline and e.task in against]
-    # Quick controls are not candidates, and would make every other test stricter.
+    # Quick controls are not candidates, and testing them would make every other test stricter.
     compared = [e for e in beside if not e.quick]
     values: dict[tuple[str, str], tuple[float | None, float | None]] = {}
     pairs = [_pairs(e, against[e.task]) for e in compared]
@@ -225,10 +226,10 @@ def table(
     """The table as text.
 
     Args:
-        entries: Its rows.
-        kind: One of :data:`FORMATS`.
-        baseline: The method that the others are tested against.
-        difference: Whether it has a column of differences to the baseline, in points.
+        entries: rows of the table.
+        kind: one of `FORMATS`.
+        baseline: the method that the others are tested against.
+        difference: whether to add a column of differences to the baseline, in points.
     """
     if kind == "json":
         return json.dumps([asdict(entry) for entry in entries], indent=2) + "\n"

@@ -1,4 +1,4 @@
-"""The files that a comparison writes into its folder besides its runs: tables and curves."""
+"""The tables and curves that a comparison writes into its folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,17 +18,17 @@ def write_outcome(
     *,
     difference: bool,
 ) -> None:
-    """Write the table in all of its formats, and the curves as CSV and JSON.
+    """Write the table in all formats, and the curves as CSV and JSON.
 
     Args:
-        root: The folder of the comparison.
-        entries: Rows of the table.
-        points: Points of the curves.
-        baseline: The method that the others are tested against.
-        difference: Whether the table has a column of differences to the baseline.
+        root: the folder of the comparison.
+        entries: rows of the table.
+        points: points of the curves.
+        baseline: the method that the others are tested against.
+        difference: whether the table has a column of differences to the baseline.
 
     Raises:
-        StorageError: A file cannot be written.
+        StorageError: a file cannot be written.
     """
     texts = {
         f"table.{ending}": table(entries, form, baseline, difference=difference)

@@ -204,7 +204,7 @@ def test_a_baseline_that_did_not_run(spec: Path, tmp_path: Path) -> None:
 def test_options_of_a_cluster(
     options: list[str], told: str, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also of one that is not there, which is told in seconds; no folder is made."""
+    """Also for a missing cluster, which is reported within seconds; no folder is made."""
     root = tmp_path / "out"
     with pytest.raises(SystemExit) as refused:
         main(["compare", str(spec), "--out", str(root), *options])

@@ -1,4 +1,4 @@
-"""What is told of a run that failed."""
+"""The message about a failed run."""
 
 from pathlib import Path
 

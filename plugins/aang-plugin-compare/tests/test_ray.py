@@ -92,7 +92,7 @@ def runs_on(root: Path, node: str) -> list[Path]:
 
 
 def test_a_node_dies_in_the_middle(cluster: Cluster, spec: Path, tmp_path: Path) -> None:
-    """Its run goes on at the other node, and all scores and weights are those of one machine."""
+    """Its run continues on the other node; all scores and weights equal those of one machine."""
     process = on_ray(cluster, spec, "--out", "on-ray", "--format", "json")
     root = tmp_path / "on-ray"
     until(process, lambda: bool(runs_on(root, "b")))
@@ -134,7 +134,7 @@ def test_more_than_any_node_has(cluster: Cluster, spec: Path, tmp_path: Path) ->
 
 
 def test_interrupted_it_goes_on_elsewhere(cluster: Cluster, spec: Path, tmp_path: Path) -> None:
-    """A failing run is told with node and log; an interrupt takes checkpoints."""
+    """A failed run is reported with node and log; an interrupt saves checkpoints."""
     content = yaml.safe_load(spec.read_text())
     broken = {"weighter": "static", "set": {"static": {"n": 0}}}
     content["methods"] = {"broken": broken, "plain": METHODS["plain"]}

@@ -146,7 +146,7 @@ def _silent(coefficients: Any) -> StepSignals:
 
 
 def test_where_all_are_trained_there_is_no_draw_to_weight() -> None:
-    """Equal weights for all, whatever was learned, would be no weights at all."""
+    """Otherwise all weights would be equal, whatever was learned."""
     drawn, plain = Factored(END, [A, B], draw="weights"), Factored(END, [A, B])
     for weighter in (drawn, plain):
         weighter.observe(["a", "b"], cosines(a=1.0, b=0.0))

@@ -1,4 +1,4 @@
-"""The loss shares of the released code, against what they come to by hand."""
+"""The loss shares of the released code, compared with values computed by hand."""
 
 import itertools
 import math

@@ -1,12 +1,12 @@
-"""What a run did, to look at: one HTML page, pictures for papers, charts for notebooks.
+"""Views of what a run did: an HTML page, pictures for papers, charts for notebooks.
 
 =================  ============================================================================
 module             what it holds
 =================  ============================================================================
-hooks              what the plug-in registers, and what it does when a run has ended
+hooks              what the plug-in registers, and what it does after a run
 command            ``aang report``
-figures, charts    the charts of one run and of several, as data; what a chart is
-drawing            charts drawn by plotly and matplotlib
+figures, charts    the charts of one run and of several, as data; the kinds of charts
+drawing            drawing charts with plotly and matplotlib
 page, templates    the HTML page
 diagnosis          the figure of ``aang diagnose --plot``
 =================  ============================================================================

@@ -1,4 +1,4 @@
-"""Charts as data: what is shown, before anything draws it."""
+"""Charts as data, independent of how they are drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Series:
-    """One curve; ``points`` marks its values instead of joining them."""
+    """One curve.
+
+    Attributes:
+        name: its name in the legend.
+        x: horizontal coordinates.
+        y: vertical coordinates, as many.
+        points: whether to draw single points instead of a line.
+    """
 
     name: str
     x: Sequence[float]
@@ -16,10 +23,16 @@ class Series:
 
 @dataclass(frozen=True)
 class Lines:
-    """Curves over one axis.
+    """Curves over a common axis.
 
-    mark: a vertical line at this place, with a word to it.
-    alt: the chart in words, for those who do not see it.
+    Attributes:
+        key: name of the chart in files and commands.
+        title: title of the chart.
+        x_label: label of the horizontal axis.
+        y_label: label of the vertical axis.
+        series: the curves.
+        alt: the chart in words, for readers who cannot see it.
+        mark: place and label of a vertical line; None for no line.
     """
 
     key: str
@@ -33,7 +46,16 @@ class Lines:
 
 @dataclass(frozen=True)
 class Bars:
-    """Named values side by side; ``groups`` holds as many values each as there are ``labels``."""
+    """Horizontal bars.
+
+    Attributes:
+        key: name of the chart in files and commands.
+        title: title of the chart.
+        x_label: label of the horizontal axis.
+        labels: names of the bars.
+        groups: name and values of each group of bars, with one value for each label.
+        alt: the chart in words, for readers who cannot see it.
+    """
 
     key: str
     title: str
@@ -45,10 +67,19 @@ class Bars:
 
 @dataclass(frozen=True)
 class Heat:
-    """A value for each place of a grid, rows of ``z`` by ``y``; None where there is none.
+    """A heat map.
 
-    diverging: whether zero is the middle of the colours.
-    written: whether the values stand in their places as well.
+    Attributes:
+        key: name of the chart in files and commands.
+        title: title of the chart.
+        x_label: label of the horizontal axis.
+        y_label: label of the vertical axis.
+        x: names of the columns.
+        y: names of the rows.
+        z: ``[len(y)][len(x)]``, the values; None for missing ones.
+        alt: the chart in words, for readers who cannot see it.
+        diverging: whether zero is the middle of the colour scale.
+        written: whether to write the values into the cells.
     """
 
     key: str

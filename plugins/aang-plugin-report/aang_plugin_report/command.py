@@ -1,4 +1,4 @@
-"""``aang report``: a page, or pictures, of what runs did."""
+"""``aang report``: a page or pictures of what runs did."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ PAGE = "report.html"
 )
 def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None) -> None:
     """Write one HTML page, which needs no network, about one run or several together."""
-    # Imported when it is needed: plug-ins are loaded for every command.
+    # Imported here, because plug-ins are loaded for every command.
     from aang_core import Run
     from aang_plugin_report.page import write_figures, write_page
 

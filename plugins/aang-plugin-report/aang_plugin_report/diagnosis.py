@@ -1,4 +1,4 @@
-"""The figure of a diagnosis: how far objectives are from the end task, and which way they pull."""
+"""The figure of a diagnosis: distance and cosine of objectives to the end task."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,11 +16,17 @@ X, Y = "distance Δ̂ to the end task's gradient", "cosine with the dev gradient
 
 
 def prepared(path: Path) -> "Callable[[Diagnosis], None]":
-    """What writes the figure of a diagnosis into ``path``: interactive for .html, else a picture.
+    """Prepare to draw a diagnosis.
+
+    Args:
+        path: the file to write; interactive for .html, otherwise a picture.
+
+    Returns:
+        A function that writes the figure of a diagnosis; it raises ConfigError if the file cannot
+        be written.
 
     Raises:
-        ConfigError: Its extension is none of .html, .png, .svg and .pdf. What is returned raises it
-            if the file cannot be written.
+        ConfigError: the extension is not .html, .png, .svg or .pdf.
     """
     if path.suffix not in (".html", *STATIC):
         raise ConfigError(f"--plot {path}: give a file that ends in .html, {', '.join(STATIC)}")
@@ -38,7 +44,7 @@ def _draw(path: Path, diagnosis: "Diagnosis") -> None:
 
 
 def _groups(diagnosis: "Diagnosis") -> dict[str, list[int]]:
-    """Places of the objectives by output, the last part of the name."""
+    """Indices of the objectives by output, the last part of the name."""
     groups: dict[str, list[int]] = {}
     for i, objective in enumerate(diagnosis.objectives):
         groups.setdefault(objective.name.rpartition("/")[2], []).append(i)
@@ -46,7 +52,7 @@ def _groups(diagnosis: "Diagnosis") -> dict[str, list[int]]:
 
 
 def _draw_page(diagnosis: "Diagnosis", path: Path) -> None:
-    # Imported when it is needed: plotly takes a second.
+    # Imported here, because plotly takes a second.
     from plotly import graph_objects
 
     objectives = diagnosis.objectives

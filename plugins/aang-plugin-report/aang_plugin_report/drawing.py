@@ -1,4 +1,4 @@
-"""Charts drawn: for plotly.js in a page, and as pictures for papers."""
+"""Drawing charts, for plotly.js in a page and as pictures for papers."""
 
 import json
 import textwrap
@@ -9,11 +9,11 @@ from aang_core.cli import printable
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines
 
 ROW = 26
-"""Height in pixels of a row of a chart that has names along its left side."""
+"""Height in pixels of a row of a chart with names on its left side."""
 
 
 def plotly_json(chart: Chart) -> dict[str, Any]:
-    """``data`` and ``layout`` for plotly.js; the page sets the colours of its theme."""
+    """``data`` and ``layout`` for plotly.js; the page adds the colours of its theme."""
     figure = plotly_figure(chart)
     figure.update_layout(template=None)
     drawn: dict[str, Any] = json.loads(figure.to_json())
@@ -70,11 +70,16 @@ def plotly_figure(chart: Chart) -> Any:
 
 
 def draw_picture(chart: Chart, path: Path) -> None:
-    """The chart in the format that the extension of ``path`` names, .png, .svg or .pdf."""
+    """Draw a chart into a file.
+
+    Args:
+        chart: the chart.
+        path: a .png, .svg or .pdf file.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    # A name between dollar signs is a name, and no mathematics.
+    # A name between dollar signs is not a formula.
     with rc_context({"text.parse_math": False}):
         rows = len(chart.labels) if isinstance(chart, Bars) else 0
         rows = len(chart.y) if isinstance(chart, Heat) else rows
@@ -130,7 +135,7 @@ def _write_values(axes: Any, chart: Heat, largest: float) -> None:
     for row, values in enumerate(chart.z):
         for column, value in enumerate(values):
             if value is not None:
-                # Light on the dark half of the colours.
+                # White text on dark cells.
                 colour = "white" if abs(value) > largest / 2 else "black"
                 axes.text(column, row, f"{value:g}", ha="center", va="center", color=colour)
 

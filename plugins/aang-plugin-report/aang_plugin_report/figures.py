@@ -8,7 +8,7 @@ from aang_core import Run, softmax
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
 
 POINTS = 240
-"""Most points of a curve; a page of thousands of steps would not load."""
+"""Most points of a curve; a page with every step of a long run would load slowly."""
 
 BINS = 48
 TOP = 5
@@ -16,7 +16,7 @@ LISTED = 16
 RowT = TypeVar("RowT")
 
 _MOST_WRITTEN = 20
-"""Most classes whose counts are written into a confusion matrix; more would not be read."""
+"""Counts are written into a confusion matrix up to this many classes; more are illegible."""
 
 
 def charts_of(run: Run) -> list[Chart]:
@@ -247,7 +247,7 @@ def _end_task_weights_of(runs: Sequence[Run]) -> Lines | None:
 
 
 def _tops(runs: Sequence[Run]) -> Bars | None:
-    """In which part of the runs an objective is among the heaviest (AANG, Figure 5)."""
+    """How often an objective is among those with the largest weights (AANG, Figure 5)."""
     several = [run for run in runs if len(run.records.objectives) > TOP]
     if not several:
         return None
@@ -284,7 +284,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _thinned(rows: Sequence[RowT]) -> list[RowT]:
-    """At most ``POINTS`` rows, evenly spaced, the last one among them."""
+    """At most about ``POINTS`` rows, evenly spaced, always with the last one."""
     step = max(1, math.ceil(len(rows) / POINTS))
     kept = list(rows[::step])
     if (len(rows) - 1) % step:

@@ -1,4 +1,4 @@
-"""What this plug-in registers, and what it does when a run has ended."""
+"""What this plug-in registers, and what it does after a run."""
 
 from collections.abc import Callable
 from pathlib import Path

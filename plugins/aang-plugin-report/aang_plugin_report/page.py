@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing else."""
+"""The HTML page, a single file that needs no network."""
 
 import base64
 import json
@@ -17,7 +17,13 @@ from aang_plugin_report.figures import charts_of, charts_of_several
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page, which sorts by any column."""
+    """A table of the page; readers can sort it by any column.
+
+    Attributes:
+        title: its heading.
+        header: names of the columns.
+        rows: its rows, with one value for each column.
+    """
 
     title: str
     header: Sequence[str]
@@ -25,12 +31,16 @@ class Table:
 
 
 def write_page(runs: Sequence[Run], path: Path) -> None:
-    """Write the page of one run, or that of several together.
+    """Write the page of one run or of several together.
 
-    Everything is inside: plotly.js, deflated, is taken out by the browser. Names and labels are
-    escaped wherever they stand.
+    The page contains everything it needs, plotly.js in compressed form. All names and labels are
+    escaped.
+
+    Args:
+        runs: the runs.
+        path: the file to write.
     """
-    # Both take a while to import.
+    # Imported here, because both take a while.
     from jinja2 import Environment
     from plotly.offline import get_plotlyjs
 
@@ -51,14 +61,22 @@ def write_page(runs: Sequence[Run], path: Path) -> None:
         style=(templates / "page.css").read_text(encoding="utf-8"),
         script=(templates / "page.js").read_text(encoding="utf-8"),
         plotly=packed,
-        # In a script element nothing is escaped but the end of the element must not occur.
+        # A script element has no escaping, but the text must not contain the end of the element.
         figures=json.dumps(drawn).replace("<", "\\u003c"),
     )
     write_file(path, text)
 
 
 def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
-    """Every chart as PNG and SVG in ``folder``; returns the files."""
+    """Draw every chart as PNG and SVG.
+
+    Args:
+        runs: the runs.
+        folder: where to put the files; created if missing.
+
+    Returns:
+        The files.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     charts = charts_of_several(runs) if len(runs) > 1 else charts_of(runs[0])
     paths = [folder / f"{chart.key}.{kind}" for chart in charts for kind in ("png", "svg")]
@@ -69,7 +87,7 @@ def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:
-    """The few figures at the head of the page."""
+    """The facts at the top of the page."""
     metric, outcome = run.outcome.metric, run.outcome
     scores = [("dev", metric.dev), ("test", metric.test)]
     facts = [(f"{part} {run.metric}", f"{v:.4f}") for part, v in scores if v is not None]

@@ -8,10 +8,17 @@ from aang_plugin_report.figures import charts_of
 
 
 def plot(run: Run, what: str) -> Any:
-    """Draw the chart called ``what`` as a ``plotly.graph_objects.Figure``.
+    """Draw a chart of a run.
+
+    Args:
+        run: the run.
+        what: key of the chart.
+
+    Returns:
+        A ``plotly.graph_objects.Figure``.
 
     Raises:
-        ConfigError: The run has no such chart; the message names those that it has.
+        ConfigError: the run has no such chart; the message lists those that it has.
     """
     charts = {chart.key: chart for chart in charts_of(run)}
     if what not in charts:

@@ -28,7 +28,7 @@ def test_a_run_opened_again(run: Path) -> None:
 
 
 def test_train(report_encoder: Path, run: Path, tmp_path: Path) -> None:
-    """Options as keywords; what comes back is the same kind of run."""
+    """Options are keywords; the result is the same kind of run."""
     data = run.parent / "train.jsonl"
     trained = aang_core.train(
         train=data,

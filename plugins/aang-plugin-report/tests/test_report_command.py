@@ -1,4 +1,4 @@
-"""``aang report``: several runs, pictures, and folders that are no runs."""
+"""``aang report``: several runs, pictures, and folders that are not runs."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What is in a file: papers' full texts, their metadata, or one text a line."""
+"""What a file contains: papers' full texts, their metadata, or one text a line."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Contents(Enum):
 
 
 def look_into(path: Path) -> Contents:
-    """Judge a file by its first lines; broken ones do not count."""
+    """Decide what a file contains by its first lines, ignoring broken ones."""
     if is_parquet(path):
         return Contents.TABLE
     unknown = lines = 0
@@ -42,15 +42,21 @@ def look_into(path: Path) -> Contents:
             return Contents.FULL_TEXT if paper.full_text else Contents.METADATA
         else:
             unknown += 1
-    # Of records of no known layout, and of broken ones, reading will count each.
+    # Reading reports each record of an unknown layout and each broken one.
     claims_json = path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
     return Contents.FULL_TEXT if claims_json or unknown >= lines else Contents.LINES
 
 
 def read_papers(path: Path, report: ReadReport, after: int = 0) -> Iterator[tuple[Paper, str]]:
-    """The papers of a JSON Lines file with their places, ``file:line``.
+    """The papers of a JSON Lines file.
 
-    after: the last line that is left out, without looking at it.
+    Args:
+        path: the file.
+        report: where faults are reported.
+        after: number of lines to skip unread.
+
+    Yields:
+        Each paper and its place, ``file:line``.
     """
     for number, line in read_lines(path, report):
         if number <= after:
@@ -70,7 +76,15 @@ def read_papers(path: Path, report: ReadReport, after: int = 0) -> Iterator[tupl
 
 
 def read_table(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
-    """The column ``text`` of a Parquet file with the places of the texts, a row group at a time."""
+    """The column ``text`` of a Parquet file, read batch by batch.
+
+    Args:
+        path: the file.
+        report: where faults are reported.
+
+    Yields:
+        Each text and its place, ``file, row number``.
+    """
     from pyarrow import ArrowException, parquet
 
     number = 0
@@ -95,7 +109,7 @@ def read_table(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file begins as Parquet does."""
+    """Whether a file starts with Parquet's magic number."""
     try:
         with path.open("rb") as file:
             return file.read(4) == b"PAR1"
@@ -107,7 +121,7 @@ def _parse(line: bytes) -> Record | None:
     try:
         record = orjson.loads(line)
     except ValueError:
-        # Python's own takes half surrogate pairs, NaN and a byte-order mark.
+        # Python's json also accepts half surrogate pairs, NaN and a byte-order mark.
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Metadata and full texts joined by paper, without ever holding a text."""
+"""Metadata and full texts joined by paper, without keeping texts in memory."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -22,16 +22,20 @@ Usable = Callable[[str, str, ReadReport], str | None]
 class Corpus:
     """The texts of a list of files, in four passes.
 
-    1. Metadata, only if it decides which papers are asked for: by field of study and year.
-    2. Metadata, only if a language is asked for: in which are the abstracts of those papers?
+    1. Metadata, only if field of study or year decide which papers are wanted.
+    2. Metadata, only if a language is wanted: the language of those papers' abstracts.
     3. Full texts and text files: their paragraphs.
-    4. Metadata: the abstracts of papers whose full text has none or is not at hand.
+    4. Metadata: the abstracts of papers whose full text is missing or has no abstract.
 
-    Metadata comes last because which full texts there are is known only once they have been read
-    (``has_pdf_parse`` speaks of the whole release, not of the shards at hand).
+    Metadata comes last, because which full texts exist is known only once they have been read
+    (``has_pdf_parse`` is about the whole release, not about the given shards).
 
-    at_once: files of a pass that are read at a time, a record of each in turn.
-    marks: what ``wanted`` and the corpus remember of papers; nothing else grows.
+    Args:
+        files: the files.
+        wanted: decides which papers are wanted.
+        marks: what ``wanted`` and the corpus remember of papers; nothing else grows.
+        report: where faults are reported.
+        at_once: number of files read at a time, one record of each in turn.
     """
 
     def __init__(
@@ -56,7 +60,7 @@ class Corpus:
         Raises:
             DataError: no paper is in the field of study, of the years, or in the language.
         """
-        # Metadata is read up to three times, and what is wrong with it counts once.
+        # Metadata is read up to three times, but its faults should be counted once.
         metadata, again = ReadReport(), ReadReport()
         try:
             self._judge(metadata)
@@ -71,13 +75,14 @@ class Corpus:
             self._report.add_all(metadata)
 
     def endless(self, usable: Usable) -> EndlessTexts:
-        """The texts again and again, a record of each of ``at_once`` files in turn.
+        """The texts over and over, one record of each of ``at_once`` files in turn.
 
-        Full texts and text files if there are any, and else the abstracts and titles of metadata:
-        papers that have come are not remembered, so there is nothing to tell which of them are
-        wanting.
+        These are the texts of full texts and text files or, if there are none, abstracts and titles
+        from metadata. They are not mixed, because papers are not remembered here, so it is unknown
+        which abstracts the full texts lack.
 
-        usable: a text as it is to be given, or None to leave it out, which is reported.
+        Args:
+            usable: returns the text to yield, or None to report it and leave it out.
 
         Raises:
             DataError: no paper is in the field of study or of the years.
@@ -88,7 +93,7 @@ class Corpus:
         untold = set(read)
 
         def records(path: Path, after: int) -> Records:
-            # Faults count when a file is first read from its beginning, and not again.
+            # Faults are counted only when a file is first read from its start.
             told = report if path in untold and not after else ReadReport()
             untold.discard(path)
             for number, texts in self._records(path, after, told):
@@ -104,7 +109,7 @@ class Corpus:
     def _records(
         self, path: Path, after: int, report: ReadReport
     ) -> Iterator[tuple[int, Sequence[Text]]]:
-        """Numbers and texts of the records of a file behind the one with the number ``after``."""
+        """Numbers and texts of a file's records after the record number ``after``."""
         contents = self._contents.get(path)
         if contents in (Contents.LINES, Contents.TABLE):
             if not self._wanted.anything:
@@ -124,7 +129,7 @@ class Corpus:
                 yield number, [(text, where) for text in (*paper.abstract, *paper.body, *title)]
 
     def nothing_found(self) -> DataError:
-        """The error to raise when no text came out of :meth:`texts`."""
+        """The error to raise if `texts` yielded nothing."""
         if not self._files:
             return DataError("--domain: no .jsonl, .json, .txt or .gz file in the folders named.")
         met = "; ".join(self._report.lines()) or "nothing in it"
@@ -132,7 +137,7 @@ class Corpus:
         return DataError(f"--domain: no usable text in {self._files[0]}{others}: {met}.")
 
     def _judge(self, report: ReadReport) -> None:
-        """Find out which papers are asked for, as far as metadata tells."""
+        """Find out from metadata which papers are wanted."""
         if self._wanted.by_description:
             for paper, where in self._metadata(report):
                 self._wanted.choose(paper, where, report)
@@ -190,7 +195,7 @@ class Corpus:
                 yield [(text, where) for text in self._description(paper, where)]
 
     def _description(self, paper: Paper, where: str) -> Sequence[str]:
-        """What metadata adds to the full texts: an abstract, else a title, else nothing."""
+        """What metadata adds to the full texts: an abstract, or else a title, or nothing."""
         if paper.abstract:
             texts, given, mark = paper.abstract, ABSTRACT_IN_FULL_TEXT, ABSTRACT
         else:
@@ -202,7 +207,7 @@ class Corpus:
         return texts if self._is_new(paper, mark, where) else ()
 
     def _is_new(self, paper: Paper, mark: int, where: str) -> bool:
-        """Whether the paper does not have ``mark`` yet; puts it there."""
+        """Mark a paper and return whether it did not have ``mark`` before."""
         if paper.key is None or self._marks.add(paper.key, mark):
             return True
         self._report.add("paper that came before, skipped", where)
@@ -211,9 +216,9 @@ class Corpus:
     def _in_turn(
         self, files: Sequence[Path], read: Callable[[Path], Iterator[Sequence[Text]]]
     ) -> Iterator[Text]:
-        """The texts of the files: a record of each of the first ``at_once``, and again.
+        """The texts of the files, one record of each of ``at_once`` files in turn.
 
-        When a file ends, the next one takes its turn last.
+        When a file ends, the next one joins at the end of the queue.
         """
         waiting = iter(files)
         reading = deque(map(read, islice(waiting, self._at_once)))

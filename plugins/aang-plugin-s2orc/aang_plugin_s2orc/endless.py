@@ -1,4 +1,4 @@
-"""A corpus that is read again and again, and from any place on."""
+"""A corpus that is read over and over and can be continued from any place."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -10,12 +10,12 @@ from typing import Any
 from aang_core import DataError, Example
 
 Records = Iterator[tuple[int, Sequence[str]]]
-"""Numbers, which grow, and texts of the records of a file."""
+"""Numbers, in ascending order, and texts of the records of a file."""
 
 
 @dataclass
 class _Lane:
-    """A file that is being read, behind the record with the number ``done``."""
+    """A file that is being read and whose records up to number ``done`` are used up."""
 
     path: Path
     done: int
@@ -23,13 +23,16 @@ class _Lane:
 
 
 class EndlessTexts:
-    """The texts of files, a record of each of ``at_once`` files in turn, pass after pass.
+    """The texts of files, one record of each of ``at_once`` files in turn, pass after pass.
 
-    read: the records of a file behind the one with a number.
-    nothing: the error to raise when a pass has come to no text.
+    Its state is a path and a number for each file that is being read, so files may be added or
+    removed before it continues.
 
-    Where it stands is a path and a number for each file that is being read: files may be added or
-    be gone when it goes on.
+    Args:
+        files: the files.
+        read: returns the records of a file after a given record number.
+        nothing: returns the error to raise if a pass yields no text.
+        at_once: number of files read at a time.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class EndlessTexts:
         return Example(self._texts[self._given - 1])
 
     def state_dict(self) -> dict[str, Any]:
-        """See :meth:`aang_core.TextStream.state_dict`."""
+        """See `TextStream.state_dict`."""
         lanes = [*self._lanes] if self._record is None else [self._record[0], *self._lanes]
         return {
             "lanes": [[str(lane.path), lane.done] for lane in lanes],
@@ -68,7 +71,7 @@ class EndlessTexts:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See :meth:`aang_core.TextStream.load_state_dict`."""
+        """See `TextStream.load_state_dict`."""
         self._lanes = deque(
             _Lane(Path(path), done, self._read(Path(path), done)) for path, done in state["lanes"]
         )

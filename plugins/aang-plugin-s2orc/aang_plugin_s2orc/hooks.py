@@ -5,7 +5,7 @@ from aang_core import RegisterCommand, RegisterObjective, RegisterPrimitive, hoo
 
 @hookimpl
 def aang_register_data(register: RegisterPrimitive) -> None:
-    """In-domain text, the data that continued pre-training is done on."""
+    """Register in-domain text, the data of continued pre-training."""
     register(
         "s2orc",
         "in-domain text from the S2ORC, S2AG, peS2o or plain text files named with --domain",
@@ -16,7 +16,7 @@ def aang_register_data(register: RegisterPrimitive) -> None:
 
 @hookimpl
 def aang_register_objectives(register: RegisterObjective) -> None:
-    """Adaptation to the domain."""
+    """Register adaptation to the domain."""
     register(
         "dapt",
         "BERT's objective on in-domain text (Gururangan et al., 2020)",
@@ -26,7 +26,7 @@ def aang_register_objectives(register: RegisterObjective) -> None:
 
 @hookimpl
 def aang_register_commands(register: RegisterCommand) -> None:
-    """The command ``prepare-domain``."""
+    """Register the command ``prepare-domain``."""
     register(
         "prepare-domain",
         "Draw in-domain text for a task from a corpus.",

@@ -1,4 +1,4 @@
-"""Which layout a record is in, by what it holds and not by what its file is called."""
+"""Which layout a record has, by its keys and not by the name of its file."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ Reader = Callable[[Record, Note], Paper | None]
 
 
 def reader_of(record: Record) -> Reader | None:
-    """The function that makes a paper of such a record; None if no layout is known to fit."""
+    """The function that converts such a record to a paper; None if its layout is unknown."""
     if "paper_id" in record:
         if "body_text" in record:
             return s2orc_2020.read_pdf_parse

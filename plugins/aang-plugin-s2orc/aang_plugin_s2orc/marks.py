@@ -1,17 +1,17 @@
-"""What is remembered of each paper, in some 16 bytes."""
+"""What is remembered of each paper, in about 16 bytes."""
 
 from array import array
 from hashlib import blake2b
 
 CHOSEN = 1
-"""Its metadata is of the field and the years that are asked for."""
+"""Its metadata is of the wanted field and years."""
 IN_LANGUAGE = 2
 OTHER_LANGUAGE = 4
 FULL_TEXT = 8
-"""Its full text was given."""
+"""Its full text was yielded."""
 ABSTRACT_IN_FULL_TEXT = 16
 ABSTRACT = 32
-"""The abstract of its metadata was given."""
+"""The abstract of its metadata was yielded."""
 TITLE = 64
 
 _MARKS = 127
@@ -23,11 +23,11 @@ class Marks:
     """Marks on papers, by their ids.
 
     A paper is a 64-bit word: 57 bits of a hash of its id, and seven marks. Words are kept in tables
-    with open addressing, at most three quarters full: 10.7 to 21.3 bytes a paper. There are many
-    small tables, so that while one grows the others need no room for it.
+    with open addressing that are at most three quarters full: 10.7 to 21.3 bytes per paper. Many
+    small tables need less memory while one of them grows than a single large one would.
 
-    Two ids may have one hash. Among 81 million papers, all of S2ORC, the chance that any two do is
-    2%; one of the two is then taken for the other.
+    Two ids may have the same hash. Among 81 million papers, all of S2ORC, the chance of any
+    collision is 2%; the two papers then share their marks.
     """
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class Marks:
         return sum(table.itemsize * len(table) for table in self._tables)
 
     def of(self, key: str) -> int:
-        """The marks of a paper, added up; 0 for one that has none."""
+        """The sum of a paper's marks; 0 if it has none."""
         word = _word(key)
         table = self._tables[word >> 56]
         return table[_place(table, word)] & _MARKS
 
     def add(self, key: str, mark: int) -> bool:
-        """Mark a paper; whether it did not have the mark yet."""
+        """Mark a paper and return whether it did not have the mark before."""
         word = _word(key)
         part = word >> 56
         table = self._tables[part]
@@ -72,7 +72,7 @@ def _word(key: str) -> int:
 
 
 def _place(table: "array[int]", word: int) -> int:
-    """Where the word is in its table, or the free place that it belongs to."""
+    """Index of the word in its table, or of the free place where it belongs."""
     last = len(table) - 1
     place = (word >> 7) & last
     while (found := table[place]) and found & ~_MARKS != word:

@@ -1,4 +1,4 @@
-"""What the layouts have in common: a paper and its texts."""
+"""A paper and its texts, the common form of all layouts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,18 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """One record, whatever layout it came in.
+    """One record of a paper, of any layout.
 
-    key: id of the paper, by which metadata and full text find each other; None if the layout has
-        none.
-    full_text: whether the record holds the paper's text, or only what is known about it.
-    described: whether the record is the one that tells fields, year and title; full texts do not,
-        and neither do those of abstracts alone.
-    fields, year, title: what such a record says, as far as it does.
-    abstract, body: paragraphs in reading order, as they stand in the record.
+    Attributes:
+        key: id of the paper, which joins metadata and full text; None if the layout has none.
+        full_text: whether the record holds the paper's text instead of metadata.
+        described: whether the record is of the kind that has fields, year and title; full texts
+            are not, nor are records with only an abstract.
+        fields: fields of study, if known.
+        year: year of publication, if known.
+        title: title, if known.
+        abstract: paragraphs of the abstract in reading order, unchanged.
+        body: paragraphs of the body in reading order, unchanged.
     """
 
     key: str | None
@@ -47,7 +50,7 @@ def text_or_none(value: object) -> str | None:
 
 
 def year_or_none(value: object) -> int | None:
-    """The year of publication, a number or its digits; None for nulls and everything else."""
+    """The year of publication, from a number or its digits; None for everything else."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value[:5])
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10_000:

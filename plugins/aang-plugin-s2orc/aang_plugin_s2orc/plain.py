@@ -1,4 +1,4 @@
-"""Records that are a text and little else: peS2o, Dolma and the like.
+"""Records that are little more than a text: peS2o, Dolma and similar data sets.
 
 peS2o separates paragraphs by a blank line. Soldaini and Lo, peS2o (Pretraining Efficiently on
 S2ORC) Dataset, 2023.
@@ -13,7 +13,7 @@ _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 def read_plain(record: Record, note: Note) -> Paper | None:
-    """``{"text", "id", ...}``; the id is the paper's, and may be missing."""
+    """Read ``{"text", "id", ...}``; the paper's id may be missing."""
     key = record.get("id")
     text = text_or_none(record["text"])
     if text is None:

@@ -16,7 +16,7 @@ Span = tuple[int, int]
 
 
 def read_full_text(record: Record, note: Note) -> Paper | None:
-    """``{"corpusid", "content": {"text", "annotations": {"paragraph": "[...]", ...}}, ...}``.
+    """Read ``{"corpusid", "content": {"text", "annotations": {"paragraph": "[...]"}}, ...}``.
 
     Paragraphs are taken from the annotations; without any, the text is split at blank lines.
     """
@@ -33,7 +33,7 @@ def read_full_text(record: Record, note: Note) -> Paper | None:
     body = _spans(marked.get("paragraph"), len(text), note)
     if not body:
         return Paper(key, full_text=True, body=paragraphs(text))
-    # Some abstracts are annotated as paragraphs as well.
+    # Some abstracts are also annotated as paragraphs.
     abstract = [
         span
         for span in _spans(marked.get("abstract"), len(text), note)
@@ -43,7 +43,7 @@ def read_full_text(record: Record, note: Note) -> Paper | None:
 
 
 def read_metadata(record: Record, note: Note) -> Paper | None:
-    """``{"corpusid", "title", "year", "s2fieldsofstudy"}`` or ``{"corpusid", "abstract"}``."""
+    """Read ``{"corpusid", "title", "year", "s2fieldsofstudy"}`` or ``{"corpusid", "abstract"}``."""
     key = paper_key(record["corpusid"], note)
     if key is None:
         return None
@@ -64,12 +64,12 @@ def _fields(entries: object) -> tuple[str, ...]:
     if not isinstance(entries, list):
         return ()
     names = (entry.get("category") for entry in entries if isinstance(entry, dict))
-    # Each field is named once by every classifier that found it.
+    # Every classifier that found a field lists it once.
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
 def _spans(annotation: object, length: int, note: Note) -> list[Span]:
-    """The spans of one annotation, in reading order; those outside the text are counted."""
+    """The spans of one annotation in reading order; spans outside the text are reported."""
     try:
         entries = json.loads(annotation) if isinstance(annotation, str) else annotation
     except (ValueError, RecursionError):

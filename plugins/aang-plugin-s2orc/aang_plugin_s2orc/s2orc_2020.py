@@ -1,4 +1,4 @@
-"""The layout of S2ORC's static releases, 20200705v1 for one.
+"""The layout of S2ORC's static releases, such as 20200705v1.
 
 Two directories of JSON Lines, joined on ``paper_id``: ``metadata`` (title, abstract, fields of
 study, all of which may be null) and ``pdf_parses`` (paragraphs of abstract and body). Lo et al.,
@@ -11,7 +11,7 @@ from aang_plugin_s2orc.paper import Note, Paper, Record, paper_key, text_or_none
 
 
 def read_pdf_parse(record: Record, note: Note) -> Paper | None:
-    """``{"paper_id", "abstract": [{"text"}], "body_text": [{"text"}], ...}``."""
+    """Read ``{"paper_id", "abstract": [{"text"}], "body_text": [{"text"}], ...}``."""
     key = paper_key(record["paper_id"], note)
     if key is None:
         return None
@@ -24,7 +24,7 @@ def read_pdf_parse(record: Record, note: Note) -> Paper | None:
 
 
 def read_metadata(record: Record, note: Note) -> Paper | None:
-    """``{"paper_id", "title", "abstract", "year", "mag_field_of_study", ...}``."""
+    """Read ``{"paper_id", "title", "abstract", "year", "mag_field_of_study", ...}``."""
     key = paper_key(record["paper_id"], note)
     if key is None:
         return None

@@ -11,24 +11,27 @@ from aang_plugin_s2orc.wanted import Wanted
 from aang_plugin_s2orc.years import Years
 
 EXTENSIONS = (".jsonl", ".ndjson", ".json", ".txt", ".gz", ".parquet")
-"""What is read of a folder."""
+"""Extensions of the files that are read in a folder."""
 
 
 class S2orc:
     """Paragraphs of the papers, and lines of the text files, named with ``--domain``.
 
-    field: take only papers of this field of study, such as "Computer Science", whatever its case.
-    years: take only papers of these years: 2015, "2010-2020", "2015-" or "-2005".
-    language: take only papers whose abstract is in this language, by its ISO 639 code.
-    limit: stop after so many texts.
-    min_length, max_length: leave texts with fewer or more characters out. Of texts under 20, mostly
-        headings and remains of tables, a selection rate of 15% leaves less than one token to
-        predict.
-    interleave: read so many files at a time, a paper of each in turn.
-    stream: train on the texts as they are read, again and again, ``buffer`` of them at a time.
+    A paper yields the paragraphs of its abstract and body. If only its metadata is available, it
+    yields its abstract or, without one, its title.
 
-    A paper gives the paragraphs of its abstract and body. Where only its metadata is at hand, it
-    gives its abstract, and its title where it has none.
+    Args:
+        field: take only papers of this field of study, such as "Computer Science", in any case.
+        years: take only papers of these years: 2015, "2010-2020", "2015-" or "-2005".
+        language: take only papers whose abstract is in this language, by its ISO 639 code.
+        limit: stop after this many texts.
+        min_length: leave out texts with fewer characters. Texts under 20 characters are mostly
+            headings and remains of tables, and a selection rate of 15% leaves less than one token
+            of them to predict.
+        max_length: leave out texts with more characters.
+        interleave: number of files read at a time, one paper of each in turn.
+        stream: train on the texts while they are read, over and over, ``buffer`` of them at a time.
+        buffer: number of texts in memory with ``stream``.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class S2orc:
         if not isinstance(stream, bool):
             raise ConfigError(f"s2orc.stream is {stream!r}; give true or false.")
         if stream and limit is not None:
-            raise ConfigError("s2orc.limit is given, and with s2orc.stream there is no end.")
+            raise ConfigError("s2orc.limit is given, but with s2orc.stream there is no end.")
         self._field = field
         self._years = None if years is None else Years.parse(years)
         self._language = None if language is None else Language(language)
@@ -64,21 +67,27 @@ class S2orc:
         self.buffer = buffer if stream else None
 
     def examples(self, context: DataContext) -> Iterator[Example]:
-        """The texts, full texts first, in the order of sorted paths and of lines.
+        """The texts, full texts first, by sorted paths and lines.
 
-        Files are read as the texts are asked for; nothing is held but some bytes for each paper.
+        Files are read lazily; only a few bytes per paper stay in memory.
+
+        Args:
+            context: names the files, with ``--domain``.
 
         Raises:
             DataError: no ``--domain``, nothing to read there, or no paper in ``field``, of
-                ``years`` or in ``language``. All but the first show only when texts are asked for.
+                ``years`` or in ``language``. All but the first are raised during iteration.
         """
         return self._limited(self._corpus(context), context.report)
 
     def stream(self, context: DataContext) -> EndlessTexts:
-        """The texts without end; see :meth:`.Corpus.endless`.
+        """The texts over and over; see `Corpus.endless`.
+
+        Args:
+            context: names the files, with ``--domain``.
 
         Raises:
-            DataError: as :meth:`examples`.
+            DataError: for the same reasons as in `examples`.
         """
         return self._corpus(context).endless(self._usable)
 
@@ -108,7 +117,7 @@ class S2orc:
             raise corpus.nothing_found()
 
     def _usable(self, text: str, where: str, report: ReadReport) -> str | None:
-        """The text without space around it; None if it is too short or too long."""
+        """The text without surrounding whitespace; None if it is too short or too long."""
         stripped = text.strip()
         if len(stripped) < max(1, self._min_length):
             report.add(f"text under {self._min_length} characters, skipped", where)

@@ -1,4 +1,4 @@
-"""Which papers are asked for, by their metadata and the language of their abstracts."""
+"""Which papers are wanted, by their metadata and the language of their abstracts."""
 
 from collections import Counter
 from typing import Any
@@ -13,10 +13,16 @@ _LISTED = 10
 
 
 class Wanted:
-    """Papers of a field of study, of some years, and in a language; None for any.
+    """Selects papers of a field of study, of some years, and in a language.
 
-    :meth:`choose` and :meth:`listen` are shown the metadata, one after the other, and leave marks;
-    then ``takes`` can tell of every record whether its paper is asked for.
+    First `choose` and then `listen` must be called with all metadata; they mark papers. After that,
+    `takes` decides for every record whether its paper is wanted.
+
+    Args:
+        field: field of study; None for any.
+        years: years of publication; None for any.
+        language: language of the abstract; None for any.
+        marks: where papers are marked.
     """
 
     def __init__(
@@ -33,21 +39,21 @@ class Wanted:
 
     @property
     def by_description(self) -> bool:
-        """Whether what metadata says of a paper decides."""
+        """Whether a paper's metadata decides."""
         return self._field is not None or self._years is not None
 
     @property
     def by_language(self) -> bool:
-        """Whether the language of a paper decides."""
+        """Whether a paper's language decides."""
         return self._language is not None
 
     @property
     def anything(self) -> bool:
-        """Whether all is taken, also what is of no paper."""
+        """Whether everything is taken, including texts that belong to no paper."""
         return not self.by_description and not self.by_language
 
     def choose(self, paper: Paper, where: str, report: ReadReport) -> None:
-        """Judge a paper by what its metadata says."""
+        """Mark a paper if its metadata is of the wanted field and years."""
         if paper.key is None or not paper.described:
             return
         if self._field is not None:
@@ -70,7 +76,11 @@ class Wanted:
         self._chosen = True
 
     def require_chosen(self) -> None:
-        """Raise a DataError if :meth:`choose` has chosen no paper."""
+        """Check that `choose` has marked a paper.
+
+        Raises:
+            DataError: it has not.
+        """
         if self._chosen or not self.by_description:
             return
         if self._field is not None and not self._in_field:
@@ -79,7 +89,7 @@ class Wanted:
         raise _nothing("years", self._years.said, self._met_years, "years")
 
     def listen(self, paper: Paper) -> None:
-        """Judge a paper by the abstract in its metadata, if it has one and is asked for so far."""
+        """Mark the language of the abstract in a paper's metadata, if wanted by field and years."""
         if paper.key is not None and paper.abstract and not paper.full_text:
             marks = self._marks.of(paper.key)
             heard = marks & (IN_LANGUAGE | OTHER_LANGUAGE)
@@ -87,9 +97,13 @@ class Wanted:
                 self._hear(paper)
 
     def takes(self, paper: Paper, where: str, report: ReadReport, *, remember: bool = True) -> bool:
-        """Whether a paper is asked for.
+        """Whether a paper is wanted.
 
-        remember: whether what its record says of its language counts for its other records too.
+        Args:
+            paper: one of its records.
+            where: place of the record, for the report.
+            report: where faults are reported.
+            remember: whether the language of this record also counts for the paper's others.
         """
         marks = 0 if paper.key is None else self._marks.of(paper.key)
         if self.by_description and not marks & CHOSEN:
@@ -106,7 +120,11 @@ class Wanted:
         return False
 
     def require_language(self) -> None:
-        """Raise a DataError if no abstract was in the language."""
+        """Check that an abstract was in the wanted language.
+
+        Raises:
+            DataError: there was none.
+        """
         if self._language is not None and not self._in_language:
             raise _nothing("language", self._language.code, self._languages, "languages")
 
@@ -122,7 +140,7 @@ class Wanted:
 
 
 def _nothing(option: str, asked: str, met: Counter[Any], values: str) -> DataError:
-    """The error of a filter that no paper passes: what there is instead."""
+    """The error for a filter that no paper passes; it lists the values that exist."""
     if not met:
         return DataError(
             f"s2orc.{option} is {asked!r}, but {_SILENT[option]}. Add the metadata of the papers "

@@ -1,4 +1,4 @@
-"""A range of years of publication, as an option gives it."""
+"""Ranges of years of publication."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,13 @@ _RANGE = re.compile(r"(?P<first>\d{4})?\s*(?P<to>[-–])?\s*(?P<last>\d{4})?")
 
 @dataclass(frozen=True)
 class Years:
-    """The years from ``first`` to ``last``, both included; None where the range is open."""
+    """A range of years.
+
+    Attributes:
+        first: the first year; None for an open range.
+        last: the last year, included; None for an open range.
+        said: the range as the user wrote it.
+    """
 
     first: int | None
     last: int | None
@@ -18,10 +24,10 @@ class Years:
 
     @classmethod
     def parse(cls, option: object) -> "Years":
-        """``2015``, ``2010-2020``, ``2015-`` or ``-2005``.
+        """Parse ``2015``, ``2010-2020``, ``2015-`` or ``-2005``.
 
         Raises:
-            ConfigError: it is none of these, or ends before it begins.
+            ConfigError: it has another form, or ends before it begins.
         """
         said = str(option).strip()
         match = None if isinstance(option, bool) else _RANGE.fullmatch(said)
@@ -39,5 +45,5 @@ class Years:
         return years
 
     def __contains__(self, year: int) -> bool:
-        """Whether ``year`` is one of them."""
+        """Whether ``year`` is in the range."""
         return (self.first or year) <= year <= (self.last or year)

@@ -203,7 +203,7 @@ def test_faults_are_told_of_each_of_several_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("interleave", [1, 2, 5])
 def test_a_shard_that_vanishes_before_its_turn(tmp_path: Path, interleave: int) -> None:
-    """The others are read, and the one that is gone is told."""
+    """The others are read, and the missing one is reported."""
     shards(tmp_path, 5, 2)
     context = DataContext(train=(), domain=[tmp_path])
     examples = iter(S2orc(interleave=interleave).examples(context))
@@ -218,7 +218,7 @@ def test_a_shard_that_vanishes_before_its_turn(tmp_path: Path, interleave: int) 
 
 
 def test_metadata_that_vanishes_between_two_readings_of_it(tmp_path: Path) -> None:
-    """What was chosen by it stays chosen; its own abstracts are gone, and that is told."""
+    """Papers chosen by it stay chosen; its abstracts are missing, which is reported."""
     (tmp_path / "parses").mkdir()
     shards(tmp_path / "parses", 1, 2)
     records = [{"paper_id": f"0.{i}", "title": f"Title {i} {LONG}", "year": 2010} for i in range(3)]

@@ -21,7 +21,7 @@ GAP = st.sampled_from([" ", ", ", " — ", "\n", " ( "])
 def test_planted_words_are_found(
     held_out: list[str], before: list[str], after: list[str], gap: str, data: st.DataObject
 ) -> None:
-    """Wherever in the text they stand, whatever stands between them, and whatever their case."""
+    """Anywhere in the text, with anything between the words, and in any case."""
     start = data.draw(st.integers(0, len(held_out) - WORDS))
     shared = [word.upper() for word in held_out[start : start + WORDS]]
     # Upper case of ŉ or ß is another word than the lower case; such a word is planted as it is.

@@ -1,1 +1,1 @@
-"""In-domain text for a task: drawn from a source, without what the task is tested on."""
+"""Drawing in-domain text for a task from a source, without text that the task is tested on."""

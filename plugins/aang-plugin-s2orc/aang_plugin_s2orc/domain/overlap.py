@@ -1,10 +1,10 @@
-"""Whether a text has words in common with texts that must not be trained on."""
+"""Finding texts that overlap with texts that must not be trained on."""
 
 import re
 from collections.abc import Iterable
 
 WORDS = 8
-"""This many words in a row are hardly ever the same in two texts by chance."""
+"""Two texts hardly ever share this many words in a row by chance."""
 
 _WORD = re.compile(r"\w+")
 
@@ -15,11 +15,11 @@ class Overlap:
     Words are runs of letters, digits and underscores; case and everything between words are
     ignored. A held-out text with fewer words overlaps only with a text of exactly these words.
 
-    It takes the memory of the held-out texts, and one look-up for each word of a text.
+    It needs memory in proportion to the held-out texts, and one look-up for each word of a text.
 
     Args:
-        held_out: Texts that must not be trained on.
-        words: Length of a shared run.
+        held_out: texts that must not be trained on.
+        words: length of a shared run.
     """
 
     def __init__(self, held_out: Iterable[str], words: int = WORDS) -> None:
@@ -42,7 +42,7 @@ class Overlap:
 
     def _grams_of(self, words: list[str]) -> Iterable[str]:
         n = self._words
-        # All runs of n words: n lists, each begun one word later, read side by side.
+        # All runs of n words: n lists, each starting one word later, zipped.
         return map(" ".join, zip(*(words[i:] for i in range(n)), strict=False))
 
 

@@ -1,4 +1,4 @@
-"""In-domain text for a task, from a data primitive to a file that training reads."""
+"""Preparing in-domain text for a task: from a data primitive to a file that training reads."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from aang_plugin_s2orc.domain.seen import Seen
 
 COLUMN = "text"
 PROVENANCE = b"aang"
-"""The key of the Parquet file's metadata under which it says where its texts are from, in JSON."""
+"""Key of the Parquet file's metadata that holds the origin of its texts, as JSON."""
 
 
 @dataclass
@@ -25,11 +25,11 @@ class Counts:
     """How many texts of a source were read, left out and drawn.
 
     Attributes:
-        read: Texts that the source gave.
-        duplicates: Texts that had come before, word for word.
-        overlapping: Texts that overlap with the dev or test set.
-        candidates: Texts that were drawn from.
-        written: Texts that were drawn.
+        read: texts that the source gave.
+        duplicates: texts that had come before, word for word.
+        overlapping: texts that overlap with the dev or test set.
+        candidates: texts that were drawn from.
+        written: texts that were drawn.
     """
 
     read: int = 0
@@ -46,19 +46,19 @@ def prepare(
     out: Path,
     provenance: Mapping[str, Any],
 ) -> Counts:
-    """Draw texts from ``examples`` and write them to the Parquet file ``out``, whole or not at all.
+    """Draw texts from ``examples`` and write them atomically to the Parquet file ``out``.
 
-    Texts are read once. Only the sample is held, and filters that know repeated texts.
+    Texts are read once. Only the sample and filters for repeated texts are kept in memory.
 
     Args:
-        examples: The texts of the source.
-        sampler: Draws from them.
-        overlap: Says which texts to leave out.
-        out: The Parquet file.
-        provenance: Where the texts come from; it goes into the file's metadata.
+        examples: the texts of the source.
+        sampler: draws from them.
+        overlap: decides which texts to leave out.
+        out: the Parquet file.
+        provenance: where the texts come from; it goes into the file's metadata.
 
     Raises:
-        DataError: No text is left to draw from, or the file cannot be written.
+        DataError: no text is left to draw from, or the file cannot be written.
     """
     counts = Counts()
     texts = sampler(_usable(examples, overlap, counts))
@@ -101,12 +101,12 @@ def read_texts(path: Path, columns: Sequence[str], report: ReadReport) -> list[s
     """The texts of a task's file; a pair counts as two texts.
 
     Args:
-        path: The file.
-        columns: The columns that hold text.
-        report: Where rows without a text are reported.
+        path: the file.
+        columns: the columns that hold text.
+        report: where rows without a text are reported.
 
     Raises:
-        DataError: The file cannot be read, or a column is missing.
+        DataError: the file cannot be read, or a column is missing.
     """
     table = read_table(path, tuple(columns))
     texts: list[str] = []

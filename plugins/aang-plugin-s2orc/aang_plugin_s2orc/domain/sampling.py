@@ -1,4 +1,4 @@
-"""Samples of a stream of texts, drawn in one pass and in the memory of the sample."""
+"""Sampling from a stream of texts in one pass, with only the sample in memory."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,11 +10,11 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 Sampler = Callable[[Iterable[str]], list[str]]
 
 _AT_ONCE = 1024
-"""How many texts one product of sparse matrices compares with the task."""
+"""Number of texts that one product of sparse matrices compares with the task."""
 
 
 def uniform(n: int, generator: torch.Generator) -> Sampler:
-    """A sampler that draws ``n`` texts, all with the same chance, in the order of the stream.
+    """A sampler that draws ``n`` texts uniformly and keeps the order of the stream.
 
     Reservoir sampling (Vitter, 1985, algorithm R): a draw for every text after the first ``n``.
     """

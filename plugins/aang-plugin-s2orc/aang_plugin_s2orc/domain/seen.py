@@ -1,4 +1,4 @@
-"""Which texts have come before, in two bytes per text and without keeping any text."""
+"""Recognising repeated texts, in two bytes per text and without keeping any text."""
 
 import hashlib
 
@@ -13,8 +13,8 @@ class Seen:
     chance of at most 0.1% per filter (Almeida et al., Scalable Bloom Filters, 2007).
 
     Args:
-        bits: Size of the first filter. 2²⁸ bits, 32 MiB, hold 16.8 million texts. Four more filters
-            add 960 MiB and bring that to 520 million.
+        bits: size of the first filter. 2²⁸ bits, 32 MiB, hold 16.8 million texts. Four more
+            filters need 960 MiB and hold 520 million texts in all.
     """
 
     def __init__(self, bits: int = 2**28) -> None:
