@@ -58,7 +58,13 @@ def test_a_real_task_as_token_rows(
     real_data: Path, tmp_path: Path, roberta: PreTrainedTokenizerFast
 ) -> None:
     task = load_task(real_data / "acl-arc" / "train.jsonl", real_data / "acl-arc" / "dev.jsonl")
-    rows = tokenize(task.train, roberta, max_length=64, cache=tmp_path, label_ids=task.label_ids)
+    rows = tokenize(
+        task.train,
+        roberta,
+        max_length=64,
+        cache=tmp_path,
+        label_ids={label: i for i, label in enumerate(task.labels)},
+    )
     assert len(rows) == 1688
     assert int(rows.lengths.max()) == 64
     assert rows.truncated > 0

@@ -55,7 +55,7 @@ CHEAP = {
 """Commands that train nothing."""
 
 PICTURES = {
-    "objectives layer (text)                    tasks layer (any domain)",
+    "objectives layer (text)                       tasks layer (any domain)",
     "data            transform          representation        output",
 }
 """First lines of drawings, which state nothing that could be checked."""
