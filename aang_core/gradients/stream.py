@@ -187,7 +187,7 @@ class StreamEngine:
             *(self.passes, task, task.head, batches, features), before_last=sink.last_part
         )
         sink.take_left_over()
-        return total / count
+        return total / count.clamp(min=1)
 
     def _features(self, segment: Segment, held: list[Tensor] | None) -> Iterator[Tensor]:
         """The body's features of each batch, computed when needed; the dev head observes them."""

@@ -39,7 +39,7 @@ def backward_over(
         before_last: called with the number of targets before the last backward pass.
 
     Returns:
-        The sum of the losses and the number of targets, at least one; scalars.
+        The sum of the losses and the number of targets; scalars.
     """
     like = next(passes.body.parameters())
     total = count = torch.zeros((), device=like.device)
@@ -52,7 +52,7 @@ def backward_over(
         if before_last is not None and i == len(batches) - 1:
             before_last(count.clamp(min=1))
         torch.autograd.backward(summed, inputs=inputs)
-    return total, count.clamp(min=1)
+    return total, count
 
 
 def mean_gradient(
@@ -92,6 +92,8 @@ def mean_gradient(
         (numbers,) = processes.sum([torch.stack([total.double(), count.double()])])
         total, count = numbers
         gradients = summed_over(processes, gradients, parameters)
+    # Only here: a process without rows of the task adds nothing to the number of targets.
+    count = count.clamp(min=1)
     true = {p: passes.scale.off(g.div_(count.to(g.dtype))) for p, g in gradients.items()}
     return true, total / count
 

@@ -85,7 +85,7 @@ def test_bad_input(aang: Aang, run: Path, tmp_path: Path) -> None:
     assert "--text" in done.err
     assert aang("predict", tmp_path, "text").status == 2
     bad.write_text('{"text": 3}\n')
-    assert "no text" in aang("predict", run, "--data", bad).err
+    assert "which is not text" in aang("predict", run, "--data", bad).err
 
 
 def test_the_model_card(run: Path) -> None:
