@@ -91,7 +91,10 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     """
     weighter = registry.weighter(config.weighter)
     draws = config.draws_per_step
-    require_several_draws(weighter.load(), draws, f"--draws-per-step {draws}")
+    require_several_draws(
+        *(weighter.load(), draws, f"--draws-per-step {draws}"),
+        called=f"--weighter {config.weighter}",
+    )
     auxiliary = auxiliary_files(config)
     registry = with_auxiliary_data(registry, auxiliary)
     report = ReadReport()

@@ -355,20 +355,23 @@ def require_whole_round(weighter: Weighter, steps: int) -> None:
         )
 
 
-def require_several_draws(weighter: object, draws: int, option: str) -> None:
+def require_several_draws(
+    weighter: object, draws: int, option: str, *, called: str = "this weighter"
+) -> None:
     """Refuse a weighter whose round cannot be made of several draws.
 
     Args:
         weighter: one made already, or its class; only ``several_draws`` is looked at.
         draws: how many draws a step is to be made of.
         option: how the user asked for them, for the message.
+        called: what the user calls the weighter, for the message.
 
     Raises:
         ConfigError: it takes one draw a step.
     """
     if draws > 1 and not getattr(weighter, "several_draws", False):
         raise ConfigError(
-            f"{option}: a round of this weighter is no step made of draws; leave the option out"
+            f"{option}: a round of {called} is no step made of several draws; leave the option out"
         )
 
 

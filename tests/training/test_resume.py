@@ -153,7 +153,7 @@ def test_the_second_process_on_a_run_is_refused(
 def test_bad_input(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
     done = aang("train", "--resume", tmp_path)
     assert done.status == 2
-    assert "no run folder" in done.err
+    assert "not a run folder" in done.err
     run = tmp_path / "run"
     assert aang("train", *train_options, "--steps", 1, "--out", run).status == 0
     done = aang("train", "--resume", run)

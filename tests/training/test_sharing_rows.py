@@ -31,9 +31,10 @@ output: [denoise, end-task, supervised-contrast, simcse]
 
 
 def trainer_of(options: dict[str, object], **more: object) -> tuple[Assembly, Trainer]:
-    config = resolve_config({**options, **more}, {})
+    registry = load_plugins().registry
+    config = resolve_config({**options, **more}, {}, registry)
     torch.manual_seed(0)
-    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
+    assembly = assemble(config, prepare_sources(config, registry))
     return assembly, build_trainer(config, assembly, torch.device("cpu"))
 
 
