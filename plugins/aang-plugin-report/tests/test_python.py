@@ -45,5 +45,5 @@ def test_train(report_encoder: Path, run: Path, tmp_path: Path) -> None:
     assert trained.metrics.index.tolist() == [0, 1, 2]
     with pytest.raises(ConfigError, match="no such option"):
         aang_core.train(trian=data)
-    with pytest.raises(DataError, match="no run folder"):
+    with pytest.raises(DataError, match="not a run folder"):
         Run.open(tmp_path)
