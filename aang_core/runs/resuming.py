@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.config import TrainConfig, recorded_config
-from aang_core.errors import AangError, ConfigError, LockedError
+from aang_core.errors import AangError, ConfigError, DataError, LockedError
 from aang_core.storage.lock import locked, refuse_if_locked
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
@@ -39,6 +39,8 @@ def opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFold
     except LockedError:
         raise
     except AangError as error:
+        if resume and isinstance(error, DataError):
+            raise  # what is there cannot be resumed by this version, so no command is offered
         if (out / "config.yaml").is_file():
             error.add_note(f"What was trained is kept. To go on:\n    {resume_command(out)}")
         elif new:

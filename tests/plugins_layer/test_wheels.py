@@ -65,8 +65,9 @@ def test_one_plugin_alone_and_all_of_them(dist: Path, venv: Path) -> None:
     listed = json.loads(run(aang, "list-primitives", "--json").stdout)
     assert {row["name"] for row in listed} == {"no-op", "single-task", "random-factorized"}
     run(*install, "aang-core[standard]")
-    listed = json.loads(run(aang, "list-primitives", "--json").stdout)
-    assert {row["distribution"] for row in listed} == {"aang-core", *(f.name for f in FOLDERS[1:])}
+    loaded = json.loads(run(aang, "plugins", "--json").stdout)
+    assert {row["distribution"] for row in loaded} == {"aang-core", *(f.name for f in FOLDERS[1:])}
+    assert {row["status"] for row in loaded} == {"ok"}
     shown = json.loads(run(aang, "show-space", "td+ed", "--json").stdout)
     assert len(shown["objectives"]) == 40
 
