@@ -10,8 +10,8 @@ prints the commands. ``aang compare`` continues where it was stopped; with ``--j
 and SciERC; the demo has 200 and trains on all of them.
 
 Methods are matched by rows per step: 64 rows go through the body in a step of ``single-task``,
-``contrast``, ``contrast-other-rows`` and ``masked-lm``. ``factored`` takes 64, and 96 in every fourth
-step, which measures; ``single-task-96`` is a control with more than that.
+``contrast``, ``contrast-other-rows`` and ``masked-lm``. ``factored`` takes 64, and 96 in every
+fourth step, which measures; ``single-task-96`` is a control with more than that.
 """
 
 from pathlib import Path
