@@ -82,7 +82,7 @@ def train(
 ) -> Status:
     """Train a run in a separate process, which ends with this one.
 
-    The first KeyboardInterrupt makes it save a checkpoint and end, the second ends it at once.
+    KeyboardInterrupt makes it save a checkpoint and end; repeating it changes nothing.
 
     Args:
         order: the run.
@@ -110,10 +110,14 @@ def train(
 
 
 def _wait_for(process: "subprocess.Popen[bytes]") -> int:
+    asked = False
     while True:
         try:
             # With a timeout, because Python raises KeyboardInterrupt only between two instructions.
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(timeout=0.5)
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGTERM)
+            # Once, because a training that is asked twice ends without a checkpoint.
+            if not asked:
+                process.send_signal(signal.SIGTERM)
+            asked = True

@@ -40,6 +40,7 @@ _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _CHECK_SECONDS = 120.0
 _NO_ROOM_SECONDS = 60.0
+_CANCEL_SECONDS = 5.0
 _LOOK_SECONDS = 10.0
 
 _FROM_OUTSIDE: Mapping[int | None, str] = {
@@ -220,7 +221,7 @@ class RayLauncher:
         try:
             if why := self._without_room(task):
                 return Status("", None, why)
-            status: Status = ray.get(task)
+            status = self._status(task)
         except exceptions.TaskCancelledError:
             return "stopped"
         except exceptions.NodeDiedError:
@@ -235,6 +236,18 @@ class RayLauncher:
             with self._lock:
                 self._running.discard(task)
         return _FROM_OUTSIDE.get(status.number, status)
+
+    def _status(self, task: "ray.ObjectRef[Status]") -> Status:
+        """Wait for a task to end, and cancel it again while it continues after a stop.
+
+        A node that is busy may lose a cancellation.
+        """
+        while not ray.wait([task], timeout=_CANCEL_SECONDS)[0]:
+            with self._lock:
+                if self._stops:
+                    ray.cancel(task, force=self._stops > 1)
+        status: Status = ray.get(task)
+        return status
 
     def _environment(self) -> Mapping[str, str]:
         """Environment variables of the run's process, in addition to the node's."""
