@@ -258,41 +258,19 @@ class Registry:
             )
             for stage in (*STAGES, "weighter")
         }
-        self.spaces = NameTable(
-            "space",
-            [entry for entry in entries if isinstance(entry, SpaceEntry)],
-            unavailable=unavailable,
-        )
-        self.objectives = NameTable(
-            "objective",
-            [entry for entry in entries if isinstance(entry, ObjectiveEntry)],
-            unavailable=unavailable,
-        )
-        self.recipes = NameTable(
-            "recipe",
-            [entry for entry in entries if isinstance(entry, RecipeEntry)],
-            STANDARD_RECIPES,
-            unavailable,
-        )
-        self.commands = NameTable(
-            "command",
-            [entry for entry in entries if isinstance(entry, CommandEntry)],
-            STANDARD_COMMANDS,
-            unavailable,
-        )
-        self.grids = NameTable(
-            "grid",
-            [entry for entry in entries if isinstance(entry, GridEntry)],
-            STANDARD_GRIDS,
-            unavailable,
-        )
 
-        self.hooks = NameTable(
-            "implementation of the hook",
-            [entry for entry in entries if isinstance(entry, HookEntry)],
-            STANDARD_HOOKS,
-            unavailable,
-        )
+        def table(
+            kind: str, type_: type[NamedT], standard: Mapping[str, str] | None = None
+        ) -> NameTable[NamedT]:
+            found = [entry for entry in entries if isinstance(entry, type_)]
+            return NameTable(kind, found, standard, unavailable)
+
+        self.spaces = table("space", SpaceEntry)
+        self.objectives = table("objective", ObjectiveEntry)
+        self.recipes = table("recipe", RecipeEntry, STANDARD_RECIPES)
+        self.commands = table("command", CommandEntry, STANDARD_COMMANDS)
+        self.grids = table("grid", GridEntry, STANDARD_GRIDS)
+        self.hooks = table("implementation of the hook", HookEntry, STANDARD_HOOKS)
 
     def with_primitives(self, primitives: Iterable[Primitive]) -> "Registry":
         """Return a registry that also has these primitives."""
