@@ -91,7 +91,7 @@ def assemble(
     weighter = CheckedWeighter.make(
         sources.weighter,
         TaskCard(END_TASK),
-        [TaskCard(o.name, o.factors) for o in auxiliaries],
+        [TaskCard(o.name, o.factors, free=o.shares == END_TASK) for o in auxiliaries],
         sources.options.get(sources.weighter.key, {}),
     )
     end_task = EndTask(reader.train(), model.classifier)

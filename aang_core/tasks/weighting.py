@@ -28,6 +28,8 @@ class TaskCard:
     Attributes:
         name: the task's name.
         factors: what the task is composed of, such as ``{"transform": "mask", ...}``.
+        free: whether the task trains in the end task's own pass through the encoder, on its rows,
+            so that a step which measures nothing costs the same with it as without it.
 
     Examples:
         >>> from aang_core import TaskCard
@@ -37,6 +39,7 @@ class TaskCard:
 
     name: str
     factors: Mapping[str, str] = field(default_factory=dict)
+    free: bool = False
 
 
 @dataclass(frozen=True)
@@ -385,6 +388,7 @@ class StepwiseWeighter(ABC):
         sample_size: number of auxiliary tasks that a draw takes; None for all.
         normalised: False declares that the coefficients of a step may sum to less than one.
         several_draws: whether a round respects ``--draws-per-step``.
+        always: names of auxiliary tasks that every draw takes besides ``sample_size`` of the others.
 
     Examples:
         >>> from aang_core import StepwiseWeighter, TaskCard
@@ -410,18 +414,24 @@ class StepwiseWeighter(ABC):
     normalised = True
     several_draws = True
     sample_size: int | None = None
+    always: tuple[str, ...] = ()
 
     def round(self, bench: Workbench) -> None:
-        samples = [
-            bench.sample(self.sample_size, self.sample_weights())
-            for _ in range(bench.draws_per_step)
-        ]
+        samples = [self._sample(bench) for _ in range(bench.draws_per_step)]
         measured = bench.step_over([self.coefficients(s) for s in samples], self.signals)
         if measured is not None:
             self.observe([name for name in measured.tasks if name != bench.end_task], measured)
 
+    def _sample(self, bench: Workbench) -> tuple[str, ...]:
+        """The tasks of one draw: those of `always`, and as many others as are sampled."""
+        drawn = bench.sample(self.sample_size, self.sample_weights())
+        return (*self.always, *(name for name in drawn if name not in self.always))
+
     def sample_weights(self) -> Mapping[str, float] | None:
-        """Weight of every auxiliary task in the draw of the step; None for equal probabilities."""
+        """Weight of every auxiliary task in the draw of the step; None for equal probabilities.
+
+        Tasks of `always` need no draw: give them zero.
+        """
         return None
 
     @abstractmethod

@@ -35,7 +35,10 @@ class Factored(StepwiseWeighter):
             moves the factors.
         end_task_lr: η_s; appendix D tries 0.1 and 0.01. With 32 rows per step 0.1 drives λ_e
             towards 0 within 200 steps, whether the objectives help or not.
-        n: number of objectives that a step trains; None, or more than there are, for all of them.
+        n: number of objectives that are sampled for a step; None, or more than there are, for all.
+        free: ``always`` trains the objectives that share the end task's pass in every step, besides
+            the n that are sampled from the others; ``drawn`` samples them like the others. Draws by
+            weight sample all of them.
         end_task_weight: λ_e to start from.
         scaling: ``paper`` multiplies the losses as above; ``released`` as the authors' code does,
             see :class:`ReleasedScaling`, which leaves the end task a larger share.
@@ -69,6 +72,7 @@ class Factored(StepwiseWeighter):
         lr: float = 1.0,
         end_task_lr: float = 0.01,
         n: int | None = 3,
+        free: Literal["always", "drawn"] = "always",
         end_task_weight: float = 0.5,
         scaling: Literal["paper", "released"] = "paper",
         scaling_rows: int = 64,
@@ -83,11 +87,15 @@ class Factored(StepwiseWeighter):
         self._factors = Factors(auxiliaries)
         self._lr = _learning_rate("lr", lr)
         self._end_task_lr = _learning_rate("end_task_lr", end_task_lr)
-        self.sample_size = sample_size_option(n, auxiliaries)
-        self._evening = Evening(
-            *(share, floor, evenness, draw, explore),
-            partly=self.sample_size < len(auxiliaries),
-        )
+        if free not in ("always", "drawn"):
+            raise ConfigError(f"weighter option free is {free!r}; give always or drawn")
+        if free == "always" and draw != "weights":
+            self.always = tuple(card.name for card in auxiliaries if card.free)
+        sampled = [name for name in self._objectives if name not in self.always]
+        size = sample_size_option(n, sampled)
+        # All of them need no draw, whether some are trained in every step or not.
+        self.sample_size = None if self.always and size == len(sampled) else size
+        self._evening = Evening(*(share, floor, evenness, draw, explore), partly=size < len(sampled))
         weight = number_option(
             "weighter option end_task_weight",
             end_task_weight,
@@ -109,9 +117,11 @@ class Factored(StepwiseWeighter):
             )
 
     def sample_weights(self) -> Mapping[str, float] | None:
-        if not self._evening.by_weights:
-            return None
-        return self._evening.odds(self._factors.softmax(self._objectives))
+        if self._evening.by_weights:
+            return self._evening.odds(self._factors.softmax(self._objectives))
+        if self.always:
+            return {name: float(name not in self.always) for name in self._objectives}
+        return None
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
         if self._released is not None:
@@ -150,10 +160,9 @@ class Factored(StepwiseWeighter):
 
         If objectives are drawn by weight, their shares are proportional to their odds.
         """
-        odds = self.sample_weights()
-        if odds is None and self._objectives:
-            odds = self._even(self._objectives)
-        return self._with_end_task(odds or {})
+        if self._evening.by_weights:
+            return self._with_end_task(self.sample_weights() or {})
+        return self._with_end_task(self._even(self._objectives) if self._objectives else {})
 
     def record(self) -> Mapping[str, Any]:
         return {
