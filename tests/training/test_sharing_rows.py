@@ -53,6 +53,23 @@ def test_the_recipe_costs_what_fine_tuning_costs(options: dict[str, object]) -> 
     assert 1.0 < contrast / plain <= 1.05
 
 
+def test_factored_trains_what_shares_the_end_tasks_pass_in_every_step(
+    options: dict[str, object], tmp_path: Path
+) -> None:
+    """Of two objectives on the end task's rows, the one with a single view costs no pass."""
+    space = tmp_path / "space.yaml"
+    space.write_text(SPACE, encoding="utf-8")
+    _, trainer = trainer_of(
+        options, space=str(space), weighter="factored", set={"factored": {"n": 1}}
+    )
+    for _ in range(4):
+        trainer.weighter.round(trainer.bench)
+        assert trainer.bench.last is not None
+        trained = set(trainer.bench.last.coefficients)
+        assert CONTRAST in trained
+        assert len(trained) == 3  # the end task, and one objective that was drawn
+
+
 def test_objectives_that_differ_in_their_output_share_a_forward_pass(
     options: dict[str, object], tmp_path: Path
 ) -> None:

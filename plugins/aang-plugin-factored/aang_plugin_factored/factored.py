@@ -95,7 +95,9 @@ class Factored(StepwiseWeighter):
         size = sample_size_option(n, sampled)
         # All of them need no draw, whether some are trained in every step or not.
         self.sample_size = None if self.always and size == len(sampled) else size
-        self._evening = Evening(*(share, floor, evenness, draw, explore), partly=size < len(sampled))
+        self._evening = Evening(
+            *(share, floor, evenness, draw, explore), partly=size < len(sampled)
+        )
         weight = number_option(
             "weighter option end_task_weight",
             end_task_weight,

@@ -1,6 +1,7 @@
 """AANG's factored weights against Algorithm 1 worked out by hand."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -141,3 +142,51 @@ def test_options_without_a_meaning_are_refused(options: dict[str, Any]) -> None:
     (name,) = options
     with pytest.raises(ConfigError, match=f"option {name}"):
         Factored(END, [A, B, C], **options)
+
+
+OWN = TaskCard("own", {"transform": "no-op", "output": "contrast"}, free=True)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_what_costs_no_pass_is_trained_in_every_step(n: int) -> None:
+    bench = RecordingWorkbench("end", ["a", "own", "b", "c"])
+    weighter = Factored(END, [A, OWN, B, C], n=n)
+    for _ in range(20):
+        weighter.round(bench)
+    drawn = [set(step) - {"end", "own"} for step in bench.coefficients]
+    assert all("own" in step for step in bench.coefficients)
+    assert {len(names) for names in drawn} == {n}
+    assert set().union(*drawn) == {"a", "b", "c"}
+    assert all(math.fsum(step.values()) == pytest.approx(1) for step in bench.coefficients)
+    assert weighter.record()["factors"]["all"]["own"] != 0
+
+
+def test_what_costs_no_pass_can_be_drawn_like_the_others() -> None:
+    bench = RecordingWorkbench("end", ["a", "own", "b", "c"])
+    weighter = Factored(END, [A, OWN, B, C], n=1, free="drawn")
+    for _ in range(40):
+        weighter.round(bench)
+    assert {len(step) for step in bench.coefficients} == {2}
+    assert any("own" in step for step in bench.coefficients)
+
+
+def test_all_objectives_are_trained_where_n_covers_the_rest() -> None:
+    both, alone = RecordingWorkbench("end", ["a", "own"]), RecordingWorkbench("end", ["own"])
+    for n in (1, 5, None):
+        Factored(END, [A, OWN], n=n).round(both)
+        Factored(END, [OWN], n=n).round(alone)
+    assert [set(step) for step in both.coefficients] == [{"end", "own", "a"}] * 3
+    assert [set(step) for step in alone.coefficients] == [{"end", "own"}] * 3
+
+
+def test_it_keeps_the_contract_with_objectives_that_cost_no_pass() -> None:
+    def marked(end: TaskCard, auxiliaries: Sequence[TaskCard]) -> Factored:
+        cards = [TaskCard(c.name, c.factors, free=i % 2 == 0) for i, c in enumerate(auxiliaries)]
+        return Factored(end, cards, n=1)
+
+    check_weighter(marked)
+
+
+def test_free_is_always_or_drawn() -> None:
+    with pytest.raises(ConfigError, match="free is 'never'; give always or drawn"):
+        Factored(END, [OWN], free="never")  # type: ignore[arg-type]
