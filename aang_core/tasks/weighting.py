@@ -388,7 +388,7 @@ class StepwiseWeighter(ABC):
         sample_size: number of auxiliary tasks that a draw takes; None for all.
         normalised: False declares that the coefficients of a step may sum to less than one.
         several_draws: whether a round respects ``--draws-per-step``.
-        always: names of auxiliary tasks that every draw takes besides ``sample_size`` of the others.
+        always: auxiliary tasks that every draw takes, besides ``sample_size`` of the others.
 
     Examples:
         >>> from aang_core import StepwiseWeighter, TaskCard
