@@ -39,6 +39,8 @@ class Factored(StepwiseWeighter):
         free: ``always`` trains the objectives that share the end task's pass in every step, besides
             the n that are sampled from the others; ``drawn`` samples them like the others. Draws by
             weight sample all of them.
+        free_share: with ``always``, the part of the objectives' weight that these start from
+            together; their W_All starts from the logit that gives it.
         end_task_weight: λ_e to start from.
         scaling: ``paper`` multiplies the losses as above; ``released`` as the authors' code does,
             see :class:`ReleasedScaling`, which leaves the end task a larger share.
@@ -73,6 +75,7 @@ class Factored(StepwiseWeighter):
         end_task_lr: float = 0.01,
         n: int | None = 3,
         free: Literal["always", "drawn"] = "always",
+        free_share: float = 0.9,
         end_task_weight: float = 0.5,
         scaling: Literal["paper", "released"] = "paper",
         scaling_rows: int = 64,
@@ -98,6 +101,7 @@ class Factored(StepwiseWeighter):
         self._evening = Evening(
             *(share, floor, evenness, draw, explore), partly=size < len(sampled)
         )
+        self._start(_share(free_share), size)
         weight = number_option(
             "weighter option end_task_weight",
             end_task_weight,
@@ -117,6 +121,16 @@ class Factored(StepwiseWeighter):
                 "weighter option scaling is 'released', which alone decides the weights of a step; "
                 "leave out either floor and draw, or scaling"
             )
+
+    def _start(self, share: float, sampled: int) -> None:
+        """Give the objectives of every step ``share`` of the weight, beside ``sampled`` others.
+
+        F of them with W_All = b, beside n others at 0, have F eᵇ / (F eᵇ + n) of it.
+        """
+        if not self.always or not sampled:
+            return
+        odds = share / (1 - share) * sampled / len(self.always)
+        self._factors.start(self.always, math.log(odds))
 
     def sample_weights(self) -> Mapping[str, float] | None:
         if self._evening.by_weights:
@@ -160,11 +174,19 @@ class Factored(StepwiseWeighter):
     def weights(self) -> Mapping[str, float]:
         """λ_e, and 1 − λ_e shared among all objectives, whichever are sampled next.
 
-        If objectives are drawn by weight, their shares are proportional to their odds.
+        If objectives are drawn by weight, their shares are proportional to their odds. Objectives
+        that are in every step count whole, and the others as often as they are drawn.
         """
         if self._evening.by_weights:
             return self._with_end_task(self.sample_weights() or {})
-        return self._with_end_task(self._even(self._objectives) if self._objectives else {})
+        if not self._objectives:
+            return self._with_end_task({})
+        shares = self._even(self._objectives)
+        if self.always and self.sample_size is not None:
+            drawn = self.sample_size / (len(shares) - len(self.always))
+            seen = {n: w * (1 if n in self.always else drawn) for n, w in shares.items()}
+            shares = {name: weight / math.fsum(seen.values()) for name, weight in seen.items()}
+        return self._with_end_task(shares)
 
     def record(self) -> Mapping[str, Any]:
         return {
@@ -197,6 +219,18 @@ class Factored(StepwiseWeighter):
 
 def _learning_rate(name: str, value: float) -> float:
     return number_option(f"weighter option {name}", value, "a number that is not negative", low=0)
+
+
+def _share(value: float) -> float:
+    return number_option(
+        "weighter option free_share",
+        value,
+        "a number between 0 and 1, both excluded",
+        low=0,
+        high=1,
+        above_low=True,
+        below_high=True,
+    )
 
 
 def _scaling(

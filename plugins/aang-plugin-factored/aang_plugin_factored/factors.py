@@ -12,7 +12,8 @@ OWN = "all"
 
 
 class Factors:
-    """W_All and one vector per stage, by name; all start at zero (AANG, section 5).
+    """W_All and one vector per stage, by name; all start at zero (AANG, section 5) unless `start`
+    says otherwise.
 
     Stages and primitives are those named in the cards. An objective without factors has only its
     own entry in W_All.
@@ -48,6 +49,10 @@ class Factors:
     def softmax(self, objectives: Iterable[str]) -> dict[str, float]:
         """w_k ∝ exp of the logit, normalised over ``objectives``."""
         return softmax({name: self.logit(name) for name in objectives})
+
+    def start(self, objectives: Iterable[str], logit: float) -> None:
+        """Let W_All of these objectives start from ``logit``."""
+        self._values[OWN] |= dict.fromkeys(objectives, logit)
 
     def ascend(self, gradients: Mapping[str, float], lr: float, *, mean: bool = False) -> None:
         """Move every factor by ``lr`` times the gradient of the logits.

@@ -161,6 +161,22 @@ def test_what_costs_no_pass_is_trained_in_every_step(n: int) -> None:
     assert weighter.record()["factors"]["all"]["own"] != 0
 
 
+def test_what_costs_no_pass_starts_with_the_given_share() -> None:
+    weighter = Factored(END, [A, OWN, B, C], n=2, free_share=0.75)
+    # e^b / (e^b + 2) = 3/4, so b = ln 6.
+    assert weighter.record()["factors"]["all"]["own"] == pytest.approx(math.log(6))
+    assert weighter.coefficients(["own", "b", "c"]) == pytest.approx(
+        {"end": 0.5, "own": 0.375, "b": 0.0625, "c": 0.0625}
+    )
+    # Of three others, two are in a step.
+    rest = dict.fromkeys("abc", 0.125 / 3)
+    assert weighter.weights() == pytest.approx({"end": 0.5, "own": 0.375, **rest})
+
+
+def test_without_others_a_share_has_no_meaning() -> None:
+    assert Factored(END, [OWN], free_share=0.75).record()["factors"]["all"] == {"own": 0.0}
+
+
 def test_what_costs_no_pass_can_be_drawn_like_the_others() -> None:
     bench = RecordingWorkbench("end", ["a", "own", "b", "c"])
     weighter = Factored(END, [A, OWN, B, C], n=1, free="drawn")
@@ -190,3 +206,5 @@ def test_it_keeps_the_contract_with_objectives_that_cost_no_pass() -> None:
 def test_free_is_always_or_drawn() -> None:
     with pytest.raises(ConfigError, match="free is 'never'; give always or drawn"):
         Factored(END, [OWN], free="never")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="free_share is 1; give a number between 0 and 1"):
+        Factored(END, [OWN], free_share=1)
