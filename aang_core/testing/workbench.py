@@ -98,7 +98,7 @@ class RecordingWorkbench:
 
     def sample(self, n: int | None, weights: Mapping[str, float] | None = None) -> tuple[str, ...]:
         self.sample_weights.append(None if weights is None else dict(weights))
-        if n is None:
+        if n is None or n >= len(self._auxiliaries):
             chosen = self._auxiliaries
         elif weights is None:
             chosen = self._random.sample(self._auxiliaries, n)
