@@ -25,6 +25,18 @@ TASKS = ("top-left", "bottom-right")
 SIZES = {"train": 8000, "dev": 1000, "test": 1000}
 BATCH = 256
 
+LONG_ROUNDS = {"alpha-vil": 2, "diw": 3, "forkmerge": 2, "tapweight": 2}
+"""Weighters whose rounds train for an epoch and more, and the steps of their runs, in those of
+other weighters. αVIL trains each task for an epoch; DIW then both together, up to ten times; the
+two others are given rounds of this kind below."""
+
+EPOCHS_LONG = {
+    "forkmerge": ("steps",),
+    "tapweight": ("pretraining_steps", "fine_tuning_steps"),
+    "dwa": ("every",),
+}
+"""Options that are given the steps of an epoch instead of their default, a few steps."""
+
 
 class Encoder(nn.Module):
     """The shared body: two convolutions of 10 and 20 filters of 5 × 5, and 320 → 50."""
@@ -109,7 +121,6 @@ def train(
 
     (helper,) = (name for name in TASKS if name != target)
     epoch = -(-sizes["train"] // BATCH)
-    by_rounds = weighter in ("alpha-vil", "diw")
     result = fit(
         body,
         task(target, "train"),
@@ -117,9 +128,9 @@ def train(
         dev=task(target, "dev"),
         evaluate=lambda: score("dev"),
         weighter="static" if weighter == "multitask" else weighter,
-        # A round of these trains each task for an epoch, and then both together, up to ten times.
-        steps=epochs * epoch * {"alpha-vil": 2, "diw": 3}.get(weighter, 1),
-        eval_every=1 if by_rounds else epoch,
+        options=dict.fromkeys(EPOCHS_LONG.get(weighter, ()), epoch),
+        steps=epochs * epoch * LONG_ROUNDS.get(weighter, 1),
+        eval_every=1 if weighter in LONG_ROUNDS else epoch,
         patience=epochs,
         batch_size=BATCH,
         dev_batch_size=BATCH,

@@ -37,6 +37,7 @@ IN_REFERENCE = {
     "aang_core/hookspecs.py": "reference/hooks.md",
     "aang_core/objectives/stages/__init__.py": "reference/stages.md",
     "aang_core/tasks/weighting.py": "reference/weighters.md",
+    "aang_core/tasks/workbench.py": "reference/weighters.md",
     "aang_core/cli/__init__.py": "reference/for-commands.md",
 }
 """Source file → the reference page that documents it."""
@@ -67,7 +68,15 @@ REFERENCE = {
             "aang_core.objectives.stages.vocabulary",
         ],
     ),
-    "weighters": ("Weighters", ["aang_core.tasks.weighting", "aang_core.plugins.options"]),
+    "weighters": (
+        "Weighters",
+        [
+            "aang_core.tasks.weighting",
+            "aang_core.tasks.workbench",
+            "aang_core.tasks.signals",
+            "aang_core.plugins.options",
+        ],
+    ),
     "training": (
         "Training",
         [
@@ -132,9 +141,10 @@ for file, page in ELSEWHERE.items():
     with mkdocs_gen_files.open(page, "w") as out:
         out.write(text)
 
-for source in sorted((ROOT / "docs").glob("*.md")):
-    with mkdocs_gen_files.open(source.name, "w") as out:
-        out.write(rewritten(source.read_text(encoding="utf-8"), source, source.name))
+for source in sorted((ROOT / "docs").rglob("*.md")):
+    page = str(source.relative_to(ROOT / "docs"))
+    with mkdocs_gen_files.open(page, "w") as out:
+        out.write(rewritten(source.read_text(encoding="utf-8"), source, page))
 
 for name, (title, modules) in REFERENCE.items():
     with mkdocs_gen_files.open(f"reference/{name}.md", "w") as out:
