@@ -59,9 +59,10 @@ if TYPE_CHECKING:
     )
     from aang_core.plugins import Plugins, load_plugins
     from aang_core.plugins.interface import PLUGIN_API
+    from aang_core.plugins.name_table import did_you_mean
     from aang_core.plugins.options import number_option, sample_size_option
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
-    from aang_core.plugins.registry import Registry, did_you_mean
+    from aang_core.plugins.registry import Registry
     from aang_core.runs.fitting import FitResult, fit
     from aang_core.runs.run import Run
     from aang_core.tasks.softmax import softmax
@@ -179,7 +180,8 @@ _HOMES = {
     "plugins.interface": "PLUGIN_API",
     "plugins": "Plugins load_plugins",
     "plugins.primitive": "STAGES Origin Primitive Stage",
-    "plugins.registry": "Registry did_you_mean",
+    "plugins.name_table": "did_you_mean",
+    "plugins.registry": "Registry",
     "runs.run": "Run",
     "objectives.space": "Space load_space",
     "objectives.stages": (

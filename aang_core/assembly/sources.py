@@ -33,8 +33,9 @@ from aang_core.objectives.objective import Objective
 from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import load_space
 from aang_core.objectives.stages import Example, ReadReport
-from aang_core.plugins.primitive import Primitive
-from aang_core.plugins.registry import Registry, did_you_mean
+from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.primitive import CORE, Primitive
+from aang_core.plugins.registry import Registry
 from aang_core.tasks.weighting import require_several_draws
 
 DEMO = "demo"
@@ -124,7 +125,9 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
         weighter=weighter,
         objectives=objectives,
         pretraining=stages,
-        alone=registry.weighter("single-task") if stages or config.final_fine_tuning else None,
+        alone=registry.as_meant_by(CORE).weighter("single-task")
+        if stages or config.final_fine_tuning
+        else None,
         options=config.set,
         fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
         report=report,
@@ -184,10 +187,13 @@ def _objectives(
 
 def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
     """The recipe's stages of pre-training."""
-    names = find_recipe(config.recipe, registry).pretraining if config.recipe else ()
+    if not config.recipe:
+        return []
+    recipe = find_recipe(config.recipe, registry)
+    theirs = registry.as_meant_by(recipe.origin.distribution)
     return [
-        PretrainingStage(name, Objective.parse(name, registry), stage_settings(name, config))
-        for name in names
+        PretrainingStage(name, Objective.parse(name, theirs), stage_settings(name, config))
+        for name in recipe.pretraining
     ]
 
 

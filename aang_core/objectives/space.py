@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space_file import SpaceFile, read_space_file, validate_space
+from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import STAGES, Primitive, Stage
-from aang_core.plugins.registry import SpaceEntry, did_you_mean
+from aang_core.plugins.registry import SpaceEntry
 from aang_core.storage.yaml_source import Source
 
 if TYPE_CHECKING:
@@ -124,16 +125,28 @@ def load_space(source: str | Path, registry: "Registry") -> Space:
     """
     if isinstance(source, Path) or source.endswith((".yaml", ".yml")):
         return _resolve(*read_space_file(Path(source)), registry)
-    spaces, objectives = (
-        {entry.name for entry in table} for table in (registry.spaces, registry.objectives)
-    )
     if "/" in source:
         return _of_objectives(source, "", [Objective.parse(source, registry)])
-    if source in objectives - spaces:
+    if source in registry.objectives and source not in registry.spaces:
         named = registry.objectives.find(source)
-        parsed = [Objective.parse(objective, registry) for objective in named.objectives]
+        theirs = registry.as_meant_by(named.origin.distribution)
+        parsed = [Objective.parse(objective, theirs) for objective in named.objectives]
         return _of_objectives(source, named.summary, parsed)
     return _registered(registry.spaces.find(source), registry)
+
+
+def name_in_full(name: str, registry: "Registry") -> str:
+    """The shortest name by which a user loads the space that the registry's author means.
+
+    Args:
+        name: as :func:`load_space` takes it; files and objectives of four names are left as they
+            are.
+        registry: see :meth:`~aang_core.plugins.registry.Registry.as_meant_by`.
+    """
+    if name.endswith((".yaml", ".yml")) or "/" in name:
+        return name
+    in_full = registry.spaces.in_full(name)
+    return in_full if name in registry.spaces else registry.objectives.in_full(name)
 
 
 def _of_objectives(name: str, summary: str, objectives: Sequence[Objective]) -> Space:
@@ -157,7 +170,7 @@ def _registered(entry: SpaceEntry, registry: "Registry") -> Space:
         content = validate_space(given, source)
     if content.name != entry.name:
         raise ConfigError(f"{label} calls itself {content.name} in {source.label}; use one name")
-    return _resolve(content, source, registry)
+    return _resolve(content, source, registry.as_meant_by(entry.origin.distribution))
 
 
 def _resolve(content: SpaceFile, source: Source, registry: "Registry") -> Space:

@@ -12,13 +12,10 @@ from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 
 from aang_core.errors import PluginError
-from aang_core.plugins.primitive import Origin
+from aang_core.plugins.primitive import CORE, Origin
 
 GROUP = "aang"
 """The entry-point group of plug-ins; the value of an entry point names the hooks module."""
-
-CORE = "aang-core"
-"""The distribution that the core's own plug-in belongs to."""
 
 
 @dataclass(frozen=True)

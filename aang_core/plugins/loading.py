@@ -14,8 +14,9 @@ from aang_core.plugins.discovery import Candidate, find_candidates
 from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.hooks import implemented_hooks
 from aang_core.plugins.interface import check_plugin_api
+from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import Origin
-from aang_core.plugins.registry import Entry, Registry, did_you_mean
+from aang_core.plugins.registry import Entry, Registry
 from aang_core.plugins.staging import Staging
 
 DISABLE_VARIABLE = "AANG_DISABLE_PLUGINS"
