@@ -99,7 +99,7 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     auxiliary = auxiliary_files(config)
     registry = with_auxiliary_data(registry, auxiliary)
     report = ReadReport()
-    objectives = _objectives(config, registry, auxiliary)
+    objectives = _objectives(config, registry, auxiliary, report)
     if not getattr(weighter.load(), "uses_auxiliaries", True):
         objectives = []
     stages = _stages(config, registry)
@@ -171,17 +171,20 @@ def _drawn(
 
 
 def _objectives(
-    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
+    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles], report: ReadReport
 ) -> list[Objective]:
     """The legal objectives of the space, and one for each auxiliary task that it does not read."""
     if config.space == AUXILIARY_TASKS and auxiliary:
         return supervised_objectives(registry, auxiliary)
     space = load_space(config.space, registry)
     if not space.objectives:
+        hint = "; ".join([f"aang show-space {config.space} says why", *space.notes])
         raise ConfigError(
             f"--space {config.space}: none of its {len(space.combinations)} combinations is legal; "
-            f"aang show-space {config.space} says why"
+            f"{hint}"
         )
+    for note in space.notes:
+        report.note(note)
     return [*space.objectives, *supervised_objectives(registry, auxiliary, space.objectives)]
 
 

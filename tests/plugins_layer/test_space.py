@@ -171,6 +171,40 @@ def test_a_primitive_nobody_has_heard_of_combines_by_its_traits(site: Site) -> N
     assert len(shown["dropped"]) == 7
 
 
+def test_a_misspelled_trait_is_noted() -> None:
+    """The combinations are dropped, as others are; that nobody provides the trait is said too."""
+    data = primitive("data", "e", provides="labels:end-task")
+    strict = primitive("output", "strict", requires="labels:end-tsak")
+    space = made({**SMALL, "output": ["d", "strict"]}, data, strict)
+    assert [objective.name for objective in space.objectives] == ["a/b/c/d"]
+    assert space.notes == (
+        "the output strict requires labels:end-tsak, which nobody provides; did you mean "
+        "labels:end-task?",
+    )
+    known = primitive("output", "strict", requires="labels:end-task")
+    assert not made({**SMALL, "output": ["d", "strict"]}, data, known).notes
+
+
+def test_a_misspelled_trait_is_told_to_people(site: Site) -> None:
+    site.plugin(
+        "aang-plugin-third",
+        """
+        @hookimpl
+        def aang_register_outputs(register):
+            register("count", "count the tokens", "x:Y", requires=("labels:end-tsak",))
+        """,
+    )
+    sentence = (
+        "the output count requires labels:end-tsak, which nobody provides; did you mean "
+        "labels:end-task?"
+    )
+    shown = site.aang("show-space", "task/mask/bidirectional/count")
+    assert sentence in shown.stdout + shown.stderr
+    done = site.aang("train", "--space", "task/mask/bidirectional/count")
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
 def test_a_space_from_a_mapping() -> None:
     space = made(SMALL)
     assert (space.name, space.summary) == ("mine", "made up")
