@@ -32,6 +32,8 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "own-label": "aang-plugin-task",
         "supervised-contrast": "aang-plugin-contrast",
         "simcse": "aang-plugin-contrast",
+        "consistency": "aang-plugin-consistency",
+        "pseudo-label": "aang-plugin-consistency",
         "tf-idf": "aang-plugin-tfidf",
         "next-token": "aang-plugin-gpt",
         "real-synthetic": "aang-plugin-electra",

@@ -87,6 +87,9 @@ class CorruptedRows:
 class HeadBuilder(Protocol):
     """Makes heads that fit the shared encoder; every call returns a new module.
 
+    Its parameters are new too, but for those of the decoder (:meth:`language_model`) and those of
+    the end task's head (:meth:`end_task`), which every call shares.
+
     If none of these predicts what you need, make a module of your own: ``hidden_size`` is H, the
     size of the hidden states that it receives.
 
@@ -123,7 +126,16 @@ class HeadBuilder(Protocol):
     def classification(self) -> nn.Module:
         """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the classes of the objective's data.
 
-        They are the end task's classes, unless the data has labels of its own.
+        They are the end task's classes, unless the data has labels of its own. The parameters are
+        new and belong to this objective alone.
+        """
+        ...
+
+    def end_task(self) -> nn.Module:
+        """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the end task's classes.
+
+        A new module around the end task's own head: what trains one trains the other. Like every
+        head, it takes no part in the signals, which are about the body.
         """
         ...
 
