@@ -19,6 +19,9 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "bert-op": "aang-plugin-bert",
         "mask": "aang-plugin-bert",
         "replace": "aang-plugin-bert",
+        "delete": "aang-plugin-bart",
+        "permute-sentences": "aang-plugin-bart",
+        "infill": "aang-plugin-bart",
     },
     "representation": {
         "bidirectional": "aang-plugin-bert",
