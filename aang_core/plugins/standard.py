@@ -20,6 +20,9 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "bert-op": "aang-plugin-bert",
         "mask": "aang-plugin-bert",
         "replace": "aang-plugin-bert",
+        "delete": "aang-plugin-bart",
+        "permute-sentences": "aang-plugin-bart",
+        "infill": "aang-plugin-bart",
     },
     "representation": {
         "bidirectional": "aang-plugin-bert",
@@ -33,6 +36,8 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "own-label": "aang-plugin-task",
         "supervised-contrast": "aang-plugin-contrast",
         "simcse": "aang-plugin-contrast",
+        "consistency": "aang-plugin-consistency",
+        "pseudo-label": "aang-plugin-consistency",
         "tf-idf": "aang-plugin-tfidf",
         "next-token": "aang-plugin-gpt",
         "real-synthetic": "aang-plugin-electra",
