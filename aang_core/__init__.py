@@ -69,19 +69,12 @@ if TYPE_CHECKING:
     from aang_core.plugins.registry import Registry
     from aang_core.runs.fitting import FitResult, fit
     from aang_core.runs.run import Run
+    from aang_core.tasks.signals import Signal, StepSignals
     from aang_core.tasks.softmax import softmax
     from aang_core.tasks.task import Batch, RowLosses, Task
     from aang_core.tasks.tensor_task import TensorTask
-    from aang_core.tasks.weighting import (
-        DevLossAlong,
-        Signal,
-        StepSignals,
-        StepwiseWeighter,
-        TaskCard,
-        Update,
-        Weighter,
-        Workbench,
-    )
+    from aang_core.tasks.weighting import StepwiseWeighter, TaskCard, Weighter
+    from aang_core.tasks.workbench import DevLossAlong, Update, Workbench
     from aang_core.training.evaluation import Metric, scores
     from aang_core.training.optimization import OptimizerSettings
 
@@ -203,9 +196,9 @@ _HOMES = {
     "tasks.tensor_task": "TensorTask",
     "training.evaluation": "Metric scores",
     "training.optimization": "OptimizerSettings",
-    "tasks.weighting": (
-        "DevLossAlong Signal StepSignals StepwiseWeighter TaskCard Update Weighter Workbench"
-    ),
+    "tasks.signals": "Signal StepSignals",
+    "tasks.weighting": "StepwiseWeighter TaskCard Weighter",
+    "tasks.workbench": "DevLossAlong Update Workbench",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
