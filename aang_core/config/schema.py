@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from aang_core.corpora.names import plain_name, task_name
+from aang_core.corpora.names import REST, plain_name, task_name
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.training.evaluation import Metric
 
@@ -57,6 +57,12 @@ class TrainConfig(BaseModel):
     domain: tuple[str, ...] = Field((), description="file, folder or glob of in-domain text")
 
     out_of_domain: tuple[str, ...] = Field((), description="file, folder or glob of generic text")
+
+    unlabelled: tuple[str, ...] = Field(
+        (),
+        description="file, folder or glob of texts like the end task's own, without labels; "
+        f"{REST} is the training rows that --train-rows leaves out",
+    )
 
     model: str | None = Field(
         None, description="folder or hub name of the encoder; default: the demo's small encoder"
@@ -231,6 +237,12 @@ class TrainConfig(BaseModel):
             return task_name(self.train)
         return "demo" if self.dataset is None else plain_name(Path(self.dataset).name)
 
+    @field_validator("domain", "out_of_domain", "unlabelled", mode="before")
+    @classmethod
+    def _one_place_or_several(cls, value: Any) -> Any:
+        """One place need not be in a list."""
+        return (str(value),) if isinstance(value, str | Path) else value
+
     @field_validator("*", mode="before")
     @classmethod
     def _names_that_can_be(cls, value: Any) -> Any:
@@ -250,6 +262,15 @@ class TrainConfig(BaseModel):
             raise ValueError("--train and --dataset both name the end task; give one of them")
         if self.train is None and (self.dev is not None or self.test is not None):
             raise ValueError("--dev and --test are files that go with --train; give that too")
+        return self
+
+    @model_validator(mode="after")
+    def _rest_is_left_by_a_draw(self) -> "TrainConfig":
+        if REST in self.unlabelled and self.train_rows is None:
+            raise ValueError(
+                f"--unlabelled {REST} is the training rows that --train-rows leaves out; give that "
+                f"too. A file of that name is ./{REST}"
+            )
         return self
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ from aang_core import RegisterPrimitive, hookimpl
 
 @hookimpl
 def aang_register_data(register: RegisterPrimitive) -> None:
-    """The data that every run has: the end task's own."""
+    """The end task's own data, and more like it without labels."""
     register(
         "task",
         "the end task's own training text, with its labels",
@@ -18,6 +18,12 @@ def aang_register_data(register: RegisterPrimitive) -> None:
         "aang_plugin_task.data:EndTaskRows",
         provides=("text", "labels:end-task", "rows-of-the-step"),
         requires=("unchanged-input", "full-attention"),
+    )
+    register(
+        "unlabelled",
+        "texts like the end task's own without labels, which --unlabelled names",
+        "aang_plugin_task.unlabelled:Unlabelled",
+        provides=("text",),
     )
 
 
