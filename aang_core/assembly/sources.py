@@ -222,7 +222,6 @@ class _Read:
     columns: Columns
     domain: tuple[Path, ...]
     out_of_domain: tuple[Path, ...]
-    demo: DemoTask | None = None
 
 
 def _read(config: TrainConfig, report: ReadReport) -> _Read:
@@ -257,7 +256,6 @@ def _read(config: TrainConfig, report: ReadReport) -> _Read:
         columns,
         domain or (_text_file("stdlib", demo.domain),),
         other or (_text_file("reference", out_of_domain_paragraphs(demo)),),
-        demo,
     )
 
 
@@ -267,7 +265,7 @@ def _unlabelled(
     """Texts like the end task's own; they are read when they are iterated over."""
     if config.unlabelled:
         return UnlabelledTexts(config.unlabelled, read.columns, task, report)
-    return None if read.demo is None else UnlabelledParagraphs(read.demo)
+    return UnlabelledParagraphs(task) if config.is_demo else None
 
 
 def _labelled(demo: DemoTask) -> LabelledTask:

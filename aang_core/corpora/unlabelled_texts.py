@@ -1,10 +1,10 @@
 """Texts like the end task's own, without labels: from files, or left out by a draw."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from aang_core.corpora.held_out import HeldOutTexts
 from aang_core.corpora.labelled import Columns, require_columns
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.names import REST
@@ -30,8 +30,7 @@ class UnlabelledTexts:
     Files are read each time that the texts are iterated over, JSON Lines and plain text line by
     line. Tables have the end task's columns; a plain text file holds one text per line.
 
-    A text is left out if dev or test has the same one, whatever their case and spaces: an objective
-    that had seen it would inflate the score. In tasks over pairs, both texts have to be the same.
+    Texts that are also in dev or test are left out; see :class:`.held_out.HeldOutTexts`.
 
     Args:
         places: files, folders and globs; :data:`.names.REST` stands for the training rows that a
@@ -57,9 +56,10 @@ class UnlabelledTexts:
                 text is left.
         """
         report, count = ReadReport(), 0
+        held_out = HeldOutTexts(self._task)
         try:
             for example, where in self._found(report):
-                if part := self._held_out.get(_key(example)):
+                if part := held_out.part_of(example):
                     report.add(f"unlabelled text that is also in {part}, left out", where)
                 else:
                     count += 1
@@ -69,12 +69,6 @@ class UnlabelledTexts:
         if not count:
             met = "; ".join(report.lines()) or "nothing in it"
             raise DataError(f"{OPTION} {' '.join(self._places)}: no usable text: {met}.")
-
-    @cached_property
-    def _held_out(self) -> Mapping[tuple[str, str | None], str]:
-        """The part, test or dev, of each text that must not be trained on."""
-        parts = {"dev": self._task.dev, "test": self._task.test}
-        return {_key(example): part for part, examples in parts.items() for example in examples}
 
     def _found(self, report: ReadReport) -> Iterator[_Found]:
         if REST in self._places:
@@ -139,12 +133,3 @@ def _json_lines(path: Path, report: ReadReport) -> Iterator[Row]:
 def _text(value: object) -> str:
     """The text; empty if ``value`` is none."""
     return well_formed(value) if isinstance(value, str) and value.strip() else ""
-
-
-def _key(example: Example) -> tuple[str, str | None]:
-    pair = example.text_pair
-    return _folded(example.text), None if pair is None else _folded(pair)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()

@@ -1,6 +1,10 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterPrimitive, hookimpl
+from pathlib import Path
+
+from aang_core import RegisterPrimitive, RegisterSpace, hookimpl
+
+_SPACES = Path(__file__).parent / "spaces"
 
 
 @hookimpl
@@ -41,4 +45,14 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
         "predict the labels that the data brings along, such as those of an --aux-task",
         "aang_plugin_task.label:Label",
         requires=("labels:own", "sentence-representation"),
+    )
+
+
+@hookimpl
+def aang_register_spaces(register: RegisterSpace) -> None:
+    """The space for few labels and much text of the task."""
+    register(
+        "td+u",
+        "td, and objectives over unlabelled text of the task's own kind",
+        _SPACES / "td+u.yaml",
     )
