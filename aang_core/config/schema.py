@@ -3,9 +3,16 @@
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from aang_core.corpora.names import REST, plain_name, task_name
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
@@ -15,6 +22,14 @@ _TASK_NAME = re.compile(r"[a-z0-9-]+")
 
 ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
 """The options for the number of rows per step, which ``scale_rows`` scales."""
+
+
+def _in_a_list(value: Any) -> Any:
+    return (str(value),) if isinstance(value, str | Path) else value
+
+
+Places = Annotated[tuple[str, ...], BeforeValidator(_in_a_list)]
+"""Files, folders and globs; a single one need not be in a list."""
 
 
 class TrainConfig(BaseModel):
@@ -54,11 +69,9 @@ class TrainConfig(BaseModel):
     target: str | None = Field(
         None, description="task to train for, if it is not that of --train but an --aux-task"
     )
-    domain: tuple[str, ...] = Field((), description="file, folder or glob of in-domain text")
-
-    out_of_domain: tuple[str, ...] = Field((), description="file, folder or glob of generic text")
-
-    unlabelled: tuple[str, ...] = Field(
+    domain: Places = Field((), description="file, folder or glob of in-domain text")
+    out_of_domain: Places = Field((), description="file, folder or glob of generic text")
+    unlabelled: Places = Field(
         (),
         description="file, folder or glob of texts like the end task's own, without labels; "
         f"{REST} is the training rows that --train-rows leaves out",
@@ -236,12 +249,6 @@ class TrainConfig(BaseModel):
         if self.train is not None:
             return task_name(self.train)
         return "demo" if self.dataset is None else plain_name(Path(self.dataset).name)
-
-    @field_validator("domain", "out_of_domain", "unlabelled", mode="before")
-    @classmethod
-    def _one_place_or_several(cls, value: Any) -> Any:
-        """One place need not be in a list."""
-        return (str(value),) if isinstance(value, str | Path) else value
 
     @field_validator("*", mode="before")
     @classmethod
