@@ -47,14 +47,18 @@ if TYPE_CHECKING:
         Output,
         ReadReport,
         Representation,
+        RowsBefore,
+        ShownRows,
         StepData,
         StreamingData,
+        TextRepresentation,
         TextStream,
         Transform,
         View,
         Vocabulary,
         random_tokens,
         select_tokens,
+        sentence_starts,
         word_starts,
     )
     from aang_core.plugins import Plugins, load_plugins
@@ -121,7 +125,9 @@ __all__ = [
     "Registry",
     "Representation",
     "RowLosses",
+    "RowsBefore",
     "Run",
+    "ShownRows",
     "Signal",
     "Space",
     "Stage",
@@ -132,6 +138,7 @@ __all__ = [
     "Task",
     "TaskCard",
     "TensorTask",
+    "TextRepresentation",
     "TextStream",
     "Transform",
     "UnknownNameError",
@@ -155,6 +162,7 @@ __all__ = [
     "sample_size_option",
     "scores",
     "select_tokens",
+    "sentence_starts",
     "softmax",
     "train",
     "word_starts",
@@ -184,8 +192,9 @@ _HOMES = {
     "objectives.space": "Space load_space",
     "objectives.stages": (
         "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "
-        "EndTaskData Example HeadBuilder Output ReadReport Representation StepData StreamingData "
-        "TextStream Transform View Vocabulary random_tokens select_tokens word_starts"
+        "EndTaskData Example HeadBuilder Output ReadReport Representation RowsBefore ShownRows "
+        "StepData StreamingData TextRepresentation TextStream Transform View Vocabulary "
+        "random_tokens select_tokens sentence_starts word_starts"
     ),
     "tasks.softmax": "softmax",
     "tasks.task": "Batch RowLosses Task",

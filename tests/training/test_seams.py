@@ -20,6 +20,7 @@ from aang_core import (
     Primitive,
     Representation,
     RowLosses,
+    ShownRows,
     Stage,
     StepSignals,
     StepwiseWeighter,
@@ -114,7 +115,14 @@ def test_a_representation_that_breaks_its_contract(
 ) -> None:
     checked = CheckedRepresentation(call, mine("representation"))
     with pytest.raises(PluginError, match=told("representation", expected, got)):
-        checked(ROWS.real.clone(), Generator())
+        checked(shown(), Generator())
+
+
+def shown(device: str = "cpu") -> ShownRows:
+    """A copy of the rows, because a test may change it."""
+    place = torch.device(device)
+    ids, real, ordinary = (t.clone().to(place) for t in (ROWS.ids, ROWS.real, ROWS.ordinary))
+    return ShownRows(ids, real, ordinary, ROWS.vocabulary)
 
 
 def sees(real: Tensor) -> Tensor:
@@ -162,7 +170,7 @@ class ListedTargets(Plain):
 
 
 def corrupted() -> CorruptedRows:
-    ids, selected = NoOp()(ROWS.ids, ROWS.ordinary, ROWS.vocabulary, Generator().manual_seed(3))
+    ids, selected, *_ = NoOp()(ROWS.ids, ROWS.ordinary, ROWS.vocabulary, Generator().manual_seed(3))
     return CorruptedRows(
         original=ROWS.ids,
         corrupted=ids,
@@ -216,13 +224,13 @@ def test_calls_after_the_first_read_no_value() -> None:
     representation = CheckedRepresentation(lambda real, _: sees(real), mine("representation"))
     output = CheckedOutput(Plain(), mine("output"))
     transform(ROWS.ids, ROWS.ordinary, ROWS.vocabulary, Generator().manual_seed(0))
-    representation(ROWS.real, Generator())
+    representation(shown(), Generator())
     trained(output)
     meta = torch.device("meta")
-    ids, selected = transform(
+    ids, selected, *_ = transform(
         ROWS.ids.to(meta), ROWS.ordinary.to(meta), ROWS.vocabulary, Generator()
     )
-    assert ids.device == selected.device == representation(ROWS.real.to(meta), Generator()).device
+    assert ids.device == selected.device == representation(shown("meta"), Generator()).device
     head = output.head(SmallHeads()).to(meta)
     hidden = torch.ones((*ROWS.ids.shape, HIDDEN), device=meta, requires_grad=True)
     losses = output.losses(head, hidden, {"selected": ROWS.ordinary.to(meta)})

@@ -31,7 +31,7 @@ torch.set_num_threads(1)
 def in_place(
     ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
 ) -> Corruption:
-    _, selected = Mask()(ids, ordinary, vocabulary, generator)
+    selected = Mask()(ids, ordinary, vocabulary, generator).selected
     ids[selected] = vocabulary.mask_id
     return Corruption(ids, selected)
 
@@ -63,21 +63,21 @@ def padding_too(
 def shifted(
     ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
 ) -> Corruption:
-    _, selected = Mask()(ids, ordinary, vocabulary, generator)
+    selected = Mask()(ids, ordinary, vocabulary, generator).selected
     return Corruption(ids.roll(1, dims=1), selected)
 
 
 def floats(
     ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
 ) -> Corruption:
-    corrupted, selected = Mask()(ids, ordinary, vocabulary, generator)
+    corrupted, selected, *_ = Mask()(ids, ordinary, vocabulary, generator)
     return Corruption(corrupted, selected.float())
 
 
 def unknown_ids(
     ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
 ) -> Corruption:
-    _, selected = Mask()(ids, ordinary, vocabulary, generator)
+    selected = Mask()(ids, ordinary, vocabulary, generator).selected
     return Corruption(ids.masked_fill(selected, vocabulary.size), selected)
 
 
