@@ -12,6 +12,7 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
     "data": {
         "task": "aang-plugin-task",
         "end-task-rows": "aang-plugin-task",
+        "unlabelled": "aang-plugin-task",
         "s2orc": "aang-plugin-s2orc",
         "out-of-domain": "aang-plugin-text",
         "neural-lm": "aang-plugin-electra",
