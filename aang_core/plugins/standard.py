@@ -51,6 +51,13 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "diw": "aang-plugin-alphavil",
         "autosem": "aang-plugin-bandit",
         "factored-bandit": "aang-plugin-bandit",
+        "pcgrad": "aang-plugin-surgery",
+        "cagrad": "aang-plugin-surgery",
+        "uncertainty": "aang-plugin-balance",
+        "gradnorm": "aang-plugin-balance",
+        "dwa": "aang-plugin-balance",
+        "forkmerge": "aang-plugin-fork",
+        "tapweight": "aang-plugin-fork",
     },
 }
 
