@@ -36,8 +36,9 @@ from aang_core.objectives.objective import Objective
 from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import load_space
 from aang_core.objectives.stages import Example, ReadReport
-from aang_core.plugins.primitive import Primitive
-from aang_core.plugins.registry import Registry, did_you_mean
+from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.primitive import CORE, Primitive
+from aang_core.plugins.registry import Registry
 from aang_core.tasks.weighting import require_several_draws
 
 DEMO = "demo"
@@ -103,7 +104,7 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     auxiliary = auxiliary_files(config)
     registry = with_auxiliary_data(registry, auxiliary)
     report = ReadReport()
-    objectives = _objectives(config, registry, auxiliary)
+    objectives = _objectives(config, registry, auxiliary, report)
     if not getattr(weighter.load(), "uses_auxiliaries", True):
         objectives = []
     stages = _stages(config, registry)
@@ -130,7 +131,9 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
         weighter=weighter,
         objectives=objectives,
         pretraining=stages,
-        alone=registry.weighter("single-task") if stages or config.final_fine_tuning else None,
+        alone=registry.as_meant_by(CORE).weighter("single-task")
+        if stages or config.final_fine_tuning
+        else None,
         options=config.set,
         fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
         report=report,
@@ -173,26 +176,32 @@ def _drawn(
 
 
 def _objectives(
-    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
+    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles], report: ReadReport
 ) -> list[Objective]:
     """The legal objectives of the space, and one for each auxiliary task that it does not read."""
     if config.space == AUXILIARY_TASKS and auxiliary:
         return supervised_objectives(registry, auxiliary)
     space = load_space(config.space, registry)
     if not space.objectives:
+        hint = "; ".join([f"aang show-space {config.space} says why", *space.notes])
         raise ConfigError(
             f"--space {config.space}: none of its {len(space.combinations)} combinations is legal; "
-            f"aang show-space {config.space} says why"
+            f"{hint}"
         )
+    for note in space.notes:
+        report.note(note)
     return [*space.objectives, *supervised_objectives(registry, auxiliary, space.objectives)]
 
 
 def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
     """The recipe's stages of pre-training."""
-    names = find_recipe(config.recipe, registry).pretraining if config.recipe else ()
+    if not config.recipe:
+        return []
+    recipe = find_recipe(config.recipe, registry)
+    theirs = registry.as_meant_by(recipe.origin.distribution)
     return [
-        PretrainingStage(name, Objective.parse(name, registry), stage_settings(name, config))
-        for name in names
+        PretrainingStage(name, Objective.parse(name, theirs), stage_settings(name, config))
+        for name in recipe.pretraining
     ]
 
 

@@ -17,17 +17,17 @@ from aang_core.objectives.stages import (
 
 PAD, FIRST, LAST, MASK = range(4)
 CLASSES = 3
-_FORMS = (" the", " Paris", " NATO", "ing", "Ton", "ED", ",", " 42", "\ufffd")
+_FORMS = (" the", " Paris", " NATO", "ing", "Ton", "ED", ",", " 42", "\ufffd", ".", "?", ")")
 VOCABULARY = Vocabulary(
     size=40,
     mask_id=MASK,
     ordinary=torch.arange(MASK + 1, 40),
-    decode=lambda: ("",) * (MASK + 1) + _FORMS * 4,
+    decode=lambda: ("",) * (MASK + 1) + _FORMS * 3,
 )
 """Forty token ids: padding, the two special tokens around every row, mask, and 36 of text.
 
-There are nine texts with four ids each: words, names, abbreviations, parts of these, and half a
-character.
+There are twelve texts with three ids each: words, names, abbreviations, parts of these, half a
+character, and what ends a sentence.
 """
 
 

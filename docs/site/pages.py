@@ -132,9 +132,10 @@ for file, page in ELSEWHERE.items():
     with mkdocs_gen_files.open(page, "w") as out:
         out.write(text)
 
-for source in sorted((ROOT / "docs").glob("*.md")):
-    with mkdocs_gen_files.open(source.name, "w") as out:
-        out.write(rewritten(source.read_text(encoding="utf-8"), source, source.name))
+for source in sorted((ROOT / "docs").rglob("*.md")):
+    page = str(source.relative_to(ROOT / "docs"))
+    with mkdocs_gen_files.open(page, "w") as out:
+        out.write(rewritten(source.read_text(encoding="utf-8"), source, page))
 
 for name, (title, modules) in REFERENCE.items():
     with mkdocs_gen_files.open(f"reference/{name}.md", "w") as out:

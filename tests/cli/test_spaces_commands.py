@@ -16,7 +16,7 @@ output: [end-task]
 @pytest.mark.parametrize(("name", "legal", "dropped"), [("td", 24, 8), ("td+ed", 40, 24)])
 def test_show_space(name: str, legal: int, dropped: int, site: Site) -> None:
     shown = site.json("show-space", name)
-    assert set(shown) == {"name", "objectives", "shared_passes", "dropped"}
+    assert set(shown) == {"name", "objectives", "shared_passes", "dropped", "notes"}
     assert shown["name"] == name
     assert len(shown["objectives"]) == len(set(shown["objectives"])) == legal
     assert len(shown["dropped"]) == dropped
@@ -41,6 +41,7 @@ def test_show_a_space_of_ones_own(site: Site, tmp_path: Path) -> None:
                 "mask and left-to-right do not provide",
             }
         ],
+        "notes": [],
     }
 
 

@@ -12,7 +12,7 @@ PAGES = sorted(
     [
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
-        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "plugins").glob("*/README.md"),
     ]
 )
