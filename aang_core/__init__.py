@@ -47,21 +47,26 @@ if TYPE_CHECKING:
         Output,
         ReadReport,
         Representation,
+        RowsBefore,
+        ShownRows,
         StepData,
         StreamingData,
+        TextRepresentation,
         TextStream,
         Transform,
         View,
         Vocabulary,
         random_tokens,
         select_tokens,
+        sentence_starts,
         word_starts,
     )
     from aang_core.plugins import Plugins, load_plugins
     from aang_core.plugins.interface import PLUGIN_API
+    from aang_core.plugins.name_table import did_you_mean
     from aang_core.plugins.options import number_option, sample_size_option
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
-    from aang_core.plugins.registry import Registry, did_you_mean
+    from aang_core.plugins.registry import Registry
     from aang_core.runs.fitting import FitResult, fit
     from aang_core.runs.run import Run
     from aang_core.tasks.signals import Signal, StepSignals
@@ -114,7 +119,9 @@ __all__ = [
     "Registry",
     "Representation",
     "RowLosses",
+    "RowsBefore",
     "Run",
+    "ShownRows",
     "Signal",
     "Space",
     "Stage",
@@ -125,6 +132,7 @@ __all__ = [
     "Task",
     "TaskCard",
     "TensorTask",
+    "TextRepresentation",
     "TextStream",
     "Transform",
     "UnknownNameError",
@@ -148,6 +156,7 @@ __all__ = [
     "sample_size_option",
     "scores",
     "select_tokens",
+    "sentence_starts",
     "softmax",
     "train",
     "word_starts",
@@ -172,13 +181,15 @@ _HOMES = {
     "plugins.interface": "PLUGIN_API",
     "plugins": "Plugins load_plugins",
     "plugins.primitive": "STAGES Origin Primitive Stage",
-    "plugins.registry": "Registry did_you_mean",
+    "plugins.name_table": "did_you_mean",
+    "plugins.registry": "Registry",
     "runs.run": "Run",
     "objectives.space": "Space load_space",
     "objectives.stages": (
         "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "
-        "EndTaskData Example HeadBuilder Output ReadReport Representation StepData StreamingData "
-        "TextStream Transform View Vocabulary random_tokens select_tokens word_starts"
+        "EndTaskData Example HeadBuilder Output ReadReport Representation RowsBefore ShownRows "
+        "StepData StreamingData TextRepresentation TextStream Transform View Vocabulary "
+        "random_tokens select_tokens sentence_starts word_starts"
     ),
     "tasks.softmax": "softmax",
     "tasks.task": "Batch RowLosses Task",

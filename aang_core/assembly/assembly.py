@@ -203,6 +203,7 @@ def objective_over(
         representation=CheckedRepresentation(made["representation"], objective.representation),
         output=output,
         head=output.head(model.heads.for_classes(classes)),
+        longest=model.max_length,
         shown=output.views,
         couples_rows=output.couples_rows or len(output.views) > 1,
         of_step=of_step,

@@ -8,14 +8,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from aang_core.assembly.end_task import END_TASK, encoder_inputs
+from aang_core.assembly.placed_rows import PlacedRows, place_rows, unchanged_where
 from aang_core.assembly.stream_rows import StreamRows
+from aang_core.checked.representation import CheckedRepresentation
 from aang_core.corpora.tokens import PaddedRows, TokenRows
 from aang_core.errors import PluginError
 from aang_core.objectives.stages import (
     CorruptedRows,
-    Corruption,
     Output,
-    Representation,
+    RowsBefore,
+    ShownRows,
     Transform,
     View,
     Vocabulary,
@@ -36,6 +38,7 @@ class ObjectiveTask:
         representation: the representation, checked.
         output: the output, checked.
         head: the output's head.
+        longest: the most tokens that the encoder reads.
         shown: the views of each row that the encoder reads, in order.
         couples_rows: whether the loss of a row depends on other rows of the batch, because the
             output says so or because each row has several views.
@@ -47,9 +50,10 @@ class ObjectiveTask:
     rows: TokenRows | StreamRows
     vocabulary: Vocabulary
     transform: Transform
-    representation: Representation
+    representation: CheckedRepresentation
     output: Output
     head: nn.Module
+    longest: int
     shown: Sequence[View] = ("corrupted",)
     couples_rows: bool = False
     of_step: bool = False
@@ -81,8 +85,9 @@ class ObjectiveTask:
 
     def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
         padded = self.rows.rows(rows.repeat(self.views))
-        corrupted = self._corrupt(padded, generator)
-        inputs = encoder_inputs(padded, corrupted.corrupted, corrupted.sees)
+        placed = self._corrupt(padded, generator)
+        corrupted = self._seen(placed, generator)
+        inputs = encoder_inputs(placed.rows, placed.rows.ids, corrupted.sees)
         targets = self.output.targets(corrupted)
         return Batch(inputs, targets, len(padded.ids), origin=corrupted)
 
@@ -101,39 +106,38 @@ class ObjectiveTask:
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         return self.output.losses(head, features, targets)
 
-    def _corrupt(self, padded: PaddedRows, generator: torch.Generator) -> CorruptedRows:
-        ids, selected = self._views(
-            padded, self.transform(padded.ids, padded.ordinary, self.vocabulary, generator)
-        )
+    def _corrupt(self, padded: PaddedRows, generator: torch.Generator) -> PlacedRows:
+        """The rows in all their views, after the transform."""
+        corruption = self.transform(padded.ids, padded.ordinary, self.vocabulary, generator)
+        if "clean" in self.shown:
+            rows = len(padded.ids) // self.views
+            clean = torch.tensor([view == "clean" for view in self.shown])
+            corruption = unchanged_where(clean.repeat_interleave(rows), padded, corruption)
+        return place_rows(padded, corruption, self.longest)
+
+    def _seen(self, placed: PlacedRows, generator: torch.Generator) -> CorruptedRows:
+        """The rows as the output receives them, with who sees whom."""
+        rows = placed.rows
+        shown = ShownRows(rows.ids, rows.real, placed.text, self.vocabulary)
         return CorruptedRows(
-            original=padded.ids,
-            corrupted=ids,
-            selected=selected,
-            ordinary=padded.ordinary,
-            real=padded.real,
-            labels=padded.labels,
+            original=placed.original,
+            corrupted=rows.ids,
+            selected=placed.selected,
+            ordinary=rows.ordinary,
+            real=rows.real,
+            labels=rows.labels,
             statistics=self.rows.document_statistics(),
-            sees=self.representation(padded.real, generator),
+            sees=self.representation(shown, generator),
             vocabulary=self.vocabulary,
             views=self.views,
-        )
-
-    def _views(self, padded: PaddedRows, corruption: Corruption) -> Corruption:
-        """Undo the corruption in the views that show the original rows."""
-        if "clean" not in self.shown:
-            return corruption
-        rows = len(padded.ids) // self.views
-        clean = torch.tensor([view == "clean" for view in self.shown])
-        clean = clean.repeat_interleave(rows).unsqueeze(1)
-        return Corruption(
-            torch.where(clean, padded.ids, corruption.ids), corruption.selected & ~clean
+            before=placed.before,
         )
 
     def _as_it_is(self, padded: PaddedRows, generator: torch.Generator) -> CorruptedRows:
         """Select tokens of the end task's rows, and check that nothing else changes."""
-        rows = self._corrupt(padded, generator)
+        rows = self._seen(self._corrupt(padded, generator), generator)
         full = padded.real.unsqueeze(1) & padded.real.unsqueeze(2)
-        if not torch.equal(rows.corrupted, padded.ids):
+        if rows.before is not None or not torch.equal(rows.corrupted, padded.ids):
             changed = f"transform {self.factors['transform']} changes them"
         elif not torch.equal(rows.sees & padded.real.unsqueeze(2), full):
             changed = f"representation {self.factors['representation']} hides tokens of them"
@@ -149,7 +153,8 @@ def _joined_rows(parts: Sequence[PaddedRows]) -> PaddedRows:
     """Join the rows of several batches, padded to the longest row."""
     types = [part.token_types for part in parts if part.token_types is not None]
     labels = [part.labels for part in parts if part.labels is not None]
-    return PaddedRows(
+    return replace(
+        parts[0],
         ids=_together([part.ids for part in parts]),
         real=_together([part.real for part in parts]),
         ordinary=_together([part.ordinary for part in parts]),
@@ -161,6 +166,7 @@ def _joined_rows(parts: Sequence[PaddedRows]) -> PaddedRows:
 def _joined(parts: Sequence[CorruptedRows]) -> CorruptedRows:
     """Join the corrupted rows of several batches, padded to the longest row."""
     labels = [part.labels for part in parts if part.labels is not None]
+    moved = any(part.before is not None for part in parts)
     return replace(
         parts[0],
         original=_together([part.original for part in parts]),
@@ -170,10 +176,22 @@ def _joined(parts: Sequence[CorruptedRows]) -> CorruptedRows:
         real=_together([part.real for part in parts]),
         sees=_together([part.sees for part in parts]),
         labels=torch.cat(labels) if labels else None,
+        before=_joined_before(parts) if moved else None,
     )
 
 
-def _together(values: Sequence[Tensor]) -> Tensor:
+def _joined_before(rows: Sequence[CorruptedRows]) -> RowsBefore:
+    parts = [part.before or RowsBefore(part.original, part.ordinary, part.origin) for part in rows]
+    return RowsBefore(
+        ids=_together([part.ids for part in parts]),
+        ordinary=_together([part.ordinary for part in parts]),
+        origin=_together([part.origin for part in parts], padding=-1),
+    )
+
+
+def _together(values: Sequence[Tensor], padding: int = 0) -> Tensor:
     """Concatenate tensors ``[B, T]`` or ``[B, T, T]``, padded to the largest T."""
     longest = max(value.shape[1] for value in values)
-    return torch.cat([functional.pad(v, (0, longest - v.shape[1]) * (v.dim() - 1)) for v in values])
+    missing = [(0, longest - value.shape[1]) * (value.dim() - 1) for value in values]
+    padded = zip(values, missing, strict=True)
+    return torch.cat([functional.pad(value, more, value=padding) for value, more in padded])

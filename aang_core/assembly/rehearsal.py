@@ -5,6 +5,7 @@ from torch import Tensor
 
 from aang_core.assembly.objective_task import ObjectiveTask
 from aang_core.errors import PluginError
+from aang_core.objectives.stages import CorruptedRows
 from aang_core.tasks.task import RowLosses
 
 
@@ -28,12 +29,32 @@ def rehearse(task: ObjectiveTask, hidden_size: int) -> None:
     generator = torch.Generator().manual_seed(0)
     with torch.random.fork_rng(devices=[]):
         batch = task.batch(rows, generator)
+        _refuse_lost_specials(task, rows, batch.origin)
         shape = (*batch.inputs["input_ids"].shape, hidden_size)
         dtype = next((p.dtype for p in task.head.parameters()), torch.float32)
         hidden = torch.randn(shape, generator=generator).to(dtype).requires_grad_()
         losses = task.losses(task.head, hidden, batch.targets)
         if not task.couples_rows:
             _refuse_coupling(task, losses, hidden)
+
+
+def _refuse_lost_specials(task: ObjectiveTask, numbers: Tensor, rows: CorruptedRows) -> None:
+    """Raise PluginError if the transform has removed, changed or moved special tokens."""
+    padded = task.rows.rows(numbers.repeat(task.views))
+    special = padded.real & ~padded.ordinary
+    for row, origin in enumerate(rows.origin):
+        left = rows.real[row] & ~rows.ordinary[row] & (origin >= 0)
+        wanted = special[row].nonzero().flatten()
+        if (
+            not torch.equal(origin[left], wanted)
+            or not torch.equal(rows.corrupted[row][left], padded.ids[row][wanted])
+            or bool(special[row, 0] and origin[0] != 0)
+        ):
+            raise PluginError(
+                f"{task.name}: transform {task.factors['transform']} removes, changes or moves "
+                "special tokens of a row; all of them have to stay, in their order, and the first "
+                "one at the beginning"
+            )
 
 
 def _refuse_coupling(task: ObjectiveTask, losses: RowLosses, hidden: Tensor) -> None:

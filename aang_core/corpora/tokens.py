@@ -28,6 +28,8 @@ class PaddedRows:
         ordinary: ``[B, T]`` bool, neither special nor padding.
         token_types: ``[B, T]`` int64, or None if the tokenizer makes none.
         labels: ``[B]`` int64 class ids, or None if the source has no labels.
+        pad_id: token id of padding.
+        pad_type: token type of padding.
     """
 
     ids: Tensor
@@ -35,6 +37,8 @@ class PaddedRows:
     ordinary: Tensor
     token_types: Tensor | None
     labels: Tensor | None
+    pad_id: int
+    pad_type: int
 
 
 class TokenRows:
@@ -92,6 +96,8 @@ class TokenRows:
             ordinary=_gather(self._ordinary, source) & real,
             token_types=types,
             labels=None if self.labels is None else self.labels[indices],
+            pad_id=self._pad_id,
+            pad_type=self._pad_type,
         )
 
     def document_statistics(self) -> DocumentStatistics:

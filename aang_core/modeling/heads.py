@@ -103,6 +103,21 @@ class LanguageModelHead(nn.Module):
         return logits.squeeze(0)
 
 
+class EndTaskHead(nn.Module):
+    """The end task's own head, ``[B, T, H]`` → ``[B, C]``, in a module that an objective may own.
+
+    The parameters are those of the end task, so every training step counts them once.
+    """
+
+    def __init__(self, classifier: TransformersHead) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        logits: Tensor = self.classifier(hidden)
+        return logits
+
+
 class TokenRegressionHead(nn.Module):
     """Hidden states ``[..., H]`` → one number per token, ``[...]``."""
 
@@ -194,6 +209,9 @@ class EncoderHeads:
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
         return head
+
+    def end_task(self) -> nn.Module:
+        return EndTaskHead(self._classifier)
 
     def positions(self) -> nn.Module:
         """See :class:`aang_core.objectives.stages.HeadBuilder`."""

@@ -1,7 +1,8 @@
 """The contract of data primitives."""
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from aang_core.errors import DataError
@@ -12,7 +13,7 @@ _WORDS = ("alpha", "beta", "gamma", "delta")
 
 
 def check_data(data: Data, provides: Iterable[str] = ()) -> None:
-    """Check ``data`` on a small task with in-domain and generic text.
+    """Check ``data`` on a small task with unlabelled, in-domain and generic text.
 
     Args:
         data: the primitive.
@@ -25,8 +26,7 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
         AssertionError: a check failed; it says what was expected and found.
     """
     traits = frozenset(provides)
-    with tempfile.TemporaryDirectory() as folder:
-        context = _context(Path(folder))
+    with sample_context() as context:
         with only_generator_draws("examples"):
             first = _examples(data, context)
         again = _examples(data, context)
@@ -65,8 +65,8 @@ def _examples(data: Data, context: DataContext) -> list[Example]:
         return list(data.examples(context))
     except DataError as error:
         raise AssertionError(
-            f"examples of a small task with --domain and --out-of-domain: expected some, got "
-            f"the error: {error}"
+            f"examples of a small task with --domain, --out-of-domain and --unlabelled: expected "
+            f"some, got the error: {error}"
         ) from error
 
 
@@ -78,6 +78,13 @@ def _train() -> tuple[Example, ...]:
     )
 
 
+@contextmanager
+def sample_context() -> Iterator[DataContext]:
+    """A small task with files of unlabelled, in-domain and generic text, which then disappear."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield _context(Path(folder))
+
+
 def _context(folder: Path) -> DataContext:
     lines = [
         f"{word} is in line number {i} of a file of texts" for i in range(5) for word in _WORDS
@@ -85,5 +92,8 @@ def _context(folder: Path) -> DataContext:
     for name in ("domain.txt", "generic.txt"):
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return DataContext(
-        train=_train(), domain=[folder / "domain.txt"], out_of_domain=[folder / "generic.txt"]
+        train=_train(),
+        domain=[folder / "domain.txt"],
+        out_of_domain=[folder / "generic.txt"],
+        unlabelled=tuple(Example(f"text number {i} has no label") for i in range(20)),
     )

@@ -13,11 +13,17 @@ class SmallHeads:
     hidden_size = HIDDEN_SIZE
     vocabulary = VOCABULARY
 
+    def __init__(self) -> None:
+        self._classifier = _FirstTokenClassifier()
+
     def language_model(self) -> nn.Module:
         return nn.Linear(HIDDEN_SIZE, VOCABULARY.size)
 
     def classification(self) -> nn.Module:
         return _FirstTokenClassifier()
+
+    def end_task(self) -> nn.Module:
+        return nn.Sequential(self._classifier)
 
     def positions(self) -> nn.Module:
         return nn.Embedding(64, HIDDEN_SIZE)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor
 
-from aang_core.objectives.stages import Representation
+from aang_core.objectives.stages import Representation, ShownRows, TextRepresentation
 from aang_core.testing.expectation import (
     PROPERTY,
     expect,
@@ -17,8 +17,10 @@ from aang_core.testing.expectation import (
 )
 from aang_core.testing.rows import SampleRows, token_rows
 
+AnyRepresentation = Representation | TextRepresentation
 
-def check_representation(representation: Representation, provides: Iterable[str] = ()) -> None:
+
+def check_representation(representation: AnyRepresentation, provides: Iterable[str] = ()) -> None:
     """Check ``representation``, and that the traits in ``provides`` are true.
 
     Args:
@@ -32,12 +34,12 @@ def check_representation(representation: Representation, provides: Iterable[str]
     """
     traits = frozenset(provides)
     # A large plain batch first: hypothesis would report a primitive with state as flaky.
-    _check_contract(representation, SampleRows.of_lengths([9, 30, 32], 32, seed=0).real, seed=0)
+    _check_contract(representation, SampleRows.of_lengths([9, 30, 32], 32, seed=0), seed=0)
 
     @PROPERTY
     @given(rows=token_rows(), seed=st.integers(0, 2**32))
     def any_rows(rows: SampleRows, seed: int) -> None:
-        sees = _check_contract(representation, rows.real, seed)
+        sees = _check_contract(representation, rows, seed)
         if "sentence-representation" in traits:
             hidden = (rows.real & ~sees[:, 0]).nonzero().tolist()
             expect(
@@ -61,21 +63,20 @@ def check_representation(representation: Representation, provides: Iterable[str]
         _check_direction(representation)
 
 
-def _check_contract(representation: Representation, real: Tensor, seed: int) -> Tensor:
-    with (
-        only_generator_draws("the representation"),
-        unchanged("the representation", {"real": real}),
-    ):
-        sees = representation(real, Generator().manual_seed(seed))
-    rows, tokens = real.shape
-    expect_tensor(sees, "may-attend", (rows, tokens, tokens), (torch.bool,))
+def _check_contract(representation: AnyRepresentation, rows: SampleRows, seed: int) -> Tensor:
+    real = rows.real
+    inputs = {"real": real, "ids": rows.ids, "ordinary": rows.ordinary}
+    with only_generator_draws("the representation"), unchanged("the representation", inputs):
+        sees = _sees(representation, rows, seed)
+    tokens = real.shape[1]
+    expect_tensor(sees, "may-attend", (len(real), tokens, tokens), (torch.bool,))
 
     seen = (sees & ~real.unsqueeze(1)).nonzero().tolist()
     expect(not seen, "padding", "seen by nobody", f"seen at {seen} (row, token, padding)")
     blind = (real & ~sees.any(dim=2)).nonzero().tolist()
     expect(not blind, "real tokens", "each sees at least one", f"{blind} see none (row, token)")
 
-    again = representation(real, Generator().manual_seed(seed))
+    again = _sees(representation, rows, seed)
     expect(
         torch.equal(sees, again),
         "a second call with a generator of the same seed",
@@ -85,9 +86,17 @@ def _check_contract(representation: Representation, real: Tensor, seed: int) -> 
     return sees
 
 
-def _check_direction(representation: Representation) -> None:
-    real = torch.ones((8, 12), dtype=torch.bool)
-    draws = [representation(real, Generator().manual_seed(seed)) for seed in range(8)]
+def _sees(representation: AnyRepresentation, rows: SampleRows, seed: int) -> Tensor:
+    generator = Generator().manual_seed(seed)
+    if isinstance(representation, TextRepresentation):
+        shown = ShownRows(rows.ids, rows.real, rows.ordinary, rows.vocabulary)
+        return representation.of_text(shown, generator)
+    return representation(rows.real, generator)
+
+
+def _check_direction(representation: AnyRepresentation) -> None:
+    rows = SampleRows.of_lengths([12] * 8, tokens=12, seed=0)
+    draws = [_sees(representation, rows, seed) for seed in range(8)]
     ahead = any(bool(sees.triu(diagonal=1).any()) for sees in draws)
     behind = any(bool(sees.tril(diagonal=-1).any()) for sees in draws)
     expect(

@@ -6,21 +6,28 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aang_core.objectives.stages import CorruptedRows, DocumentStatistics, Vocabulary
+from aang_core.assembly.placed_rows import PlacedRows, place_rows
+from aang_core.corpora.tokens import PaddedRows
+from aang_core.objectives.stages import (
+    CorruptedRows,
+    Corruption,
+    DocumentStatistics,
+    Vocabulary,
+)
 
 PAD, FIRST, LAST, MASK = range(4)
 CLASSES = 3
-_FORMS = (" the", " Paris", " NATO", "ing", "Ton", "ED", ",", " 42", "\ufffd")
+_FORMS = (" the", " Paris", " NATO", "ing", "Ton", "ED", ",", " 42", "\ufffd", ".", "?", ")")
 VOCABULARY = Vocabulary(
     size=40,
     mask_id=MASK,
     ordinary=torch.arange(MASK + 1, 40),
-    decode=lambda: ("",) * (MASK + 1) + _FORMS * 4,
+    decode=lambda: ("",) * (MASK + 1) + _FORMS * 3,
 )
 """Forty token ids: padding, the two special tokens around every row, mask, and 36 of text.
 
-There are nine texts with four ids each: words, names, abbreviations, parts of these, and half a
-character.
+There are twelve texts with three ids each: words, names, abbreviations, parts of these, half a
+character, and what ends a sentence.
 """
 
 
@@ -58,6 +65,11 @@ class SampleRows:
         ids, real, ordinary = (c.repeat(times, 1) for c in (self.ids, self.real, self.ordinary))
         return SampleRows(ids, real, ordinary, self.vocabulary)
 
+    def placed(self, corruption: Corruption) -> PlacedRows:
+        """These rows as the encoder reads them after a transform has returned ``corruption``."""
+        padded = PaddedRows(self.ids, self.real, self.ordinary, None, None, PAD, 0)
+        return place_rows(padded, corruption, 10 * self.ids.shape[1])
+
 
 @st.composite
 def token_rows(draw: st.DrawFn, max_rows: int = 4, max_tokens: int = 12) -> SampleRows:
@@ -71,9 +83,9 @@ def token_rows(draw: st.DrawFn, max_rows: int = 4, max_tokens: int = 12) -> Samp
 def corrupted_rows(draw: st.DrawFn, labelled: bool = True, views: int = 1) -> CorruptedRows:
     """Rows after some transform, with any share of tokens selected, from none to all.
 
-    Of the selected tokens some are masked, some replaced and some kept. With ``labelled``, the rows
-    have labels of three classes. Each row has ``views`` views, all first views before all second
-    ones.
+    Of the selected tokens some are masked, some replaced and some kept. Half of the batches have
+    deleted, inserted and moved tokens, too. With ``labelled``, the rows have labels of three
+    classes. Each row has ``views`` views, all first views before all second ones.
     """
     rows = draw(token_rows()).repeated(views)
     rate = draw(st.sampled_from([0.0, 0.15, 0.5, 1.0]))
@@ -86,15 +98,20 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True, views: int = 1) -> Co
     corrupted = rows.ids.masked_fill(selected & (fate < 0.5), MASK)
     corrupted = torch.where(selected & (fate > 0.8), random_ids, corrupted)
     documents = draw(st.integers(1, 1000))
+    corruption = Corruption(corrupted, selected)
+    if draw(st.booleans()):
+        corruption = _moved(corruption, rows, generator)
+    placed = rows.placed(corruption)
+    real = placed.rows.real
     # A total order of the real tokens, for outputs that require a reading order.
-    order = torch.rand(rows.ids.shape, generator=generator).argsort(1)
-    order = order.masked_fill(~rows.real, rows.ids.shape[1])
+    order = torch.rand(real.shape, generator=generator).argsort(1)
+    order = order.masked_fill(~real, real.shape[1])
     return CorruptedRows(
-        original=rows.ids,
-        corrupted=corrupted,
-        selected=selected,
-        ordinary=rows.ordinary,
-        real=rows.real,
+        original=placed.original,
+        corrupted=placed.rows.ids,
+        selected=placed.selected,
+        ordinary=placed.rows.ordinary,
+        real=real,
         labels=(
             torch.randint(CLASSES, (len(rows.ids) // views,), generator=generator).repeat(views)
             if labelled
@@ -104,7 +121,31 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True, views: int = 1) -> Co
             documents,
             torch.randint(documents + 1, (VOCABULARY.size,), generator=generator),
         ),
-        sees=(order.unsqueeze(1) <= order.unsqueeze(2)) & rows.real.unsqueeze(1),
+        sees=(order.unsqueeze(1) <= order.unsqueeze(2)) & real.unsqueeze(1),
         vocabulary=VOCABULARY,
         views=views,
+        before=placed.before,
+    )
+
+
+def _moved(corruption: Corruption, rows: SampleRows, generator: torch.Generator) -> Corruption:
+    """Exchange ordinary tokens, delete a fifth of them, and insert a mask token after a fifth."""
+    shape = rows.ids.shape
+    place = torch.arange(shape[1]).expand(shape)
+    # Ordinary tokens are together, after the first token, so their order is all that changes.
+    key = torch.where(rows.ordinary, torch.rand(shape, generator=generator), place * 2.0)
+    key = torch.where(rows.ordinary, key + 0.5, key)
+    origin = key.argsort(dim=1)
+    kept = ~rows.ordinary | (torch.rand(shape, generator=generator) < 0.8)
+    masks = rows.ordinary & (torch.rand(shape, generator=generator) < 0.2)
+
+    def with_masks(values: Tensor, of_mask: Tensor) -> Tensor:
+        return torch.stack([values.gather(1, origin), of_mask], dim=2).flatten(1)
+
+    nothing = torch.zeros(shape, dtype=torch.bool)
+    return Corruption(
+        ids=with_masks(corruption.ids, torch.full(shape, MASK)),
+        selected=with_masks(corruption.selected & kept, nothing),
+        real=with_masks(kept, masks),
+        origin=with_masks(place, torch.full(shape, -1)),
     )

@@ -7,7 +7,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import ByT5Tokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from aang_core import Example, word_starts
+from aang_core import Example, sentence_starts, word_starts
 from aang_core.corpora.tokens import tokenize, vocabulary
 from tests.corpora.conftest import SENTENCES
 
@@ -80,3 +80,35 @@ def test_part_of_a_character_is_no_text(roberta: PreTrainedTokenizerFast) -> Non
     parts = [tokens.texts[token] for token in roberta("é", add_special_tokens=False)["input_ids"]]
     assert parts == ["\ufffd", "\ufffd"]
     assert tokens.texts is tokens.texts
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("It rains. It pours? It is wet!", ["It rains.", "It pours?", "It is wet!"]),
+        ('"It rains." He left. (Wet.) Done', ['"It rains."', "He left.", "(Wet.)", "Done"]),
+        ("Version 3.5 of a.b is out... Well.", ["Version 3.5 of a.b is out...", "Well."]),
+        ("no end", ["no end"]),
+    ],
+)
+def test_sentences_end_with_marks_and_what_closes_there(
+    roberta: PreTrainedTokenizerBase, text: str, sentences: list[str]
+) -> None:
+    padded = tokenize([Example(text)], roberta, max_length=200, cache=None).rows(torch.arange(1))
+    tokens = vocabulary(roberta)
+    starts = sentence_starts(padded.ids, padded.ordinary, tokens)
+    found: list[str] = []
+    for token, begins in zip(padded.ids[0].tolist(), starts[0].tolist(), strict=True):
+        if begins:
+            found.append("")
+        if found:
+            found[-1] += tokens.texts[token]
+    assert [sentence.strip() for sentence in found] == sentences
+
+
+def test_the_second_text_of_a_pair_begins_a_sentence(roberta: PreTrainedTokenizerBase) -> None:
+    pair = Example("one two", text_pair="three four")
+    padded = tokenize([pair], roberta, max_length=200, cache=None).rows(torch.arange(1))
+    starts = sentence_starts(padded.ids, padded.ordinary, vocabulary(roberta))
+    assert starts.sum() == 2
+    assert starts[0, 1]

@@ -87,7 +87,7 @@ KINDS = {
             "FAILED  transform mine: its target can be imported",
             "No module named 'somewhere'",
             "To do:",
-            "2 of 3 checks passed",
+            "3 of 4 checks passed",
         ),
     ),
     "wrong-shape": Kind(
@@ -101,7 +101,9 @@ KINDS = {
         ),
         checked=(
             "FAILED  transform mine: its contract",
-            "selected: expected a tensor of shape",
+            "selected: expected a tensor [B, T] = [",
+            "] of bool, got [3] of bool",
+            "_hooks.py:3",
             "To do:",
         ),
     ),

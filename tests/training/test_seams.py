@@ -20,6 +20,7 @@ from aang_core import (
     Primitive,
     Representation,
     RowLosses,
+    ShownRows,
     Stage,
     StepSignals,
     StepwiseWeighter,
@@ -91,6 +92,28 @@ def in_place(ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, _: Generator
         (lambda i, o, v, g: (i - 9, o), "token ids from 0 to 39", r"-\d+"),
         (lambda i, o, v, g: (i, ~o), "ordinary tokens alone", "a special token or padding"),
         (in_place, "left as it was", "changed in place"),
+        (lambda i, o, v, g: (i, o, o, None, None), "a Corruption of ids and selected", r".*"),
+        (lambda i, o, v, g: (i, o, o.long()), r"a tensor .* of bool", r"\[2, 6\] of int64"),
+        (
+            lambda i, o, v, g: Corruption(i, o, origin=i[:, :3]),
+            r"a tensor \[B, T'\] = \[2, 3\] of int64",
+            r"\[2, 6\] of int64",
+        ),
+        (
+            lambda i, o, v, g: Corruption(i, o, origin=torch.full_like(i, 6)),
+            "places from 0 to 5, or -1 for an inserted token",
+            "6",
+        ),
+        (
+            lambda i, o, v, g: Corruption(i, o, origin=torch.full_like(i, -1)),
+            "ordinary tokens alone",
+            "a special token or padding, or an inserted token",
+        ),
+        (
+            lambda i, o, v, g: Corruption(i, o, real=~o),
+            "tokens that are left",
+            "one that real says is gone",
+        ),
     ],
 )
 def test_a_transform_that_breaks_its_contract(call: Call, expected: str, got: str) -> None:
@@ -114,7 +137,42 @@ def test_a_representation_that_breaks_its_contract(
 ) -> None:
     checked = CheckedRepresentation(call, mine("representation"))
     with pytest.raises(PluginError, match=told("representation", expected, got)):
-        checked(ROWS.real.clone(), Generator())
+        checked(shown(), Generator())
+
+
+def shown(device: str = "cpu") -> ShownRows:
+    """A copy of the rows, because a test may change it."""
+    place = torch.device(device)
+    ids, real, ordinary = (t.clone().to(place) for t in (ROWS.ids, ROWS.real, ROWS.ordinary))
+    return ShownRows(ids, real, ordinary, ROWS.vocabulary)
+
+
+class ChangesIds:
+    """A representation that reads the text, and changes it."""
+
+    def of_text(self, rows: ShownRows, generator: Generator) -> Tensor:
+        rows.ids.zero_()
+        return sees(rows.real)
+
+
+class Blind:
+    def of_text(self, rows: ShownRows, generator: Generator) -> Tensor:
+        return torch.zeros_like(sees(rows.real))
+
+
+@pytest.mark.parametrize(
+    ("representation", "expected", "got"),
+    [
+        (ChangesIds(), "left as it was", "changed in place"),
+        (Blind(), "one that sees a token", "it sees none"),
+    ],
+)
+def test_a_representation_of_text_that_breaks_its_contract(
+    representation: ChangesIds | Blind, expected: str, got: str
+) -> None:
+    checked = CheckedRepresentation(representation, mine("representation"))
+    with pytest.raises(PluginError, match=told("representation", expected, got)):
+        checked(shown(), Generator())
 
 
 def sees(real: Tensor) -> Tensor:
@@ -162,7 +220,7 @@ class ListedTargets(Plain):
 
 
 def corrupted() -> CorruptedRows:
-    ids, selected = NoOp()(ROWS.ids, ROWS.ordinary, ROWS.vocabulary, Generator().manual_seed(3))
+    ids, selected, *_ = NoOp()(ROWS.ids, ROWS.ordinary, ROWS.vocabulary, Generator().manual_seed(3))
     return CorruptedRows(
         original=ROWS.ids,
         corrupted=ids,
@@ -216,13 +274,13 @@ def test_calls_after_the_first_read_no_value() -> None:
     representation = CheckedRepresentation(lambda real, _: sees(real), mine("representation"))
     output = CheckedOutput(Plain(), mine("output"))
     transform(ROWS.ids, ROWS.ordinary, ROWS.vocabulary, Generator().manual_seed(0))
-    representation(ROWS.real, Generator())
+    representation(shown(), Generator())
     trained(output)
     meta = torch.device("meta")
-    ids, selected = transform(
+    ids, selected, *_ = transform(
         ROWS.ids.to(meta), ROWS.ordinary.to(meta), ROWS.vocabulary, Generator()
     )
-    assert ids.device == selected.device == representation(ROWS.real.to(meta), Generator()).device
+    assert ids.device == selected.device == representation(shown("meta"), Generator()).device
     head = output.head(SmallHeads()).to(meta)
     hidden = torch.ones((*ROWS.ids.shape, HIDDEN), device=meta, requires_grad=True)
     losses = output.losses(head, hidden, {"selected": ROWS.ordinary.to(meta)})

@@ -20,9 +20,14 @@ from aang_core.objectives.stages.output import (
     DocumentStatistics,
     HeadBuilder,
     Output,
+    RowsBefore,
     View,
 )
-from aang_core.objectives.stages.representation import Representation
+from aang_core.objectives.stages.representation import (
+    Representation,
+    ShownRows,
+    TextRepresentation,
+)
 from aang_core.objectives.stages.transform import (
     SELECTION_RATE,
     Corruption,
@@ -30,7 +35,7 @@ from aang_core.objectives.stages.transform import (
     random_tokens,
     select_tokens,
 )
-from aang_core.objectives.stages.vocabulary import Vocabulary, word_starts
+from aang_core.objectives.stages.vocabulary import Vocabulary, sentence_starts, word_starts
 
 __all__ = [
     "SELECTION_RATE",
@@ -46,13 +51,17 @@ __all__ = [
     "Output",
     "ReadReport",
     "Representation",
+    "RowsBefore",
+    "ShownRows",
     "StepData",
     "StreamingData",
+    "TextRepresentation",
     "TextStream",
     "Transform",
     "View",
     "Vocabulary",
     "random_tokens",
     "select_tokens",
+    "sentence_starts",
     "word_starts",
 ]

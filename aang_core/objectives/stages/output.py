@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 
 from aang_core.objectives.stages.vocabulary import Vocabulary
@@ -30,6 +31,32 @@ class DocumentStatistics:
     document_frequency: Tensor
 
 
+@dataclass(frozen=True)
+class RowsBefore:
+    """Rows before a transform that changed their length or order; S tokens, where they have T now.
+
+    Attributes:
+        ids: ``[B, S]`` int64 token ids.
+        ordinary: ``[B, S]`` bool, neither special nor padding.
+        origin: ``[B, T]`` int64, the place here that each token came from; -1 for an inserted
+            token and for padding.
+
+    Examples:
+        The row 1 7 8 2 after its second token was deleted:
+
+        >>> import torch
+        >>> from aang_core import RowsBefore
+        >>> ids = torch.tensor([[1, 7, 8, 2]])
+        >>> before = RowsBefore(ids, ids > 2, origin=torch.tensor([[0, 2, 3]]))
+        >>> before.ids.gather(1, before.origin)
+        tensor([[1, 8, 2]])
+    """
+
+    ids: Tensor
+    ordinary: Tensor
+    origin: Tensor
+
+
 View = Literal["corrupted", "clean"]
 """How a row is shown to the encoder: corrupted, drawn anew for each view, or unchanged."""
 
@@ -38,11 +65,15 @@ View = Literal["corrupted", "clean"]
 class CorruptedRows:
     """Rows after the transform stage; B rows, T tokens.
 
+    Everything ``[B, T]`` is about the tokens that the encoder reads. If the transform moved,
+    deleted or inserted tokens, ``original`` and ``ordinary`` follow them.
+
     Attributes:
-        original: ``[B, T]`` int64 token ids before the transform.
+        original: ``[B, T]`` int64, what each token was before the transform; an inserted token is
+            what it is.
         corrupted: ``[B, T]`` int64 token ids after the transform.
         selected: ``[B, T]`` bool, the transform's prediction targets.
-        ordinary: ``[B, T]`` bool, neither special nor padding.
+        ordinary: ``[B, T]`` bool, neither special nor padding, nor inserted.
         real: ``[B, T]`` bool, not padding.
         labels: ``[B]`` int64 class ids, or None if the data has no labels.
         statistics: document frequencies of the data source.
@@ -51,6 +82,7 @@ class CorruptedRows:
         vocabulary: the tokenizer's tokens.
         views: number of views of each row, V. All rows in their first view come first, then all in
             their second: view v of row i is number v · B/V + i.
+        before: the rows before the transform, if it changed their length or order; else None.
 
     Examples:
         >>> import torch
@@ -82,10 +114,25 @@ class CorruptedRows:
     sees: Tensor
     vocabulary: Vocabulary
     views: int = 1
+    before: RowsBefore | None = None
+
+    @property
+    def origin(self) -> Tensor:
+        """The place before the transform that each token came from, int64 ``[B, T]``.
+
+        It is -1 for an inserted token and for padding.
+        """
+        if self.before is not None:
+            return self.before.origin
+        place = torch.arange(self.real.shape[1], device=self.real.device)
+        return place.expand_as(self.real).masked_fill(~self.real, -1)
 
 
 class HeadBuilder(Protocol):
     """Makes heads that fit the shared encoder; every call returns a new module.
+
+    Its parameters are new too, but for those of the decoder (:meth:`language_model`) and those of
+    the end task's head (:meth:`end_task`), which every call shares.
 
     If none of these predicts what you need, make a module of your own: ``hidden_size`` is H, the
     size of the hidden states that it receives.
@@ -123,7 +170,16 @@ class HeadBuilder(Protocol):
     def classification(self) -> nn.Module:
         """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the classes of the objective's data.
 
-        They are the end task's classes, unless the data has labels of its own.
+        They are the end task's classes, unless the data has labels of its own. The parameters are
+        new and belong to this objective alone.
+        """
+        ...
+
+    def end_task(self) -> nn.Module:
+        """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the end task's classes.
+
+        A new module around the end task's own head: what trains one trains the other. Like every
+        head, it takes no part in the signals, which are about the body.
         """
         ...
 

@@ -14,9 +14,21 @@ SELECTION_RATE = 0.15
 class Corruption(NamedTuple):
     """What a transform returns.
 
+    A transform that leaves every token at its place returns ``ids`` and ``selected``. One that
+    deletes, inserts or moves tokens says with ``real`` which are left, and with ``origin`` where
+    each came from; rows may then have another number of tokens, T'. Padding may be anywhere:
+    AANG moves the tokens that are left to the beginning of their row. It cuts a row that has become
+    too long for the encoder. Special tokens have to stay, in their order, the first one at the
+    beginning.
+
     Attributes:
-        ids: ``[B, T]`` int64, the corrupted input.
-        selected: ``[B, T]`` bool, the prediction targets; a subset of the ordinary tokens.
+        ids: ``[B, T']`` int64, the corrupted input; T' = T without ``origin``.
+        selected: ``[B, T']`` bool, the prediction targets; a subset of the ordinary tokens that are
+            left, and none that was inserted.
+        real: ``[B, T']`` bool, the tokens that are left; None for all. What was padding stays
+            padding, whether it is marked here or not.
+        origin: ``[B, T']`` int64, the place in the given row that each token came from; -1 for one
+            that was inserted. None if every token is where it was.
 
     Examples:
         >>> import torch
@@ -24,10 +36,21 @@ class Corruption(NamedTuple):
         >>> ids, selected = torch.tensor([[1, 7, 2]]), torch.tensor([[False, True, False]])
         >>> Corruption(ids.masked_fill(selected, 0), selected).ids
         tensor([[1, 0, 2]])
+
+        The row 1 7 8 2 without its third token, and with its middle tokens exchanged:
+
+        >>> ids = torch.tensor([[1, 7, 8, 2]])
+        >>> nothing = torch.zeros_like(ids, dtype=torch.bool)
+        >>> left = torch.tensor([[True, True, False, True]])
+        >>> deleted = Corruption(ids, nothing, real=left)
+        >>> order = torch.tensor([[0, 2, 1, 3]])
+        >>> exchanged = Corruption(ids.gather(1, order), nothing, origin=order)
     """
 
     ids: Tensor
     selected: Tensor
+    real: Tensor | None = None
+    origin: Tensor | None = None
 
 
 class Transform(Protocol):

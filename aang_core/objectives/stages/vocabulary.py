@@ -7,6 +7,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+_SENTENCE_ENDS = ".!?…。！？"
+_CLOSING = "\"'”’»)]}"
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -50,6 +53,17 @@ class Vocabulary:
         begins = torch.tensor([text[:1].isspace() for text in self.texts])
         return begins, torch.tensor([text[-1:].isspace() for text in self.texts])
 
+    @cached_property
+    def _ends_sentence(self) -> Tensor:
+        """Whether a sentence may end with each text: ``[V]`` bool."""
+        last = (text.rstrip().rstrip(_CLOSING)[-1:] for text in self.texts)
+        return torch.tensor([bool(mark) and mark in _SENTENCE_ENDS for mark in last])
+
+    @cached_property
+    def _closes(self) -> Tensor:
+        """Whether each text is only quotes or brackets that close: ``[V]`` bool."""
+        return torch.tensor([bool(text) and not text.strip(_CLOSING) for text in self.texts])
+
 
 def word_starts(ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary) -> Tensor:
     """Which ordinary tokens begin a word, ``[B, T]`` bool; the others continue one.
@@ -75,3 +89,36 @@ def word_starts(ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary) -> Tensor
     parted = (ends | ~ordinary).roll(1, 1)
     parted[:, :1] = True
     return ordinary & (begins | parted)
+
+
+def sentence_starts(ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary) -> Tensor:
+    """Which ordinary tokens begin a sentence, ``[B, T]`` bool; the others continue one.
+
+    A sentence begins after a special token and at the start, and with the word that follows a full
+    stop, a question mark or an exclamation mark, and the quotes and brackets that close there. It
+    is that simple: "e.g. this" has two sentences.
+
+    Args:
+        ids: ``[B, T]`` int64.
+        ordinary: ``[B, T]`` bool.
+        vocabulary: the tokenizer's tokens.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import Vocabulary, sentence_starts
+        >>> texts = ["", "", "", "", " Paris", "."]
+        >>> words = Vocabulary(6, mask_id=3, ordinary=torch.tensor([4, 5]), decode=lambda: texts)
+        >>> ids = torch.tensor([[1, 4, 5, 4, 4, 2]])
+        >>> sentence_starts(ids, ids > 3, words)
+        tensor([[False,  True, False,  True, False, False]])
+    """
+    starts = word_starts(ids, ordinary, vocabulary)
+    ends = vocabulary._ends_sentence.to(ids.device)[ids] & ordinary
+    # A quote that begins a word opens what follows.
+    closes = vocabulary._closes.to(ids.device)[ids] & ordinary & ~starts
+    place = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+    last = place.masked_fill(closes, 0).cummax(dim=1).values
+    ended = ends.gather(1, last).roll(1, 1)
+    special = (~ordinary).roll(1, 1)
+    ended[:, :1], special[:, :1] = False, True
+    return ordinary & (special | (ended & starts))

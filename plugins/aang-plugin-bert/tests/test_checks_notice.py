@@ -31,7 +31,7 @@ torch.set_num_threads(1)
 def in_place(
     ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
 ) -> Corruption:
-    _, selected = Mask()(ids, ordinary, vocabulary, generator)
+    selected = Mask()(ids, ordinary, vocabulary, generator).selected
     ids[selected] = vocabulary.mask_id
     return Corruption(ids, selected)
 
@@ -63,21 +63,21 @@ def padding_too(
 def shifted(
     ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
 ) -> Corruption:
-    _, selected = Mask()(ids, ordinary, vocabulary, generator)
+    selected = Mask()(ids, ordinary, vocabulary, generator).selected
     return Corruption(ids.roll(1, dims=1), selected)
 
 
 def floats(
     ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
 ) -> Corruption:
-    corrupted, selected = Mask()(ids, ordinary, vocabulary, generator)
+    corrupted, selected, *_ = Mask()(ids, ordinary, vocabulary, generator)
     return Corruption(corrupted, selected.float())
 
 
 def unknown_ids(
     ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
 ) -> Corruption:
-    _, selected = Mask()(ids, ordinary, vocabulary, generator)
+    selected = Mask()(ids, ordinary, vocabulary, generator).selected
     return Corruption(ids.masked_fill(selected, vocabulary.size), selected)
 
 
@@ -85,6 +85,38 @@ def nothing(
     ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
 ) -> Corruption:
     return Corruption(ids, torch.zeros_like(ordinary))
+
+
+def without_specials(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
+    return Corruption(ids, ordinary, real=ordinary)
+
+
+def backwards(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
+    origin = torch.arange(ids.shape[1]).flip(0).expand_as(ids)
+    return Corruption(ids.gather(1, origin), ordinary.gather(1, origin), origin=origin)
+
+
+def selects_deleted(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
+    selected = Mask()(ids, ordinary, vocabulary, generator).selected
+    return Corruption(ids, selected, real=~selected)
+
+
+def from_beyond(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
+    return Corruption(ids, ordinary, origin=torch.full_like(ids, ids.shape[1]))
+
+
+def special_as_text(
+    ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+) -> Corruption:
+    return Corruption(ids.clamp(min=5), ordinary, real=torch.ones_like(ordinary))
 
 
 @pytest.mark.parametrize(
@@ -98,11 +130,27 @@ def nothing(
         (floats, "selected: expected a tensor of shape .* and dtype torch.bool"),
         (unknown_ids, "corrupted ids: expected ids below 40"),
         (nothing, "selected of 4,000 ordinary tokens: expected some, got none"),
+        (without_specials, "special tokens: expected all, in their order, from"),
+        (backwards, "the first one at the beginning, got those from"),
+        (selects_deleted, "selected tokens: expected ordinary tokens that are left, and none that"),
+        (from_beyond, "origin: expected places from 0 to 63, or -1 for an inserted token, got 64"),
+        (special_as_text, "special tokens: expected left as they are"),
     ],
 )
 def test_a_transform_that_breaks_a_promise(transform: Transform, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_transform(transform)
+
+
+def test_a_transform_that_moves_tokens_does_not_leave_the_input_unchanged() -> None:
+    def says_so(
+        ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+    ) -> Corruption:
+        return Corruption(ids, ordinary, real=torch.ones_like(ordinary))
+
+    check_transform(says_so)
+    with pytest.raises(AssertionError, match="unchanged-input: expected every token where it was"):
+        check_transform(says_so, provides=("unchanged-input",))
 
 
 def test_a_transform_that_does_not_do_what_it_provides() -> None:

@@ -25,7 +25,7 @@ def within(count: int, trials: int, probability: float) -> bool:
 def many(transform: Transform) -> tuple[SampleRows, Tensor, Tensor]:
     rows = SampleRows.of_lengths([256] * 256, tokens=256, seed=1)
     generator = torch.Generator().manual_seed(2)
-    ids, selected = transform(rows.ids, rows.ordinary, rows.vocabulary, generator)
+    ids, selected, *_ = transform(rows.ids, rows.ordinary, rows.vocabulary, generator)
     return rows, ids, selected
 
 
@@ -33,7 +33,7 @@ def many(transform: Transform) -> tuple[SampleRows, Tensor, Tensor]:
 @given(rows=token_rows(), seed=st.integers(0, 1000))
 def test_mask_masks_exactly_the_selected_tokens(rows: SampleRows, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
-    ids, selected = Mask(0.5)(rows.ids, rows.ordinary, rows.vocabulary, generator)
+    ids, selected, *_ = Mask(0.5)(rows.ids, rows.ordinary, rows.vocabulary, generator)
     assert torch.equal(ids == rows.vocabulary.mask_id, selected)
     assert torch.equal(ids[~selected], rows.ids[~selected])
 
@@ -80,5 +80,7 @@ def test_no_special_token_is_ever_drawn() -> None:
     ids = torch.full((4, 64), 7)
     for transform in (Replace(1.0), BertOp(1.0)):
         generator = torch.Generator().manual_seed(0)
-        corrupted, _ = transform(ids, torch.ones_like(ids, dtype=torch.bool), vocabulary, generator)
+        corrupted, *_ = transform(
+            ids, torch.ones_like(ids, dtype=torch.bool), vocabulary, generator
+        )
         assert set(corrupted.unique().tolist()) <= {3, 7, 11}

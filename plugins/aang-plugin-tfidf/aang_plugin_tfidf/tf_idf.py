@@ -29,9 +29,12 @@ class TfIdf:
         """``value``: ``[B, T]`` float32, zero where not ordinary. ``ordinary``: ``[B, T]`` bool."""
         ordinary = rows.ordinary
         length = ordinary.sum(dim=1, keepdim=True).clamp(min=1)
-        # [B, T, T], as large as the attention mask; counts over the vocabulary would be [B, V].
-        same = rows.original.unsqueeze(2) == rows.original.unsqueeze(1)
-        count = (same & ordinary.unsqueeze(1)).sum(dim=2)
+        document, words = rows.original, ordinary
+        if rows.before is not None:
+            document, words = rows.before.ids, rows.before.ordinary
+        # [B, T, S], as large as the attention mask; counts over the vocabulary would be [B, V].
+        same = rows.original.unsqueeze(2) == document.unsqueeze(1)
+        count = (same & words.unsqueeze(1)).sum(dim=2)
         statistics = rows.statistics
         documents_with = statistics.document_frequency[rows.original]
         idf = torch.log((1 + statistics.documents) / (1 + documents_with)) + 1

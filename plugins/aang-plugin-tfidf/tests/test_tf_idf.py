@@ -1,6 +1,7 @@
 """TF-IDF targets against numbers worked out by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from aang_plugin_tfidf.tf_idf import TfIdf
 from hypothesis import given, settings
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from aang_core import CorruptedRows, DocumentStatistics
+from aang_core import CorruptedRows, DocumentStatistics, RowsBefore
 from aang_core.testing import VOCABULARY, SmallHeads, check_output, corrupted_rows
 
 torch.set_num_threads(1)
@@ -46,6 +47,16 @@ def test_targets_by_hand() -> None:
     targets = TfIdf().targets(rows)
     expected = [0.0, common / scale, common / scale, rare / scale, 0.0]
     assert targets["value"][0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_document_keeps_its_counts_when_tokens_are_deleted() -> None:
+    """As above, without the first 5: the other one is still in the document twice."""
+    rows = rows_of([[1, 5, 6, 2]], [[0, 1, 1, 0]], 3, [0, 3, 3, 0, 0, 3, 1])
+    document = torch.tensor([[1, 5, 5, 6, 2]])
+    before = RowsBefore(document, document > 2, torch.tensor([[0, 2, 3, 4]]))
+    value = TfIdf().targets(replace(rows, before=before))["value"][0]
+    ratio = 2 * 1.0 / (math.log(4 / 2) + 1)
+    assert (value[1] / value[2]).item() == pytest.approx(ratio)
 
 
 def test_targets_agree_with_scikit_learn_up_to_the_scale_of_the_row() -> None:

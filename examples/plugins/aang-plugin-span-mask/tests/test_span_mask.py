@@ -19,7 +19,7 @@ def test_spans_are_whole_words_within_the_budget() -> None:
     ids = torch.tensor([[1, *([4, 7] * 200), 2]] * 32)
     ordinary = (ids != 1) & (ids != 2)
     generator = torch.Generator().manual_seed(0)
-    corrupted, selected = SpanMask()(ids, ordinary, VOCABULARY, generator)
+    corrupted, selected, *_ = SpanMask()(ids, ordinary, VOCABULARY, generator)
     assert selected.sum(dim=1).tolist() == [60] * 32
     assert torch.equal(corrupted, ids.masked_fill(selected, VOCABULARY.mask_id))
     assert torch.equal(selected[:, 1:-1:2] & selected[:, 2::2], selected[:, 1:-1:2])

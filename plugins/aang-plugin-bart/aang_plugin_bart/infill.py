@@ -1,0 +1,130 @@
+"""The transform ``infill``."""
+
+import math
+from collections.abc import Iterator
+from itertools import groupby
+
+import torch
+from torch import Generator, Tensor
+
+from aang_core import Corruption, Vocabulary, number_option
+
+RATE, MEAN_LENGTH = 0.3, 3.0
+
+
+class Infill:
+    """Spans of tokens become a single mask token each (BART, section 2.2, "text infilling").
+
+    The lengths of spans are drawn from a Poisson distribution until 30% of a text's tokens are
+    covered; the last span is cut to fit. Every order of the spans and of the tokens between them is
+    equally likely. A span of length zero is a mask token that is inserted.
+
+    The mask of a span counts as its first token, and is selected: ``denoise`` predicts that token
+    there. An inserted mask is not selected.
+
+    Args:
+        rate: share of the ordinary tokens that spans cover.
+        mean_length: λ of the Poisson distribution, at least 1.
+
+    Raises:
+        ConfigError: an option is out of range.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core.testing import VOCABULARY
+        >>> from aang_plugin_bart.infill import Infill
+        >>> ids = torch.tensor([[1, 4, 5, 6, 7, 8, 9, 10, 2]])
+        >>> ordinary = (ids != 1) & (ids != 2)
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> infilled = Infill(0.5)(ids, ordinary, VOCABULARY, generator)
+        >>> infilled.ids
+        tensor([[ 1,  4,  3,  6,  3, 10,  2]])
+        >>> infilled.origin
+        tensor([[0, 1, 2, 3, 4, 7, 8]])
+    """
+
+    def __init__(self, rate: float = RATE, mean_length: float = MEAN_LENGTH) -> None:
+        self.rate = number_option(
+            "option rate of transform infill",
+            rate,
+            "the share of tokens that spans cover, a number above 0 and at most 1 such as 0.3",
+            low=0,
+            high=1,
+            above_low=True,
+        )
+        self.mean_length = number_option(
+            "option mean_length of transform infill",
+            mean_length,
+            "the mean length of a span in tokens, a number from 1 to 100",
+            low=1,
+            high=100,
+        )
+
+    def __call__(
+        self, ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: Generator
+    ) -> Corruption:
+        lengths = torch.poisson(torch.full(ids.shape, self.mean_length), generator).long()
+        keys = torch.rand((len(ids), 2 * ids.shape[1]), generator=generator)
+        draws = zip(ordinary.tolist(), lengths.tolist(), keys.tolist(), strict=True)
+        rows = [list(self._slots(*row)) for row in draws]
+        width = max(map(len, rows))
+        # Shorter rows are padded with tokens that come from nowhere and are not real.
+        nothing = (-1, False, False)
+        padded = [row + [nothing] * (width - len(row)) for row in rows]
+        table = torch.tensor(padded, dtype=torch.int64).view(len(ids), width, 3)
+        origin, masked, real = table[..., 0], table[..., 1].bool(), table[..., 2].bool()
+        kept = ids.gather(1, origin.clamp(min=0))
+        return Corruption(
+            ids=kept.masked_fill(masked, vocabulary.mask_id),
+            selected=masked & (origin >= 0),
+            real=real,
+            origin=origin,
+        )
+
+    def _slots(
+        self, ordinary: list[bool], lengths: list[int], keys: list[float]
+    ) -> Iterator[tuple[int, bool, bool]]:
+        """Origin of each token of a row after the transform, whether it is a mask, and True."""
+        places = enumerate(ordinary)
+        for is_text, together in groupby(places, key=lambda place: place[1]):
+            run = [place for place, _ in together]
+            if not is_text:
+                yield from ((place, False, True) for place in run)
+                continue
+            # A text takes its draws from those of its own places, so that texts do not matter to
+            # each other.
+            spans = self._spans(lengths[run[0] : run[-1] + 1])
+            own = keys[2 * run[0] : 2 * (run[-1] + 1)]
+            yield from ((place, mask, True) for place, mask in filled(run, spans, own))
+
+    def _spans(self, lengths: list[int]) -> list[int]:
+        """The first of these lengths that together cover the share of a text of as many tokens."""
+        left = math.ceil(self.rate * len(lengths))
+        spans = []
+        for length in lengths:
+            if left == 0:
+                break
+            spans.append(min(length, left))
+            left -= spans[-1]
+        return spans
+
+
+def filled(run: list[int], spans: list[int], keys: list[float]) -> Iterator[tuple[int, bool]]:
+    """Replace spans of a text by masks: origin of each token, and whether it is a mask.
+
+    Args:
+        run: the places of the text.
+        spans: lengths of the spans.
+        keys: a random number for each token that is left, and before these for each span.
+    """
+    slots = [*spans, *[None] * (len(run) - sum(spans))]
+    order = sorted(range(len(slots)), key=keys.__getitem__)
+    next_place = 0
+    for slot in order:
+        length = slots[slot]
+        if length is None:
+            yield run[next_place], False
+            next_place += 1
+        else:
+            yield (run[next_place] if length else -1), True
+            next_place += length
