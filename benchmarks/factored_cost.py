@@ -25,18 +25,24 @@ from aang_core.runs.training import build_trainer
 from aang_core.training.trainer import Trainer
 
 PLAIN = "single-task"
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    PLAIN: {"weighter": "single-task"},
-    "contrast": {"recipe": "contrast"},
-    "factored, defaults": {"space": "td+c"},
-    "factored, --meta-every 4": {"space": "td+c", "meta_every": 4},
-    "factored, --meta-every 4 --aux-batch-size 24": {
-        **{"space": "td+c", "meta_every": 4, "aux_batch_size": 24}
-    },
-    "factored, --meta-every 4 --aux-batch-size 16": {
-        **{"space": "td+c", "meta_every": 4, "aux_batch_size": 16}
-    },
-}
+
+
+def settings(rows: int) -> dict[str, dict[str, Any]]:
+    """The options of every setting, by the words that select it; ``rows`` of each kind in a step."""
+    quarter = {"meta_every": 4, "dev_batch_size": rows // 2, "aux_batch_size": rows // 4}
+    return {
+        PLAIN: {"weighter": "single-task"},
+        "contrast": {"recipe": "contrast"},
+        "factored on td": {"space": "td"},
+        "factored on td, --meta-every 4": {"space": "td", "meta_every": 4},
+        "factored on td+c": {"space": "td+c"},
+        "factored on td+c, --meta-every 4": {"space": "td+c", "meta_every": 4},
+        f"the same, n = 1, {rows // 2} dev rows, {rows // 4} of objectives": {
+            **{"space": "td+c", "set": {"factored": {"n": 1}}, **quarter}
+        },
+    }
+
+
 CYCLE = 4
 """Steps that are counted together."""
 WARM_UP = 4
@@ -81,7 +87,7 @@ def relative(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
 def main(train: Path, model: Path, rows: int, rounds: int) -> None:
     """Print the cost of each setting's step relative to plain fine-tuning's."""
     torch.set_num_threads(1)
-    trainers = {n: trainer_of(train, model, rows, setting) for n, setting in SETTINGS.items()}
+    trainers = {n: trainer_of(train, model, rows, of) for n, of in settings(rows).items()}
     flops: dict[str, list[float]] = {name: [] for name in trainers}
     seconds: dict[str, list[float]] = {name: [] for name in trainers}
     for _ in range(rounds):

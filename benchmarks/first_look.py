@@ -10,8 +10,9 @@ prints the commands. ``aang compare`` continues where it was stopped; with ``--j
 and SciERC; the demo has 200 and trains on all of them.
 
 Methods are matched by rows per step: 64 rows go through the body in a step of ``single-task``,
-``contrast``, ``contrast-other-rows`` and ``masked-lm``. ``factored`` takes 64, and 96 in every
-fourth step, which measures; ``single-task-96`` is a control with more than that.
+``contrast``, ``contrast-other-rows`` and ``masked-lm``. ``factored-td`` takes 64, and 96 in every
+fourth step, which measures; ``factored-td+c`` takes 80, and 112 in every fourth step.
+``single-task-96`` is a control with more than that.
 """
 
 from pathlib import Path
@@ -45,7 +46,15 @@ METHODS: dict[str, dict[str, Any]] = {
         "set": {"supervised-contrast": {"views": 2}},
     },
     "factored-td": {"weighter": "factored", "space": "td", "meta_every": 4, **THIRDS},
-    "factored-td+c": {"weighter": "factored", "space": "td+c", "meta_every": 4, **THIRDS},
+    "factored-td+c": {
+        "weighter": "factored",
+        "space": "td+c",
+        "batch_size": 64,
+        "dev_batch_size": 32,
+        "aux_batch_size": 16,
+        "meta_every": 4,
+        "set": {"factored": {"n": 1}},
+    },
     "bandit-td+c": {"weighter": "factored-bandit", "space": "td+c", **THIRDS},
     "masked-lm": {
         "weighter": "static",
