@@ -87,6 +87,7 @@ STANDARD_RECIPES: Mapping[str, str] = {
 STANDARD_SPACES: Mapping[str, str] = {
     "td+c": "aang-plugin-contrast",
     "td+ed+c": "aang-plugin-contrast",
+    "td+u": "aang-plugin-task",
 }
 
 STANDARD_OBJECTIVES: Mapping[str, str] = {

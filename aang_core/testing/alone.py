@@ -38,6 +38,11 @@ class Burden:
     heavy: tuple[str, ...]
     error: str = ""
 
+    @property
+    def excusable(self) -> bool:
+        """Whether it took long for no reason that is known."""
+        return self.seconds > SLOW and not self.heavy and not self.error
+
 
 @dataclass(frozen=True)
 class Alone:
@@ -58,7 +63,7 @@ class Alone:
         """Measured in processes of their own, since torch may already be imported in this one."""
         measured = [self._measured()]
         # A busy machine or a first compilation is not the plug-in's fault.
-        while measured[-1].seconds > SLOW and not measured[-1].error and len(measured) < 3:
+        while measured[-1].excusable and len(measured) < 3:
             measured.append(self._measured())
         return min(measured, key=lambda burden: burden.seconds)
 

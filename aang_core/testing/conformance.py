@@ -140,20 +140,23 @@ def _of_primitive(primitive: Primitive, alone: Alone) -> Iterator[Check]:
             "that does",
         )
     if primitive.stage != "weighter":
+        problem = _problem(primitive, primitive.make)
         yield Check(
             f"{what}: it can be made {f'with {given}' if given else 'without options'}",
-            lambda: _told(primitive, primitive.make),
-            "the options are those of the target" if given else "give every option a default",
+            partial(_holds, not problem, problem),
+            f"give every option a default, or check it with --set {primitive.name}.OPTION=VALUE",
         )
+        if problem:
+            return
         yield Check(
             f"{what}: it can be pickled",
-            lambda: _told(primitive, lambda: pickle.loads(pickle.dumps(primitive.make()))),
+            lambda: _passes(primitive, lambda: pickle.loads(pickle.dumps(primitive.make()))),
             "keep no lambdas, locks or open files in it",
         )
     traits = "" if primitive.stage == "weighter" else ", traits included"
     yield Check(
         f"{what}: its contract{traits}{f', with {given}' if given else ''}",
-        lambda: _told(primitive, lambda: _check(primitive)),
+        lambda: _passes(primitive, lambda: _check(primitive)),
         "the message says what was expected and found; aang_core.testing has the same check",
     )
 
@@ -163,15 +166,21 @@ def _provided(primitive: Primitive, alone: Alone) -> None:
     _holds(not sentences, "; ".join(sentences))
 
 
-def _told(primitive: Primitive, check: Callable[[], object]) -> None:
-    """Run a check of a primitive; whatever is wrong with it is said in one sentence."""
+def _problem(primitive: Primitive, check: Callable[[], object]) -> str:
+    """What is wrong with a primitive, in one sentence; empty if the check passes."""
     try:
         check()
     except KeyboardInterrupt:
         raise
     # The primitive is somebody else's code and may raise anything, including SystemExit.
     except BaseException as error:
-        raise AssertionError(in_words(primitive, error)) from error
+        return in_words(primitive, error)
+    return ""
+
+
+def _passes(primitive: Primitive, check: Callable[[], object]) -> None:
+    problem = _problem(primitive, check)
+    _holds(not problem, problem)
 
 
 def _check(primitive: Primitive) -> None:

@@ -67,8 +67,17 @@ BAD = {
     "no summary": (('"masks", Mine', '"", Mine'), ["FAILED  it loads", "summary"]),
     "an undecorated hook": (("@hookimpl", ""), ["FAILED  it loads", "not decorated"]),
     "another interface": (
-        ("class Mine:", "AANG_PLUGIN_API = 2\n    class Mine:"),
-        ["FAILED  it loads", "version 2 of the plug-in interface", "update aang-core"],
+        ("class Mine:", "AANG_PLUGIN_API = 3\n    class Mine:"),
+        ["FAILED  it loads", "version 3 of the plug-in interface", "update aang-core"],
+    ),
+    "an older interface": (
+        ("class Mine:", "AANG_PLUGIN_API = 1\n    class Mine:"),
+        [
+            "FAILED  it loads",
+            "version 1 of the plug-in interface, which is older than this core's 2",
+            "docs/plugin-interface/version-2.md says what changed",
+            "declare AANG_PLUGIN_API = 2",
+        ],
     ),
     "an illegal objective": (
         (

@@ -71,8 +71,12 @@ KINDS = {
         ("transform 'mine' is registered twice; rename one of the two",),
     ),
     "wrong-api-version": Kind(
-        "AANG_PLUGIN_API = 2\n" + GOOD,
-        ("version 2 of the plug-in interface", "newer than this core's 1; update aang-core"),
+        "AANG_PLUGIN_API = 3\n" + GOOD,
+        ("version 3 of the plug-in interface", "newer than this core's 2; update aang-core"),
+    ),
+    "old-api-version": Kind(
+        "AANG_PLUGIN_API = 1\n" + GOOD,
+        ("version 1 of the plug-in interface", "update the plug-in", "version-2.md"),
     ),
     "no-such-target": Kind(
         GOOD,
