@@ -32,7 +32,7 @@ def run(folder: Path, processes: int) -> Path:
         command = [sys.executable, *launcher, "--standalone", *command[1:]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+        command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return folder
