@@ -63,24 +63,18 @@ if TYPE_CHECKING:
     )
     from aang_core.plugins import Plugins, load_plugins
     from aang_core.plugins.interface import PLUGIN_API
+    from aang_core.plugins.name_table import did_you_mean
     from aang_core.plugins.options import number_option, sample_size_option
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
-    from aang_core.plugins.registry import Registry, did_you_mean
+    from aang_core.plugins.registry import Registry
     from aang_core.runs.fitting import FitResult, fit
     from aang_core.runs.run import Run
+    from aang_core.tasks.signals import Signal, StepSignals
     from aang_core.tasks.softmax import softmax
     from aang_core.tasks.task import Batch, RowLosses, Task
     from aang_core.tasks.tensor_task import TensorTask
-    from aang_core.tasks.weighting import (
-        DevLossAlong,
-        Signal,
-        StepSignals,
-        StepwiseWeighter,
-        TaskCard,
-        Update,
-        Weighter,
-        Workbench,
-    )
+    from aang_core.tasks.weighting import StepwiseWeighter, TaskCard, Weighter
+    from aang_core.tasks.workbench import DevLossAlong, Update, Workbench
     from aang_core.training.evaluation import Metric, scores
     from aang_core.training.optimization import OptimizerSettings
 
@@ -187,7 +181,8 @@ _HOMES = {
     "plugins.interface": "PLUGIN_API",
     "plugins": "Plugins load_plugins",
     "plugins.primitive": "STAGES Origin Primitive Stage",
-    "plugins.registry": "Registry did_you_mean",
+    "plugins.name_table": "did_you_mean",
+    "plugins.registry": "Registry",
     "runs.run": "Run",
     "objectives.space": "Space load_space",
     "objectives.stages": (
@@ -201,9 +196,9 @@ _HOMES = {
     "tasks.tensor_task": "TensorTask",
     "training.evaluation": "Metric scores",
     "training.optimization": "OptimizerSettings",
-    "tasks.weighting": (
-        "DevLossAlong Signal StepSignals StepwiseWeighter TaskCard Update Weighter Workbench"
-    ),
+    "tasks.signals": "Signal StepSignals",
+    "tasks.weighting": "StepwiseWeighter TaskCard Weighter",
+    "tasks.workbench": "DevLossAlong Update Workbench",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -15,7 +15,7 @@ from aang_core.corpora.task_files import LabelledFile, TaskFiles, column_options
 from aang_core.errors import ConfigError, UnknownNameError
 from aang_core.objectives.defaults import AUXILIARY_OBJECTIVE
 from aang_core.objectives.objective import Objective
-from aang_core.plugins.primitive import Origin, Primitive
+from aang_core.plugins.primitive import CORE, Origin, Primitive
 from aang_core.plugins.registry import Registry
 
 
@@ -88,8 +88,9 @@ def supervised_objectives(
         besides: further objectives of the run; a task that one of them reads is left out.
     """
     read = {objective.data.name for objective in besides}
+    ours = registry.as_meant_by(CORE)
     return [
-        Objective.parse(f"{task.name}/{AUXILIARY_OBJECTIVE}", registry)
+        Objective.parse(f"{task.name}/{AUXILIARY_OBJECTIVE}", ours)
         for task in tasks
         if task.name not in read
     ]
@@ -139,5 +140,5 @@ def _primitive(task: TaskFiles) -> Primitive:
         target=partial(LabelledFile, task, **column_options(task.columns)),
         provides=frozenset({"text", "labels:own"}),
         requires=frozenset(),
-        origin=Origin("aang-core", version("aang-core"), "aux-task"),
+        origin=Origin(CORE, version(CORE), "aux-task"),
     )

@@ -84,6 +84,7 @@ class SourceReader:
                 train=self._sources.task.train,
                 domain=self._sources.domain,
                 out_of_domain=self._sources.out_of_domain,
+                unlabelled=self._sources.unlabelled,
                 seed=self._seed,
                 report=self._sources.report,
             )

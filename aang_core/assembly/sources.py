@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -25,16 +25,20 @@ from aang_core.corpora.demo import (
     load_demo_task,
     out_of_domain_paragraphs,
 )
+from aang_core.corpora.demo_unlabelled import UnlabelledParagraphs
+from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import LabelledTask, load_task
 from aang_core.corpora.task_files import TaskFiles, column_options
 from aang_core.corpora.train_draw import TrainDraw, draw_train
+from aang_core.corpora.unlabelled_texts import UnlabelledTexts
 from aang_core.errors import ConfigError, DataError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import load_space
 from aang_core.objectives.stages import Example, ReadReport
-from aang_core.plugins.primitive import Primitive
-from aang_core.plugins.registry import Registry, did_you_mean
+from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.primitive import CORE, Primitive
+from aang_core.plugins.registry import Registry
 from aang_core.tasks.weighting import require_several_draws
 
 DEMO = "demo"
@@ -52,6 +56,7 @@ class Sources:
         encoder: a model folder or hub name.
         domain: files of in-domain text.
         out_of_domain: files of generic text.
+        unlabelled: texts like the end task's own, without labels; None if none are named.
         weighter: the weighter.
         objectives: the objectives; empty if the weighter trains the end task alone.
         pretraining: the stages of pre-training.
@@ -67,6 +72,7 @@ class Sources:
     encoder: str
     domain: tuple[Path, ...]
     out_of_domain: tuple[Path, ...]
+    unlabelled: Iterable[Example] | None
     weighter: Primitive
     objectives: Sequence[Objective]
     pretraining: Sequence[PretrainingStage]
@@ -98,7 +104,7 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     auxiliary = auxiliary_files(config)
     registry = with_auxiliary_data(registry, auxiliary)
     report = ReadReport()
-    objectives = _objectives(config, registry, auxiliary)
+    objectives = _objectives(config, registry, auxiliary, report)
     if not getattr(weighter.load(), "uses_auxiliaries", True):
         objectives = []
     stages = _stages(config, registry)
@@ -107,8 +113,8 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     # Fail now if a target cannot be imported, before any data is read or a model is loaded.
     for primitive in dict.fromkeys(p for objective in composed for p in objective.primitives):
         primitive.load()
-    task, domain, out_of_domain = _read(config, report)
-    task, draw = _drawn(config, task, report)
+    read = _read(config, report)
+    task, draw = _drawn(config, read.task, report)
     if config.model is None and not config.is_demo:
         report.note(
             "no --model is given, so the small encoder of the demo is trained, which has read "
@@ -119,12 +125,15 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     return Sources(
         task=task,
         encoder=encoder_of(config),
-        domain=domain,
-        out_of_domain=out_of_domain,
+        domain=read.domain,
+        out_of_domain=read.out_of_domain,
+        unlabelled=_unlabelled(config, read, task, report),
         weighter=weighter,
         objectives=objectives,
         pretraining=stages,
-        alone=registry.weighter("single-task") if stages or config.final_fine_tuning else None,
+        alone=registry.as_meant_by(CORE).weighter("single-task")
+        if stages or config.final_fine_tuning
+        else None,
         options=config.set,
         fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
         report=report,
@@ -150,8 +159,7 @@ def read_end_task(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask
     Raises:
         AangError: a file cannot be used, or has too few rows to draw from.
     """
-    task, _, _ = _read(config, report)
-    return _drawn(config, task, report)
+    return _drawn(config, _read(config, report).task, report)
 
 
 def _drawn(
@@ -168,26 +176,32 @@ def _drawn(
 
 
 def _objectives(
-    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
+    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles], report: ReadReport
 ) -> list[Objective]:
     """The legal objectives of the space, and one for each auxiliary task that it does not read."""
     if config.space == AUXILIARY_TASKS and auxiliary:
         return supervised_objectives(registry, auxiliary)
     space = load_space(config.space, registry)
     if not space.objectives:
+        hint = "; ".join([f"aang show-space {config.space} says why", *space.notes])
         raise ConfigError(
             f"--space {config.space}: none of its {len(space.combinations)} combinations is legal; "
-            f"aang show-space {config.space} says why"
+            f"{hint}"
         )
+    for note in space.notes:
+        report.note(note)
     return [*space.objectives, *supervised_objectives(registry, auxiliary, space.objectives)]
 
 
 def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
     """The recipe's stages of pre-training."""
-    names = find_recipe(config.recipe, registry).pretraining if config.recipe else ()
+    if not config.recipe:
+        return []
+    recipe = find_recipe(config.recipe, registry)
+    theirs = registry.as_meant_by(recipe.origin.distribution)
     return [
-        PretrainingStage(name, Objective.parse(name, registry), stage_settings(name, config))
-        for name in names
+        PretrainingStage(name, Objective.parse(name, theirs), stage_settings(name, config))
+        for name in recipe.pretraining
     ]
 
 
@@ -209,39 +223,58 @@ def _check_settings(
             )
 
 
-def _read(
-    config: TrainConfig, report: ReadReport
-) -> tuple[LabelledTask, tuple[Path, ...], tuple[Path, ...]]:
-    """The end task, the in-domain text and the out-of-domain text."""
+@dataclass(frozen=True)
+class _Read:
+    """The end task with its columns, and where its in-domain and out-of-domain texts are."""
+
+    task: LabelledTask
+    columns: Columns
+    domain: tuple[Path, ...]
+    out_of_domain: tuple[Path, ...]
+
+
+def _read(config: TrainConfig, report: ReadReport) -> _Read:
     domain = tuple(Path(place) for place in config.domain)
     other = tuple(Path(place) for place in config.out_of_domain)
-    columns: dict[str, Any] = {
-        "text": config.text,
-        "text_pair": config.text_pair,
-        "label": config.label,
+    columns = Columns(config.text, config.text_pair, config.label)
+    options: dict[str, Any] = {
+        **column_options(columns),
         "seed": config.seed,
         "dev_fraction": config.dev_fraction,
         "report": report,
     }
     files = end_task_files(config)
     if files is not None:
-        columns |= column_options(files.columns)
-        task = load_task(files.train, files.dev, files.test, task=files.columns.task, **columns)
-        return task, domain, other
+        columns = files.columns
+        options |= column_options(columns)
+        task = load_task(files.train, files.dev, files.test, task=columns.task, **options)
+        return _Read(task, columns, domain, other)
     if config.dataset is not None:
         name, _, part = config.dataset.partition(":")
-        return load_dataset_task(name, config=part or None, **columns), domain, other
+        return _Read(
+            load_dataset_task(name, config=part or None, **options), columns, domain, other
+        )
     try:
         demo = load_demo_task()
     except DemoTaskUnavailable as error:
         raise DataError(str(error)) from error
     for package in demo.missing:
         report.add("package of the demo task that this Python lacks", package)
-    return (
+    return _Read(
         _labelled(demo),
+        columns,
         domain or (_text_file("stdlib", demo.domain),),
         other or (_text_file("reference", out_of_domain_paragraphs(demo)),),
     )
+
+
+def _unlabelled(
+    config: TrainConfig, read: _Read, task: LabelledTask, report: ReadReport
+) -> Iterable[Example] | None:
+    """Texts like the end task's own; they are read when they are iterated over."""
+    if config.unlabelled:
+        return UnlabelledTexts(config.unlabelled, read.columns, task, report)
+    return UnlabelledParagraphs(task) if config.is_demo else None
 
 
 def _labelled(demo: DemoTask) -> LabelledTask:

@@ -12,10 +12,9 @@ from typing import Any, Protocol, get_args
 from aang_core.errors import AangError, PluginError, WeighterError
 from aang_core.plugins.faults import raised_by_plugin
 from aang_core.plugins.primitive import Primitive
-from aang_core.tasks.weighting import Signal, TaskCard, Weighter, Workbench
-
-TOLERANCE = 1e-4
-"""How far the sum of weights may be from one; a softmax in single precision is that accurate."""
+from aang_core.tasks.signals import Signal
+from aang_core.tasks.weighting import TaskCard, Weighter, lacks_observe, problem_of_sum
+from aang_core.tasks.workbench import Workbench
 
 
 class Author(Protocol):
@@ -57,8 +56,8 @@ class CheckedWeighter:
         tasks: the names of all tasks.
 
     Raises:
-        PluginError: it lacks an attribute of weighters, asks for unknown signals, or its first
-            weights are invalid.
+        PluginError: it lacks an attribute of weighters, asks for unknown signals or for signals
+            that it cannot take, or its first weights, record or state are invalid.
     """
 
     def __init__(
@@ -76,8 +75,19 @@ class CheckedWeighter:
         self.signals: frozenset[Signal] = frozenset(weighter.signals)
         self.uses_auxiliaries = weighter.uses_auxiliaries
         self.several_draws = getattr(weighter, "several_draws", False)
+        self.normalised = getattr(weighter, "normalised", True)
         self.round_steps = self._steps_of_round()
+        if lacks_observe(weighter):
+            raise self._broken(
+                "observe",
+                f"a method that learns from {', '.join(sorted(self.signals))}; write one, or leave "
+                "signals empty",
+                "none",
+            )
+        # Whatever is wrong with these is found before anything is trained or written.
         self.weights()
+        self.record()
+        self.state_dict()
 
     @classmethod
     def make(
@@ -105,7 +115,12 @@ class CheckedWeighter:
         return cls(weighter, Caller(weighter), tasks)
 
     def round(self, bench: Workbench) -> None:
-        """See :meth:`aang_core.tasks.weighting.Weighter.round`."""
+        """See :meth:`aang_core.tasks.weighting.Weighter.round`.
+
+        Raises:
+            PluginError: the round has taken no step, so that training would never end.
+        """
+        left = bench.steps_left
         try:
             self._weighter.round(bench)
         except WeighterError as error:
@@ -118,6 +133,12 @@ class CheckedWeighter:
                 raise
             with self._author.blamed("its round"):
                 raise
+        if left > 0 and bench.steps_left == left:
+            raise self._broken(
+                "a round",
+                "at least one step; call bench.step, bench.descend or bench.trial",
+                "none, so training would never end",
+            )
 
     def weights(self) -> Mapping[str, float]:
         """See :meth:`aang_core.tasks.weighting.Weighter.weights`."""
@@ -139,9 +160,9 @@ class CheckedWeighter:
                 raise self._broken(
                     f"the weight of {task}", "a finite number, not negative", repr(weight)
                 )
-        total = math.fsum(weights.values())
-        if abs(total - 1) > TOLERANCE:
-            raise self._broken("the sum of the weights", "1", f"{total:.6g}")
+        problem = problem_of_sum(weights.values())
+        if problem is not None:
+            raise self._author.fault(f"the sum of the weights: {problem}")
         return weights
 
     def record(self) -> Mapping[str, Any]:

@@ -13,7 +13,8 @@ import click
 from aang_core.cli.loaded import loaded_plugins, tell_failures
 from aang_core.cli.output import echo
 from aang_core.errors import AangError, UnknownNameError
-from aang_core.plugins.registry import CommandEntry, did_you_mean
+from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.registry import CommandEntry
 from aang_core.plugins.standard import STANDARD_COMMANDS
 from aang_core.printable import printable
 

@@ -49,7 +49,8 @@ def _print_named(rows: list[dict[str, str | None]], as_json: bool) -> None:
 def _row(entry: ObjectiveEntry, registry: Registry) -> dict[str, str | None]:
     problem: str | None = None
     try:
-        parsed = [Objective.parse(objective, registry) for objective in entry.objectives]
+        theirs = registry.as_meant_by(entry.origin.distribution)
+        parsed = [Objective.parse(objective, theirs) for objective in entry.objectives]
         problem = "; ".join(filter(None, (o.illegal_because for o in parsed))) or None
     except AangError as error:
         problem = str(error)

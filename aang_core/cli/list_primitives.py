@@ -10,8 +10,8 @@ from aang_core.cli.output import echo
 from aang_core.cli.tables import print_table
 from aang_core.errors import UnknownNameError
 from aang_core.plugins import Plugins
+from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import Primitive, Stage
-from aang_core.plugins.registry import did_you_mean
 
 
 @click.command("list-primitives")

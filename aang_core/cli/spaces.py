@@ -4,7 +4,7 @@ import json
 
 import click
 
-from aang_core.cli.output import echo
+from aang_core.cli.output import echo, note
 from aang_core.cli.tables import print_table
 from aang_core.errors import AangError
 from aang_core.objectives.space import Space, load_space
@@ -67,6 +67,7 @@ def show_space(plugins: Plugins, space: str, as_json: bool) -> None:
             "objectives": objectives,
             "shared_passes": passes,
             "dropped": dropped,
+            "notes": list(shown.notes),
         }
         echo(json.dumps(document, indent=2))
     else:
@@ -78,6 +79,8 @@ def show_space(plugins: Plugins, space: str, as_json: bool) -> None:
         echo(f"\n{len(shown.dropped)} dropped")
         for name, reason in shown.dropped:
             echo(f"  {name}: {reason}")
+        for sentence in shown.notes:
+            note(sentence)
 
 
 def _echo_passes(space: Space) -> None:

@@ -10,8 +10,10 @@ from pydantic import ValidationError
 from aang_core.config.files import read_config_file
 from aang_core.config.schema import ROWS, TrainConfig
 from aang_core.errors import ConfigError, PluginError, UnknownNameError
-from aang_core.objectives.defaults import DEFAULT_RECIPE
+from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.objectives.recipes import find_recipe
+from aang_core.objectives.space import name_in_full
+from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import RecipeEntry, Registry
 
 AUXILIARY_TASKS = "aux-tasks"
@@ -37,9 +39,10 @@ def resolve_config(
         ConfigError: a key is unknown or a value is invalid; the message names each.
         UnknownNameError: there is no such recipe.
     """
+    registry = registry or Registry()
     name = {**from_file, **from_options}.get("recipe")
-    recipe = None if name is None else find_recipe(str(name), registry or Registry())
-    return _resolve(from_file, from_options, recipe)
+    recipe = None if name is None else find_recipe(str(name), registry)
+    return _resolve(from_file, from_options, recipe, _defaults(registry), registry)
 
 
 def recorded_config(path: Path, **over: Any) -> TrainConfig:
@@ -54,19 +57,34 @@ def recorded_config(path: Path, **over: Any) -> TrainConfig:
     Raises:
         ConfigError: the file cannot be read, a key is unknown, or a value is invalid.
     """
-    return _resolve(read_config_file(path), over, None)
+    return _resolve(read_config_file(path), over, None, {}, Registry())
+
+
+def _defaults(registry: Registry) -> dict[str, str]:
+    """The default names, in full where a plug-in of others has registered one of them too."""
+    ours = registry.as_meant_by(CORE)
+    return {
+        "space": name_in_full(DEFAULT_SPACE, ours),
+        "weighter": ours.in_full("weighter", DEFAULT_WEIGHTER),
+    }
 
 
 def _resolve(
-    from_file: Mapping[str, Any], from_options: Mapping[str, Any], recipe: RecipeEntry | None
+    from_file: Mapping[str, Any],
+    from_options: Mapping[str, Any],
+    recipe: RecipeEntry | None,
+    defaults: Mapping[str, str],
+    registry: Registry,
 ) -> TrainConfig:
     given = {**from_file, **from_options}
     given["set"] = _merge(from_file.get("set") or {}, from_options.get("set") or {})
     own_rows = {name for name in ROWS if given.get(name) is not None}
     if recipe is not None:
-        given = _with_recipe(recipe, given)
+        theirs = registry.as_meant_by(recipe.origin.distribution)
+        given = _with_recipe(recipe, given, theirs)
     if given.get("aux_task") and given.get("space") is None:
         given["space"] = AUXILIARY_TASKS
+    given = {**defaults, **given}
     is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
     try:
         given = {**(DEMO_DEFAULTS if is_demo else {}), **given}
@@ -97,8 +115,9 @@ def resolve_training(
     given = {**from_file, **from_options}
     if any(given.get(name) for name in ("recipe", "space", "weighter", "aux_task")):
         return resolve_config(from_file, from_options, registry)
+    recipe = registry.as_meant_by(CORE).recipes.in_full(DEFAULT_RECIPE)
     try:
-        return resolve_config(from_file, {**from_options, "recipe": DEFAULT_RECIPE}, registry)
+        return resolve_config(from_file, {**from_options, "recipe": recipe}, registry)
     except UnknownNameError as error:
         raise UnknownNameError(
             f"{error}. It is what aang train does by default; --recipe, or --space and --weighter, "
@@ -106,10 +125,15 @@ def resolve_training(
         ) from error
 
 
-def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry) -> dict[str, Any]:
     """Add the recipe's options to the given ones, which take precedence.
 
     The recipe's options of a weighter are dropped if another weighter was given.
+
+    Args:
+        recipe: the recipe.
+        given: the options of the user.
+        theirs: the registry as the recipe's authors mean its names.
 
     Raises:
         PluginError: the recipe sets an option that ``aang train`` does not have.
@@ -120,9 +144,14 @@ def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any]) -> dict[str, Any
             f"option of aang train. This is for the authors of {recipe.origin.distribution} to "
             "repair"
         )
-    options = {**recipe.options, **given}
-    own = recipe.options.get("set", {})
-    used = {name: of for name, of in own.items() if name == options.get("weighter")}
+    own = dict(recipe.options)
+    if "space" in own:
+        own["space"] = name_in_full(str(own["space"]), theirs)
+    if "weighter" in own:
+        own["weighter"] = theirs.in_full("weighter", str(own["weighter"]))
+    options = {**own, **given}
+    full = {theirs.in_full("weighter", name): of for name, of in own.get("set", {}).items()}
+    used = {name: of for name, of in full.items() if name == options.get("weighter")}
     return {**options, "set": _merged_set(used, given["set"])}
 
 

@@ -3,11 +3,18 @@
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
-from aang_core.corpora.names import plain_name, task_name
+from aang_core.corpora.names import REST, plain_name, task_name
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.training.evaluation import Metric
 
@@ -15,6 +22,14 @@ _TASK_NAME = re.compile(r"[a-z0-9-]+")
 
 ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
 """The options for the number of rows per step, which ``scale_rows`` scales."""
+
+
+def _in_a_list(value: Any) -> Any:
+    return (str(value),) if isinstance(value, str | Path) else value
+
+
+Places = Annotated[tuple[str, ...], BeforeValidator(_in_a_list)]
+"""Files, folders and globs; a single one need not be in a list."""
 
 
 class TrainConfig(BaseModel):
@@ -54,9 +69,13 @@ class TrainConfig(BaseModel):
     target: str | None = Field(
         None, description="task to train for, if it is not that of --train but an --aux-task"
     )
-    domain: tuple[str, ...] = Field((), description="file, folder or glob of in-domain text")
-
-    out_of_domain: tuple[str, ...] = Field((), description="file, folder or glob of generic text")
+    domain: Places = Field((), description="file, folder or glob of in-domain text")
+    out_of_domain: Places = Field((), description="file, folder or glob of generic text")
+    unlabelled: Places = Field(
+        (),
+        description="file, folder or glob of texts like the end task's own, without labels; "
+        f"{REST} is the training rows that --train-rows leaves out",
+    )
 
     model: str | None = Field(
         None, description="folder or hub name of the encoder; default: the demo's small encoder"
@@ -250,6 +269,15 @@ class TrainConfig(BaseModel):
             raise ValueError("--train and --dataset both name the end task; give one of them")
         if self.train is None and (self.dev is not None or self.test is not None):
             raise ValueError("--dev and --test are files that go with --train; give that too")
+        return self
+
+    @model_validator(mode="after")
+    def _rest_is_left_by_a_draw(self) -> "TrainConfig":
+        if REST in self.unlabelled and self.train_rows is None:
+            raise ValueError(
+                f"--unlabelled {REST} is the training rows that --train-rows leaves out; give that "
+                f"too. A file of that name is ./{REST}"
+            )
         return self
 
     @model_validator(mode="after")

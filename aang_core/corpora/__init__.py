@@ -8,6 +8,7 @@ Import each module by its own name, so that reading a file does not load a token
 - :mod:`~aang_core.corpora.labelled_task`: train, dev and test of the end task, with
   :mod:`~aang_core.corpora.dev_split` if there is no dev set;
 - :mod:`~aang_core.corpora.dataset_task`: the same from a Hugging Face data set;
+- :mod:`~aang_core.corpora.unlabelled_texts`: texts like the end task's own, without labels;
 - :mod:`~aang_core.corpora.demo`: the built-in task;
 - :mod:`~aang_core.corpora.tokens`: texts as rows of token ids, with
   :mod:`~aang_core.corpora.token_cache` to tokenise only once;
@@ -15,6 +16,7 @@ Import each module by its own name, so that reading a file does not load a token
 
 Public, for commands of plug-ins: :class:`LabelledTask` is the end task's texts and labels,
 :func:`tokenize` turns texts into rows of token ids, and :func:`read_table` reads a file of records.
+For data primitives of plug-ins: :class:`RepeatedTexts` makes a stream of any texts.
 """
 
 from typing import TYPE_CHECKING
@@ -23,17 +25,20 @@ from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from aang_core.corpora.labelled_task import LabelledTask
+    from aang_core.corpora.repeated import RepeatedTexts
     from aang_core.corpora.tables import read_table
     from aang_core.corpora.tokens import tokenize
 
 __all__ = [
     "LabelledTask",
+    "RepeatedTexts",
     "read_table",
     "tokenize",
 ]
 
 _HOMES = {
     "aang_core.corpora.labelled_task": "LabelledTask",
+    "aang_core.corpora.repeated": "RepeatedTexts",
     "aang_core.corpora.tables": "read_table",
     "aang_core.corpora.tokens": "tokenize",
 }

@@ -112,7 +112,7 @@ def load_demo_task(stdlib: Path | None = None) -> DemoTask:
         dev=dev,
         test=test,
         domain=tuple(
-            sorted((t for t in domain if strip_package_names(t) not in examples), key=_rank)
+            sorted((t for t in domain if strip_package_names(t) not in examples), key=rank)
         ),
         labels=tuple(sorted(labelled)),
         missing=tuple(package for package in PACKAGES if package not in labelled),
@@ -136,13 +136,13 @@ def out_of_domain_paragraphs(task: DemoTask, stdlib: Path | None = None) -> tupl
         text
         for value in constants
         if isinstance(value, str)
-        for text in _paragraphs(value)
+        for text in paragraphs_of(value)
         if strip_package_names(text) not in taken
     }
-    return tuple(sorted(found, key=_rank))
+    return tuple(sorted(found, key=rank))
 
 
-def _paragraphs(text: str) -> Iterator[str]:
+def paragraphs_of(text: str) -> Iterator[str]:
     """The blocks between blank lines of at least 60 characters, whitespace-normalised."""
     for block in _BLANK_LINES.split(text):
         # A docstring may hold lone surrogates ("\ud800"), which no tokenizer takes.
@@ -168,7 +168,7 @@ def docstring_paragraphs(source: bytes) -> Iterator[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        yield from _paragraphs(ast.get_docstring(node) or "")
+        yield from paragraphs_of(ast.get_docstring(node) or "")
 
 
 def strip_package_names(text: str) -> str:
@@ -186,18 +186,23 @@ def _read_library(root: Path) -> dict[str, set[str]]:
     The key ``""`` holds what lies outside the eight packages.
     """
     paragraphs: dict[str, set[str]] = defaultdict(set)
-    for path in _sources(root):
-        package = path.relative_to(root).parts[0]
+    for path, package in library_sources(root):
         with suppress(OSError, SyntaxError, ValueError):
             found = set(docstring_paragraphs(path.read_bytes()))
             paragraphs[package if package in PACKAGES else ""] |= found
     return paragraphs
 
 
-def _sources(root: Path) -> Iterator[Path]:
+def library_sources(root: Path) -> Iterator[tuple[Path, str]]:
+    """The Python files of a standard library, each with the package or module that it is part of.
+
+    Args:
+        root: the library's folder.
+    """
     for folder, subfolders, files in os.walk(root):
         subfolders[:] = [name for name in subfolders if name not in _SKIPPED_FOLDERS]
-        yield from (Path(folder, name) for name in files if name.endswith(".py"))
+        for path in (Path(folder, name) for name in files if name.endswith(".py")):
+            yield path, path.relative_to(root).parts[0]
 
 
 def _label(paragraphs: Mapping[str, Iterable[str]]) -> dict[str, list[DemoExample]]:
@@ -211,7 +216,7 @@ def _label(paragraphs: Mapping[str, Iterable[str]]) -> dict[str, list[DemoExampl
             if len(text) >= MIN_CHARACTERS:
                 owners[text].add(package)
     labelled: dict[str, list[DemoExample]] = defaultdict(list)
-    for text in sorted(owners, key=_rank):
+    for text in sorted(owners, key=rank):
         if len(owners[text]) == 1:
             (package,) = owners[text]
             labelled[package].append(DemoExample(text, package))
@@ -222,7 +227,7 @@ def _label(paragraphs: Mapping[str, Iterable[str]]) -> dict[str, list[DemoExampl
     }
 
 
-def _rank(text: str) -> str:
+def rank(text: str) -> str:
     """A hash that orders texts alike on every file system, hash seed and random generator."""
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -243,7 +248,7 @@ def _split(labelled: Mapping[str, Sequence[DemoExample]]) -> tuple[tuple[DemoExa
         parts[0].extend(examples[:first])
         parts[1].extend(examples[first:second])
         parts[2].extend(examples[second:])
-    return tuple(tuple(sorted(part, key=lambda e: _rank(e.text))) for part in parts)
+    return tuple(tuple(sorted(part, key=lambda e: rank(e.text))) for part in parts)
 
 
 def _quotas(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:

@@ -31,10 +31,13 @@ class Columns:
     label: str = "label"
     task: str | None = None
 
+    def texts(self) -> tuple[str, ...]:
+        """The columns of texts."""
+        return (self.text,) if self.text_pair is None else (self.text, self.text_pair)
+
     def names(self) -> tuple[str, ...]:
         """All columns that are read."""
-        pair = () if self.text_pair is None else (self.text_pair,)
-        return (self.text, *pair, self.label)
+        return (*self.texts(), self.label)
 
     def option(self, name: str) -> str:
         """The command-line option that names this column."""
@@ -89,12 +92,12 @@ def examples_of(table: Table, columns: Columns, report: ReadReport) -> LabelledR
         DataError: As for :func:`read_rows`.
     """
     if table.columns is not None:
-        _require_columns(table.columns, columns, table.source)
+        require_columns(table.columns, columns.names(), columns, table.source)
     examples: list[Example] = []
     places: list[str] = []
     for number, values in table.rows:
         where = table.where(number)
-        _require_columns(values, columns, where)
+        require_columns(values, columns.names(), columns, where)
         if columns.text_pair is None and "text_pair" in values:
             option = columns.option_of("text_pair")
             report.add(f"column 'text_pair' left unread: {option} text_pair reads it", where)
@@ -116,9 +119,19 @@ def _example(
     )
 
 
-def _require_columns(present: Iterable[str], columns: Columns, where: str) -> None:
+def require_columns(
+    present: Iterable[str], wanted: Iterable[str], columns: Columns, where: str
+) -> None:
+    """Raise DataError if a column is missing.
+
+    Args:
+        present: the columns that are there.
+        wanted: those of ``columns`` that are read.
+        columns: all columns, for the option that names each.
+        where: what messages call the place.
+    """
     present = list(present)
-    for name in columns.names():
+    for name in wanted:
         if name not in present:
             found = ", ".join(repr(column) for column in present[:20]) or "none"
             raise DataError(

@@ -1,6 +1,9 @@
-"""The name of a task, taken from the file that it is read from."""
+"""Names of tasks, taken from the files that they are read from, and words in place of files."""
 
 from pathlib import Path
+
+REST = "rest"
+"""The word in place of a file that names the training rows which a draw has left out."""
 
 _LONGEST = 100
 

@@ -16,7 +16,16 @@ class RepeatedTexts:
 
     Args:
         read: reads the source from its beginning, in the same order each time; receives the number
-            of the pass.
+            of the pass, from 1.
+
+    Examples:
+        >>> from aang_core import Example
+        >>> from aang_core.corpora import RepeatedTexts
+        >>> texts = RepeatedTexts(lambda number: [Example("one"), Example("two")])
+        >>> [next(texts).text for _ in range(3)]
+        ['one', 'two', 'one']
+        >>> texts.state_dict()
+        {'pass': 2, 'given': 1}
     """
 
     def __init__(self, read: Callable[[int], Iterable[Example]]) -> None:

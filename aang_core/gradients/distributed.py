@@ -70,7 +70,12 @@ class DistributedEngine:
         """See `GradientEngine.limit_rows`; nothing to do, because batches arrive smaller."""
 
     def step(
-        self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
+        self,
+        end: Segment,
+        auxiliaries: Sequence[Segment],
+        dev: Sequence[Batch] | None,
+        *,
+        norms: bool = False,
     ) -> GradientStatistics | None:
         """See `GradientEngine.step`."""
         measured = members_of((*auxiliaries, end))
@@ -92,7 +97,8 @@ class DistributedEngine:
         ledger = self._stream.ledger(end=None)
         for parameter, part in v.items():
             ledger.enter_v(parameter, part)
-        sink = self._stream.sink(ledger, auxiliaries, measures=dev is not None)
+        measures = norms or dev is not None
+        sink = self._stream.sink(ledger, auxiliaries, measures=measures)
         numbers = self._run_auxiliaries(sink, ledger, auxiliaries, parameters[0])
         auxiliary = summed_over(self.processes, ledger.totals, parameters)
         live = dict(zip(mine, features, strict=True)) if end.riders else {}
@@ -105,7 +111,7 @@ class DistributedEngine:
         self.losses = [*numbers[LOSS], *(loss for _, loss in of_riders), loss]
         square = _dot(auxiliary, auxiliary, body)
         self._leave(auxiliary, self.clip.clipped(own, body), end.coefficient)
-        if dev is None:
+        if not measures:
             return None
         whole = [*(gradient for gradient, _ in of_riders), own]
         of_end = torch.stack([torch.stack([_dot(g, v, body), _dot(g, g, body)]) for g in whole])

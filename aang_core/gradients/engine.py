@@ -86,17 +86,23 @@ class GradientEngine(Protocol):
         ...
 
     def step(
-        self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
+        self,
+        end: Segment,
+        auxiliaries: Sequence[Segment],
+        dev: Sequence[Batch] | None,
+        *,
+        norms: bool = False,
     ) -> GradientStatistics | None:
         """Leave Σ coefficient · ∇loss in ``.grad`` of every parameter of the body and the heads.
 
         Args:
             end: the end task's rows.
             auxiliaries: the auxiliary tasks' rows.
-            dev: rows of the end task's dev set to measure against; None to measure nothing and fit
-                no dev head.
+            dev: rows of the end task's dev set to measure against; None for a step without v, which
+                fits no dev head.
+            norms: measure ‖g_k‖ without dev rows, too.
 
         Returns:
-            The statistics; None without dev rows.
+            The statistics; None without dev rows and ``norms``.
         """
         ...

@@ -85,16 +85,21 @@ class PackedEngine:
             self._fall_back(error)
 
     def step(
-        self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
+        self,
+        end: Segment,
+        auxiliaries: Sequence[Segment],
+        dev: Sequence[Batch] | None,
+        *,
+        norms: bool = False,
     ) -> GradientStatistics | None:
         """See `GradientEngine.step`."""
-        if dev is not None and self._taps is not None:
+        if (norms or dev is not None) and self._taps is not None:
             try:
                 return self._step(self._taps, end, auxiliaries, dev)
             except CannotPackError as error:
                 # Raised in a forward pass, before any gradient was computed.
                 self._fall_back(error)
-        statistics = self._stream.step(end, auxiliaries, dev)
+        statistics = self._stream.step(end, auxiliaries, dev, norms=norms)
         self.losses = self._stream.losses
         return statistics
 
@@ -110,7 +115,11 @@ class PackedEngine:
         )
 
     def _step(
-        self, taps: Taps, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch]
+        self,
+        taps: Taps,
+        end: Segment,
+        auxiliaries: Sequence[Segment],
+        dev: Sequence[Batch] | None,
     ) -> GradientStatistics:
         segments = [alone for segment in (*auxiliaries, end) for alone in _rows_each(segment)]
         body = self.passes.trained()
@@ -121,25 +130,32 @@ class PackedEngine:
             end=len(segments) - 1,
             scale=self.scale.value,
         )
-        rows = sum(batch.rows for s in segments for batch in s.batches) + _rows(dev)
-        whole = all(len(s.batches) == 1 for s in segments) and len(dev) == 1
+        of_dev = dev or []
+        rows = sum(batch.rows for s in segments for batch in s.batches) + _rows(of_dev)
+        whole = all(len(s.batches) == 1 for s in segments) and len(of_dev) <= 1
         if whole and (self.max_rows is None or rows <= self.max_rows):
-            losses = self._together(taps, ledger, segments, dev[0])
+            losses = self._together(taps, ledger, segments, of_dev)
         else:
-            losses = self._apart(taps, ledger, segments, dev)
+            losses = self._apart(taps, ledger, segments, of_dev)
         self.losses = [losses[k] for k in range(len(segments))]
         ledger.release()
         return ledger.statistics([s.task.name for s in segments])
 
     def _together(
-        self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Batch
+        self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Sequence[Batch]
     ) -> dict[int, Tensor]:
         """Run all rows in one pass and return the losses, by number of the task."""
         end = len(segments) - 1
-        batches = {DEV: dev, **{k: s.batches[0] for k, s in enumerate(segments)}}
+        batches = {k: s.batches[0] for k, s in enumerate(segments)}
+        if dev:
+            batches[DEV] = dev[0]
         run = PackRun(self.passes, taps, ledger, batches)
-        probe = self._fit(segments[end], [run.features[end]])
-        run.dev_backward(segments[end].task, probe)
+        features = [run.features[end]]
+        probe = self._fit(segments[end], features) if dev else None
+        self._observe(segments[end], features)
+        del features
+        if probe is not None:
+            run.dev_backward(segments[end].task, probe)
         # The end task first: how the auxiliary heads' gradients are kept depends on whether its
         # head reaches the body.
         losses = {k: run.head_backward(k, segments[k].task) for k in (end, *range(end))}
@@ -147,7 +163,11 @@ class PackedEngine:
         return losses
 
     def _apart(
-        self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Sequence[Batch]
+        self,
+        taps: Taps,
+        ledger: Ledger,
+        segments: Sequence[Segment],
+        dev: Sequence[Batch],
     ) -> dict[int, Tensor]:
         """Several passes: the end task's, whose backward is last, and those of the other tasks."""
         end = len(segments) - 1
@@ -159,15 +179,16 @@ class PackedEngine:
         else:
             with torch.no_grad():
                 features = [self.passes.features(b) for b in segments[end].batches]
-        probe = self._fit(segments[end], features)
+        probe = self._fit(segments[end], features) if dev else None
+        self._observe(segments[end], features)
         del features
-        if len(dev) > 1:
+        if probe is not None and len(dev) > 1:
             true = body_gradient(self.passes, segments[end].task, probe, dev)
             for parameter, gradient in true.items():
                 ledger.enter_v(parameter, gradient * self.scale.value)
         for batches in self._groups(segments[:end], dev):
             run = PackRun(self.passes, taps, ledger, batches, keeps_v=True)
-            if DEV in batches:
+            if probe is not None and DEV in batches:
                 run.dev_backward(segments[end].task, probe)
             for k in batches:
                 if k != DEV:
@@ -184,11 +205,11 @@ class PackedEngine:
         return losses
 
     def _fit(self, end: Segment, features: Sequence[Tensor]) -> nn.Module:
-        seen = self.passes.dev_features(features)
-        probe = self.dev_head.fit(end.task, seen, end.batches)
+        return self.dev_head.fit(end.task, self.passes.dev_features(features), end.batches)
+
+    def _observe(self, end: Segment, features: Sequence[Tensor]) -> None:
         if end.remember:
-            self.dev_head.observe(seen, end.batches)
-        return probe
+            self.dev_head.observe(self.passes.dev_features(features), end.batches)
 
     def _groups(
         self, auxiliaries: Sequence[Segment], dev: Sequence[Batch]

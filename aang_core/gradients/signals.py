@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
-from aang_core.tasks.weighting import Signal, StepSignals
+from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals
 
 
 @dataclass(frozen=True)
@@ -16,12 +16,12 @@ class GradientStatistics:
 
     Attributes:
         tasks: names of the K measured tasks, including the end task.
-        dots: ``[K]``, ⟨g_k, v⟩ over the body.
+        dots: ``[K]``, ⟨g_k, v⟩ over the body; zeros in a step without v.
         squares: ``[K]``, ‖g_k‖² over the body.
         auxiliary_dot: scalar, ⟨Σ_k w_k g_k, v⟩ over the auxiliary tasks, with weights normalised
             to one.
         auxiliary_norm: scalar, ‖Σ_k w_k g_k‖ over the auxiliary tasks.
-        dev_norm: scalar, ‖v‖.
+        dev_norm: scalar, ‖v‖; zero in a step without v.
     """
 
     tasks: Sequence[str]
@@ -63,7 +63,7 @@ class GradientStatistics:
             dot=dot if "dot" in signals else {},
             norm=norm if "norm" in signals else {},
             auxiliary={name: value for name, value in auxiliary.items() if name in signals},
-            dev_norm=dev_norm,
+            dev_norm=dev_norm if signals & AGAINST_DEV else None,
         )
 
 
@@ -89,8 +89,9 @@ def assemble_statistics(
         dev_square: scalar, ‖v‖².
         clip: how task gradients were clipped.
     """
-    weights = torch.tensor(coefficients, dtype=dots.dtype).to(dots.device)
-    share = weights.sum().clamp(min=torch.finfo(dots.dtype).tiny)
+    # Without v there are no dots to take the dtype from.
+    weights = torch.tensor(coefficients, dtype=squares.dtype).to(squares.device)
+    share = weights.sum().clamp(min=torch.finfo(squares.dtype).tiny)
     return GradientStatistics(
         tasks=tasks,
         dots=dots,

@@ -65,12 +65,18 @@ class StreamEngine:
         self.hold_end_task = False
 
     def step(
-        self, end: Segment, auxiliaries: Sequence[Segment], dev: Sequence[Batch] | None
+        self,
+        end: Segment,
+        auxiliaries: Sequence[Segment],
+        dev: Sequence[Batch] | None,
+        *,
+        norms: bool = False,
     ) -> GradientStatistics | None:
         """See `GradientEngine.step`."""
-        measured = members_of((*auxiliaries, end))
-        ledger = self.ledger(end=None if dev is None else len(measured) - 1)
-        sink = self.sink(ledger, [end, *auxiliaries], measures=dev is not None)
+        names = [member.task.name for member in members_of((*auxiliaries, end))]
+        measures = norms or dev is not None
+        ledger = self.ledger(end=len(names) - 1 if measures else None)
+        sink = self.sink(ledger, [end, *auxiliaries], measures=measures)
         if dev is None:
             with sink.attached():
                 self.losses = [
@@ -78,7 +84,7 @@ class StreamEngine:
                 ]
             sink.settle()
             ledger.release()
-            return None
+            return ledger.statistics(names, self.clip) if measures else None
 
         # The end task's forward pass comes first, because the dev head needs its features. Its
         # backward pass comes last, so that the buffer holds only the auxiliary sum when the norm of
@@ -98,7 +104,7 @@ class StreamEngine:
             self.losses = [*losses, self._own(sink, end, held)]
         sink.settle()
         ledger.release()
-        return ledger.statistics([member.task.name for member in measured], self.clip)
+        return ledger.statistics(names, self.clip)
 
     def ledger(self, *, end: int | None) -> Ledger:
         """An empty ledger for the body.

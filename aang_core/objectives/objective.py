@@ -50,7 +50,9 @@ class Objective:
             UnknownNameError: nobody registered one of its parts.
             AmbiguousNameError: several plug-ins own the short name of one of its parts.
         """
-        written = name if "/" in name else _registered(name, registry)
+        written = name
+        if "/" not in name:
+            written, registry = _registered(name, registry)
         parts = written.split("/")
         if len(parts) != len(STAGES):
             raise ConfigError(
@@ -107,16 +109,17 @@ class Objective:
         return "; ".join(clauses) or None
 
 
-def _registered(name: str, registry: "Registry") -> str:
+def _registered(name: str, registry: "Registry") -> tuple[str, "Registry"]:
+    """What a named objective stands for, and the registry that knows what its names mean."""
     try:
-        objectives = registry.objectives.find(name).objectives
+        entry = registry.objectives.find(name)
     except UnknownNameError as error:
         raise UnknownNameError(
             f"{error}; or write four names, as in task/bert-op/bidirectional/denoise"
         ) from None
-    if len(objectives) > 1:
+    if len(entry.objectives) > 1:
         raise ConfigError(
-            f"{name} is the name of {len(objectives)} objectives, and one is needed here: "
-            f"{' or '.join(objectives)}"
+            f"{name} is the name of {len(entry.objectives)} objectives, and one is needed here: "
+            f"{' or '.join(entry.objectives)}"
         )
-    return objectives[0]
+    return entry.objectives[0], registry.as_meant_by(entry.origin.distribution)

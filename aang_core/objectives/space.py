@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space_file import SpaceFile, read_space_file, validate_space
+from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import STAGES, Primitive, Stage
-from aang_core.plugins.registry import SpaceEntry, did_you_mean
+from aang_core.plugins.registry import SpaceEntry
+from aang_core.plugins.traits import unprovided_traits
 from aang_core.storage.yaml_source import Source
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class Space:
         summary: one line that describes it to people.
         stages: the primitives of each stage.
         excluded: names of combinations that are not trained although they are legal.
+        notes: what is odd about it, such as a primitive that requires a trait which nobody
+            provides; a sentence each.
 
     Examples:
         >>> from aang_core import load_plugins, load_space
@@ -55,6 +59,7 @@ class Space:
     summary: str
     stages: Mapping[Stage, tuple[Primitive, ...]]
     excluded: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def combinations(self) -> tuple[Objective, ...]:
@@ -124,19 +129,33 @@ def load_space(source: str | Path, registry: "Registry") -> Space:
     """
     if isinstance(source, Path) or source.endswith((".yaml", ".yml")):
         return _resolve(*read_space_file(Path(source)), registry)
-    spaces, objectives = (
-        {entry.name for entry in table} for table in (registry.spaces, registry.objectives)
-    )
     if "/" in source:
-        return _of_objectives(source, "", [Objective.parse(source, registry)])
-    if source in objectives - spaces:
+        return _of_objectives(source, "", [Objective.parse(source, registry)], registry)
+    if source in registry.objectives and source not in registry.spaces:
         named = registry.objectives.find(source)
-        parsed = [Objective.parse(objective, registry) for objective in named.objectives]
-        return _of_objectives(source, named.summary, parsed)
+        theirs = registry.as_meant_by(named.origin.distribution)
+        parsed = [Objective.parse(objective, theirs) for objective in named.objectives]
+        return _of_objectives(source, named.summary, parsed, registry)
     return _registered(registry.spaces.find(source), registry)
 
 
-def _of_objectives(name: str, summary: str, objectives: Sequence[Objective]) -> Space:
+def name_in_full(name: str, registry: "Registry") -> str:
+    """The shortest name by which a user loads the space that the registry's author means.
+
+    Args:
+        name: as :func:`load_space` takes it; files and objectives of four names are left as they
+            are.
+        registry: see :meth:`~aang_core.plugins.registry.Registry.as_meant_by`.
+    """
+    if name.endswith((".yaml", ".yml")) or "/" in name:
+        return name
+    in_full = registry.spaces.in_full(name)
+    return in_full if name in registry.spaces else registry.objectives.in_full(name)
+
+
+def _of_objectives(
+    name: str, summary: str, objectives: Sequence[Objective], registry: "Registry"
+) -> Space:
     """Make the space of exactly these objectives; it excludes all other combinations."""
     columns = zip(*(objective.primitives for objective in objectives), strict=True)
     stages: dict[Stage, tuple[Primitive, ...]] = {
@@ -144,7 +163,12 @@ def _of_objectives(name: str, summary: str, objectives: Sequence[Objective]) -> 
     }
     whole = Space(name, summary, stages)
     others = {o.name for o in whole.combinations} - {o.name for o in objectives}
-    return Space(name, summary, stages, frozenset(others))
+    return Space(name, summary, stages, frozenset(others), _notes(stages, registry))
+
+
+def _notes(stages: Mapping[Stage, tuple[Primitive, ...]], registry: "Registry") -> tuple[str, ...]:
+    listed = [primitive for primitives in stages.values() for primitive in primitives]
+    return tuple(unprovided_traits(listed, registry.primitives()))
 
 
 def _registered(entry: SpaceEntry, registry: "Registry") -> Space:
@@ -157,7 +181,7 @@ def _registered(entry: SpaceEntry, registry: "Registry") -> Space:
         content = validate_space(given, source)
     if content.name != entry.name:
         raise ConfigError(f"{label} calls itself {content.name} in {source.label}; use one name")
-    return _resolve(content, source, registry)
+    return _resolve(content, source, registry.as_meant_by(entry.origin.distribution))
 
 
 def _resolve(content: SpaceFile, source: Source, registry: "Registry") -> Space:
@@ -171,7 +195,8 @@ def _resolve(content: SpaceFile, source: Source, registry: "Registry") -> Space:
             f"{source.at(())}: the space {content.name} has {size} combinations; the most is "
             f"{LARGEST}, so list fewer primitives"
         )
-    space = Space(content.name, content.summary, stages, frozenset(content.exclude))
+    excluded = frozenset(content.exclude)
+    space = Space(content.name, content.summary, stages, excluded, _notes(stages, registry))
     _check_excluded(content, space, source)
     return space
 

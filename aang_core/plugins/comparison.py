@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from aang_core.plugins.discovery import CORE
 from aang_core.plugins.loading import Plugins
+from aang_core.plugins.primitive import CORE
 
 
 def plugin_differences(recorded: Mapping[str, Any], installed: Plugins) -> list[str]:

@@ -12,13 +12,10 @@ from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 
 from aang_core.errors import PluginError
-from aang_core.plugins.primitive import Origin
+from aang_core.plugins.primitive import CORE, Origin
 
 GROUP = "aang"
 """The entry-point group of plug-ins; the value of an entry point names the hooks module."""
-
-CORE = "aang-core"
-"""The distribution that the core's own plug-in belongs to."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +27,14 @@ class Candidate:
         slot: of the candidates with the same slot, the first is loaded and shadows the others.
         source: the name of the module or file, for messages.
         load: imports and returns the module with the hooks; may raise anything.
+        unreadable: why nobody knows whether the distribution contains a plug-in; None if it does.
     """
 
     origin: Origin
     slot: tuple[str, str]
     source: str
     load: Callable[[], object]
+    unreadable: str | None = None
 
 
 def find_candidates(local: Iterable[str] = ()) -> list[Candidate]:
@@ -67,7 +66,12 @@ def _installed() -> list[Candidate]:
         # The text is read first, because parsing the metadata of every distribution takes longer
         # than everything else here, and because broken metadata of unrelated distributions must
         # not matter.
-        text = _entry_points_text(distribution)
+        try:
+            text = _entry_points_text(distribution)
+        except (OSError, ValueError) as error:
+            name = _distribution_name(distribution)
+            seen.setdefault(_normalised(name), [_unreadable(distribution, name, error)])
+            continue
         if f"[{GROUP}]" not in text:
             continue
         name = _distribution_name(distribution)
@@ -78,10 +82,32 @@ def _installed() -> list[Candidate]:
 
 
 def _entry_points_text(distribution: Distribution) -> str:
-    try:
-        return distribution.read_text("entry_points.txt") or ""
-    except (OSError, ValueError):
-        return ""
+    """The content of ``entry_points.txt``; empty if there is no such file.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not text.
+    """
+    text = distribution.read_text("entry_points.txt")
+    folder = getattr(distribution, "_path", None)
+    # importlib.metadata answers None for a file that it may not read, as for one that is not there.
+    if text is None and isinstance(folder, Path) and (folder / "entry_points.txt").exists():
+        text = (folder / "entry_points.txt").read_text(encoding="utf-8")
+    return text or ""
+
+
+def _unreadable(distribution: Distribution, name: str, error: Exception) -> Candidate:
+    """A distribution of which nobody knows whether it contains a plug-in.
+
+    One that goes by a plug-in's name is a plug-in that fails.
+    """
+    kind = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+    message = f"its entry_points.txt cannot be read ({kind}); reinstall {name}"
+    origin = Origin(name, _distribution_version(distribution), name)
+    if _normalised(name).startswith("aang-plugin-"):
+        return Candidate(origin, ("broken", name), name, _failing(message))
+    doubt = f"{message}, or ignore this if it contains no plug-in of AANG"
+    return Candidate(origin, ("broken", name), name, _failing(message), doubt)
 
 
 def _distribution_name(distribution: Distribution) -> str:

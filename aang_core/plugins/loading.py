@@ -4,8 +4,9 @@ import contextlib
 import inspect
 import os
 import sys
+import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,14 +15,19 @@ from aang_core.plugins.discovery import Candidate, find_candidates
 from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.hooks import implemented_hooks
 from aang_core.plugins.interface import check_plugin_api
-from aang_core.plugins.primitive import Origin
-from aang_core.plugins.registry import Entry, Registry, did_you_mean
+from aang_core.plugins.interrupts import noticing_interrupts
+from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.primitive import CORE, Origin
+from aang_core.plugins.registry import Entry, Registry
 from aang_core.plugins.staging import Staging
 
 DISABLE_VARIABLE = "AANG_DISABLE_PLUGINS"
 LOAD_VARIABLE = "AANG_LOAD_PLUGINS"
 
-Status = Literal["ok", "disabled", "shadowed", "failed"]
+SLOW = 0.2
+"""Seconds: a plug-in that takes longer to load is a nuisance in every command."""
+
+Status = Literal["ok", "disabled", "shadowed", "failed", "unreadable"]
 
 
 @dataclass(frozen=True)
@@ -30,11 +36,13 @@ class PluginRecord:
 
     Attributes:
         origin: the plug-in.
-        status: whether it was loaded, and if not, the kind of reason.
+        status: whether it was loaded, and if not, the kind of reason. ``unreadable`` is a
+            distribution that may or may not contain a plug-in.
         error: why it is not loaded, in one line; None if it is.
         exception: the exception that it raised, if any.
         warnings: the deprecated hooks and arguments that it uses, and what to use instead, a line
             each.
+        seconds: the time that importing it and running its hooks took.
     """
 
     origin: Origin
@@ -42,6 +50,7 @@ class PluginRecord:
     error: str | None = None
     exception: BaseException | None = field(default=None, repr=False, compare=False)
     warnings: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,7 @@ def load_plugins(
     *,
     disable: Iterable[str] = (),
     local: Iterable[str] = (),
+    only: Collection[str] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Plugins:
     """Find and load all plug-ins. A plug-in that fails is recorded; the others still load.
@@ -82,6 +92,8 @@ def load_plugins(
             variable ``AANG_DISABLE_PLUGINS`` lists, separated by commas.
         local: plug-ins that are not installed, as files ``FILE.py`` or module names. They are
             loaded after those that ``AANG_LOAD_PLUGINS`` lists, separated by commas.
+        only: the distributions whose plug-ins are loaded besides the core's own; None for all. A
+            local plug-in goes by its file's or module's name.
         environ: where the two variables are read from.
 
     Raises:
@@ -101,19 +113,25 @@ def load_plugins(
     entries: list[Entry] = []
     records: list[PluginRecord] = []
     owners: dict[tuple[str, str], Origin] = {}
-    for candidate in candidates:
-        origin = candidate.origin
-        if names := disabled & {origin.distribution, origin.entry_point}:
-            reason = f"disabled by name: {', '.join(sorted(names))}"
-            records.append(PluginRecord(origin, "disabled", reason))
-        elif candidate.slot in owners:
-            reason = _shadow_reason(origin, owners[candidate.slot])
-            records.append(PluginRecord(origin, "shadowed", reason))
-        else:
-            owners[candidate.slot] = origin
-            record, registered = _load(candidate)
-            records.append(record)
-            entries.extend(registered)
+    with noticing_interrupts() as interrupted:
+        for candidate in candidates:
+            origin = candidate.origin
+            if names := disabled & {origin.distribution, origin.entry_point}:
+                reason = f"disabled by name: {', '.join(sorted(names))}"
+                records.append(PluginRecord(origin, "disabled", reason))
+            elif only is not None and origin.distribution not in {CORE, *only}:
+                reason = f"left out: only {', '.join(sorted(only))} is loaded"
+                records.append(PluginRecord(origin, "disabled", reason))
+            elif candidate.unreadable is not None:
+                records.append(PluginRecord(origin, "unreadable", candidate.unreadable))
+            elif candidate.slot in owners:
+                reason = _shadow_reason(origin, owners[candidate.slot])
+                records.append(PluginRecord(origin, "shadowed", reason))
+            else:
+                owners[candidate.slot] = origin
+                record, registered = _load(candidate, interrupted)
+                records.append(record)
+                entries.extend(registered)
     return Plugins(Registry(entries, _unavailable(records)), tuple(records))
 
 
@@ -144,6 +162,7 @@ def _unavailable(records: Iterable[PluginRecord]) -> dict[str, str]:
         "disabled": "is disabled",
         "shadowed": "is shadowed by another plug-in; see aang plugins",
         "failed": "failed to load; see aang plugins",
+        "unreadable": "cannot be read; see aang plugins",
     }
     return {
         record.origin.distribution: phrases[record.status]
@@ -152,20 +171,32 @@ def _unavailable(records: Iterable[PluginRecord]) -> dict[str, str]:
     }
 
 
-def _load(candidate: Candidate) -> tuple[PluginRecord, list[Entry]]:
-    """Import one plug-in and run its hooks; its registrations count only if all of them succeed."""
+def _load(
+    candidate: Candidate, interrupted: Callable[[], bool]
+) -> tuple[PluginRecord, list[Entry]]:
+    """Import one plug-in and run its hooks; its registrations count only if all of them succeed.
+
+    Args:
+        candidate: the plug-in.
+        interrupted: whether the user has interrupted the command.
+    """
     origin = candidate.origin
     staging = Staging(origin)
+    started = time.perf_counter()
     try:
         # Standard output belongs to the command: a plug-in that prints would spoil --json.
         with contextlib.redirect_stdout(sys.stderr):
             deprecations = _run_hooks(candidate, staging)
-    except KeyboardInterrupt:
-        raise
-    # A plug-in may raise anything, including SystemExit. Whatever it is, only this plug-in fails.
+    # A plug-in may raise anything, including SystemExit and KeyboardInterrupt. Whatever it is, only
+    # this plug-in fails.
     except BaseException as error:
-        return PluginRecord(origin, "failed", _describe(error, candidate), error), []
-    return PluginRecord(origin, "ok", warnings=deprecations), staging.close()
+        if isinstance(error, KeyboardInterrupt) and interrupted():
+            raise
+        seconds = time.perf_counter() - started
+        what = _describe(error, candidate)
+        return PluginRecord(origin, "failed", what, error, seconds=seconds), []
+    seconds = time.perf_counter() - started
+    return PluginRecord(origin, "ok", warnings=deprecations, seconds=seconds), staging.close()
 
 
 def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:

@@ -17,6 +17,10 @@ STAGES: tuple[Stage, ...] = get_args(Stage)[:4]
 """The stages of an objective, in the order in which its name gives them."""
 
 
+CORE = "aang-core"
+"""The distribution that the core's own plug-in belongs to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The plug-in that registered something.

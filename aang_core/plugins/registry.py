@@ -1,20 +1,22 @@
 """Everything that plug-ins have registered, and how to look it up by name."""
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from aang_core.errors import AangError, AmbiguousNameError, PluginError, UnknownNameError
+from aang_core.errors import AangError, PluginError
 from aang_core.plugins.faults import place_of, text_of
+from aang_core.plugins.name_table import NamedT, NameTable
 from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage, object_named
 from aang_core.plugins.standard import (
     STANDARD,
     STANDARD_COMMANDS,
     STANDARD_GRIDS,
     STANDARD_HOOKS,
+    STANDARD_OBJECTIVES,
     STANDARD_RECIPES,
+    STANDARD_SPACES,
 )
 
 if TYPE_CHECKING:
@@ -131,90 +133,6 @@ Entry = Primitive | SpaceEntry | ObjectiveEntry | RecipeEntry | CommandEntry | G
 """Anything that a plug-in registers."""
 
 
-class Named(Protocol):
-    """What a :class:`NameTable` holds."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def origin(self) -> Origin: ...
-
-
-NamedT = TypeVar("NamedT", bound=Named)
-
-
-class NameTable(Generic[NamedT]):
-    """Things of one kind by name. Several plug-ins may use the same name.
-
-    Args:
-        kind: what messages call the things.
-        entries: the things.
-        standard: for a name that may be missing, the distribution that supplies it.
-        unavailable: for each distribution with a plug-in that is not loaded, the reason.
-    """
-
-    def __init__(
-        self,
-        kind: str,
-        entries: Iterable[NamedT],
-        standard: Mapping[str, str] | None = None,
-        unavailable: Mapping[str, str] | None = None,
-    ) -> None:
-        self._kind = kind
-        self._standard = standard or {}
-        self._unavailable = unavailable or {}
-        self._owners: dict[str, list[NamedT]] = {}
-        for entry in entries:
-            self._owners.setdefault(entry.name, []).append(entry)
-
-    def __iter__(self) -> Iterator[NamedT]:
-        """All entries, in the order in which they were registered."""
-        return (entry for owners in self._owners.values() for entry in owners)
-
-    def __contains__(self, name: str) -> bool:
-        """Whether :meth:`find` would find something, or several things, under ``name``."""
-        distribution, _, short = name.rpartition(":")
-        owners = self._owners.get(short, [])
-        return any(distribution in ("", entry.origin.distribution) for entry in owners)
-
-    def find(self, name: str) -> NamedT:
-        """The entry called ``name``, or ``distribution:name``.
-
-        Raises:
-            UnknownNameError: nobody registered that name; the message offers near ones.
-            AmbiguousNameError: several plug-ins own the short name; the message names them.
-        """
-        distribution, _, short = name.rpartition(":")
-        owners = self._owners.get(short, [])
-        if distribution:
-            owners = [entry for entry in owners if entry.origin.distribution == distribution]
-        if len(owners) > 1:
-            choices = [f"{entry.origin.distribution}:{entry.name}" for entry in owners]
-            raise AmbiguousNameError(
-                f"the {self._kind} {name} is registered by more than one plug-in: "
-                f"{', '.join(choices)}; use one of these names to pick, or disable a plug-in"
-            )
-        if not owners:
-            raise UnknownNameError(self._unknown(name, distribution, short))
-        return owners[0]
-
-    def _unknown(self, name: str, distribution: str, short: str) -> str:
-        message = f"there is no {self._kind} {name}"
-        supplier = distribution or self._standard.get(short, "")
-        if supplier in self._unavailable:
-            return f"{message}: {supplier} {self._unavailable[supplier]}"
-        if not distribution and supplier:
-            return f"{message}: it comes with {supplier}, which pip install {supplier} installs"
-        qualified = [f"{entry.origin.distribution}:{entry.name}" for entry in self]
-        known = qualified if distribution else list(self._owners)
-        message += f"; {did_you_mean(name, [*known, *self._standard], 'it is one of')}"
-        if self._unavailable and not distribution:
-            absent = ", ".join(self._unavailable)
-            message += f" (plug-ins that are not loaded: {absent}; see aang plugins)"
-        return message
-
-
 class Registry:
     """Everything that the loaded plug-ins have registered.
 
@@ -222,6 +140,8 @@ class Registry:
         entries: all registrations, in the order in which the plug-ins were loaded.
         unavailable: for each distribution with a plug-in that is not loaded, a phrase that says
             why.
+        author: the distribution whose words are looked up; None for a user's. See
+            :meth:`as_meant_by`.
 
     Attributes:
         spaces: the registered spaces; iterate over it, or look one up with ``find``.
@@ -243,11 +163,15 @@ class Registry:
     """
 
     def __init__(
-        self, entries: Iterable[Entry] = (), unavailable: Mapping[str, str] | None = None
+        self,
+        entries: Iterable[Entry] = (),
+        unavailable: Mapping[str, str] | None = None,
+        author: str | None = None,
     ) -> None:
         entries = list(entries)
         self._entries = entries
         self._unavailable = unavailable
+        self._author = author
         primitives = [entry for entry in entries if isinstance(entry, Primitive)]
         self._stages = {
             stage: NameTable(
@@ -255,6 +179,7 @@ class Registry:
                 [primitive for primitive in primitives if primitive.stage == stage],
                 STANDARD.get(stage),
                 unavailable,
+                author,
             )
             for stage in (*STAGES, "weighter")
         }
@@ -263,10 +188,10 @@ class Registry:
             kind: str, type_: type[NamedT], standard: Mapping[str, str] | None = None
         ) -> NameTable[NamedT]:
             found = [entry for entry in entries if isinstance(entry, type_)]
-            return NameTable(kind, found, standard, unavailable)
+            return NameTable(kind, found, standard, unavailable, author)
 
-        self.spaces = table("space", SpaceEntry)
-        self.objectives = table("objective", ObjectiveEntry)
+        self.spaces = table("space", SpaceEntry, STANDARD_SPACES)
+        self.objectives = table("objective", ObjectiveEntry, STANDARD_OBJECTIVES)
         self.recipes = table("recipe", RecipeEntry, STANDARD_RECIPES)
         self.commands = table("command", CommandEntry, STANDARD_COMMANDS)
         self.grids = table("grid", GridEntry, STANDARD_GRIDS)
@@ -274,7 +199,26 @@ class Registry:
 
     def with_primitives(self, primitives: Iterable[Primitive]) -> "Registry":
         """Return a registry that also has these primitives."""
-        return Registry([*self._entries, *primitives], self._unavailable)
+        return Registry([*self._entries, *primitives], self._unavailable, self._author)
+
+    def as_meant_by(self, distribution: str) -> "Registry":
+        """Return the same registry, in which short names mean what they mean to a distribution.
+
+        Use it for names that a plug-in or the core has written: in its spaces, named objectives,
+        recipes and defaults. A short name there is the distribution's own, or else that of the
+        standard plug-in which supplies it. It stays the same when somebody else's plug-in registers
+        the name too, while a user who writes that name is asked which one is meant.
+
+        Args:
+            distribution: the name of the distribution.
+
+        Examples:
+            >>> from aang_core import load_plugins
+            >>> registry = load_plugins().registry.as_meant_by("aang-core")
+            >>> registry.primitive("transform", "mask").origin.distribution
+            'aang-plugin-bert'
+        """
+        return Registry(self._entries, self._unavailable, distribution)
 
     def primitives(self, stage: Stage | None = None) -> tuple[Primitive, ...]:
         """The primitives of one stage, or of all stages and then the weighters."""
@@ -296,31 +240,10 @@ class Registry:
         found = self._stages[stage].find(name)
         return replace(found, qualified=True) if ":" in name else found
 
+    def in_full(self, stage: Stage, name: str) -> str:
+        """The shortest name by which a user finds the primitive that the author means."""
+        return self._stages[stage].in_full(name)
+
     def weighter(self, name: str) -> Primitive:
         """Look up a weighter; raises like :meth:`primitive`."""
         return self.primitive("weighter", name)
-
-
-def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Word a hint for an unknown name.
-
-    Args:
-        name: what the user wrote.
-        known: the names that exist.
-        otherwise: the words before the list of all names, if none is similar.
-
-    Returns:
-        A clause that offers similar names, or else lists all of them.
-
-    Examples:
-        >>> from aang_core import did_you_mean
-        >>> did_you_mean("denose", ["denoise", "end-task"], "the outputs are")
-        'did you mean denoise?'
-        >>> did_you_mean("x", ["denoise", "end-task"], "the outputs are")
-        'the outputs are: denoise, end-task'
-    """
-    known = sorted(set(known))
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"{otherwise}: {', '.join(known)}" if known else "nothing of the kind is installed"

@@ -1,6 +1,7 @@
-"""Which standard plug-in supplies which primitive, command, grid or recipe.
+"""Which standard plug-in supplies which primitive, space, objective, recipe, command or grid.
 
-Used only to say what to install when a name is unknown; nothing else in the core names a plug-in.
+Says what to install when a name is unknown, and whose name it is when others register it too;
+nothing else in the core names a plug-in.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
     "data": {
         "task": "aang-plugin-task",
         "end-task-rows": "aang-plugin-task",
+        "unlabelled": "aang-plugin-task",
         "s2orc": "aang-plugin-s2orc",
         "out-of-domain": "aang-plugin-text",
         "neural-lm": "aang-plugin-electra",
@@ -73,6 +75,26 @@ STANDARD_RECIPES: Mapping[str, str] = {
     "aang-td": "aang-plugin-factored",
     "aang-td+ed": "aang-plugin-factored",
     "x+y+z": "aang-plugin-factored",
+}
+
+STANDARD_SPACES: Mapping[str, str] = {
+    "td+c": "aang-plugin-contrast",
+    "td+ed+c": "aang-plugin-contrast",
+}
+
+STANDARD_OBJECTIVES: Mapping[str, str] = {
+    "tapt": "aang-plugin-bert",
+    "bert": "aang-plugin-bert",
+    "bert-style": "aang-plugin-bert",
+    "contrast": "aang-plugin-contrast",
+    "simcse": "aang-plugin-contrast",
+    "electra": "aang-plugin-electra",
+    "gpt": "aang-plugin-gpt",
+    "elmo": "aang-plugin-gpt",
+    "gpt-style": "aang-plugin-gpt",
+    "dapt": "aang-plugin-s2orc",
+    "xlnet": "aang-plugin-xlnet",
+    "xlnet-style": "aang-plugin-xlnet",
 }
 
 STANDARD_HOOKS: Mapping[str, str] = {

@@ -23,7 +23,9 @@ from aang_core.modeling import TextModel, load_text_model, load_tokenizer
 from aang_core.objectives.defaults import PREPARATION
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import ReadReport
-from aang_core.plugins.registry import Registry, did_you_mean
+from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.primitive import CORE
+from aang_core.plugins.registry import Registry
 from aang_core.runs.encoder_settings import encoder_settings
 from aang_core.runs.encoder_training import (
     ACCURACY,
@@ -96,8 +98,9 @@ def prepare_encoder(
     """
     device = choose_device(config.device)
     processes = processes_of_environment(device)
-    objective = Objective.parse(PREPARATION, registry)
-    alone = registry.weighter("single-task")
+    ours = registry.as_meant_by(CORE)
+    objective = Objective.parse(PREPARATION, ours)
+    alone = ours.weighter("single-task")
     _check_settings(config, objective)
     places = tuple(Path(place) for place in config.text)
     files = {str(f): f.stat().st_size for f in find_files(places, ("",), "--text", ReadReport())}

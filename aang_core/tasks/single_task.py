@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aang_core.tasks.weighting import Signal, TaskCard, Workbench
+from aang_core.tasks.signals import Signal
+from aang_core.tasks.weighting import TaskCard
+from aang_core.tasks.workbench import Workbench
 
 
 class SingleTask:

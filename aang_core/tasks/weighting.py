@@ -6,19 +6,13 @@ are done. The weighter acts through the methods of the `Workbench`.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol
 
 from aang_core.errors import ConfigError, PluginError
-
-if TYPE_CHECKING:
-    from torch import Generator
-
-Signal = Literal["cosine", "dot", "norm"]
-"""A statistic of a task's body gradient g against the dev gradient v: cos(g, v), ⟨g, v⟩, ‖g‖."""
-
-Name = TypeVar("Name", bound=str)
+from aang_core.tasks.signals import Signal, StepSignals
+from aang_core.tasks.workbench import Workbench
 
 
 @dataclass(frozen=True)
@@ -37,241 +31,6 @@ class TaskCard:
 
     name: str
     factors: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class StepSignals:
-    """Gradient statistics of one step, by task name; the end task is included.
-
-    A statistic that the weighter did not ask for is empty. The cosine of a zero gradient is zero.
-
-    When the signals of several draws or steps are combined, a task's cosine and dot are summed over
-    those that included the task and divided by the number of all, as in AANG's code; its norm is
-    the mean over those that included it.
-
-    Attributes:
-        cosine: cos(g_k, v) by task.
-        dot: ⟨g_k, v⟩ by task.
-        norm: ‖g_k‖ by task.
-        auxiliary: the same statistics of Σ_k w_k g_k, the weighted sum over the sampled auxiliary
-            tasks, with weights that sum to one.
-        dev_norm: ‖v‖.
-
-    Examples:
-        >>> from aang_core import StepSignals
-        >>> signals = StepSignals(
-        ...     cosine={"end": 0.5, "a": -0.1},
-        ...     dot={},
-        ...     norm={},
-        ...     auxiliary={"cosine": -0.1},
-        ...     dev_norm=2.0,
-        ... )
-        >>> signals.tasks
-        ('end', 'a')
-    """
-
-    cosine: Mapping[str, float]
-    dot: Mapping[str, float]
-    norm: Mapping[str, float]
-    auxiliary: Mapping[Signal, float]
-    dev_norm: float
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """Names of the measured tasks, including the end task."""
-        return tuple({**self.cosine, **self.dot, **self.norm})
-
-
-def mean_signals(measured: Sequence[StepSignals]) -> StepSignals:
-    """Combine the signals of several draws or steps; see `StepSignals`."""
-    if len(measured) == 1:
-        return measured[0]
-    count = len(measured)
-    norms: dict[str, list[float]] = {}
-    for one in measured:
-        for name, norm in one.norm.items():
-            norms.setdefault(name, []).append(norm)
-    return StepSignals(
-        cosine=_summed([one.cosine for one in measured], count),
-        dot=_summed([one.dot for one in measured], count),
-        norm={name: math.fsum(found) / len(found) for name, found in norms.items()},
-        auxiliary=_summed([one.auxiliary for one in measured], count),
-        dev_norm=math.fsum(one.dev_norm for one in measured) / count,
-    )
-
-
-def _summed(parts: Sequence[Mapping[Name, float]], count: int) -> dict[Name, float]:
-    names = dict.fromkeys(name for part in parts for name in part)
-    return {name: math.fsum(part.get(name, 0.0) for part in parts) / count for name in names}
-
-
-class Update(Protocol):
-    """δ, the change that a trial made to the parameters; pass it back to the workbench.
-
-    Examples:
-        >>> from aang_core import Update
-        >>> from aang_core.testing import RecordingWorkbench
-        >>> update: Update = RecordingWorkbench("end", ["a"]).trial({"a": 1.0})
-        >>> update.tasks
-        ('a',)
-    """
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """Names of the tasks that were trained."""
-        ...
-
-
-@dataclass(frozen=True)
-class DevLossAlong:
-    """The end task's dev loss at θ + Σ α_t δ_t.
-
-    Attributes:
-        value: the loss.
-        gradient: its derivative with respect to each α_t, in the order of the updates.
-
-    Examples:
-        >>> from aang_core import DevLossAlong
-        >>> loss = DevLossAlong(0.7, [-0.2, 0.1])
-        >>> [1.0 - 0.5 * slope for slope in loss.gradient]  # one step of gradient descent on α = 1
-        [1.1, 0.95]
-    """
-
-    value: float
-    gradient: Sequence[float]
-
-
-class Workbench(Protocol):
-    """What a weighter trains with.
-
-    Most weighters need `sample` and `step` only. The other methods are for weighters
-    that try whole updates and look at the dev score (αVIL, section 3).
-
-    Examples:
-        >>> from aang_core import Workbench
-        >>> from aang_core.testing import RecordingWorkbench
-        >>> bench: Workbench = RecordingWorkbench("end", ["a", "b"])  # a workbench for tests
-        >>> sampled = bench.sample(1)
-        >>> signals = bench.step({"end": 0.5, sampled[0]: 0.5}, frozenset({"cosine"}))
-        >>> set(signals.cosine) == {"end", *sampled}
-        True
-    """
-
-    @property
-    def end_task(self) -> str:
-        """Name of the end task."""
-        ...
-
-    @property
-    def draws_per_step(self) -> int:
-        """Number of draws of tasks and rows that make up one step: ``--draws-per-step``."""
-        ...
-
-    @property
-    def steps_left(self) -> int:
-        """Optimiser steps left in the run; a round of many steps may have to end early."""
-        ...
-
-    @property
-    def generator(self) -> "Generator":
-        """Source of every draw of the training loop, and of the weighter's own draws.
-
-        Checkpoints save its state, so a weighter that draws only from it need not save any.
-        """
-        ...
-
-    def sample(self, n: int | None, weights: Mapping[str, float] | None = None) -> tuple[str, ...]:
-        """Draw n auxiliary tasks without replacement; all of them for None.
-
-        Args:
-            n: number of tasks.
-            weights: of every auxiliary task, not negative. Tasks are drawn one after the other,
-                each with a probability proportional to its weight among those that are left. None
-                for equal probabilities.
-        """
-        ...
-
-    def step(
-        self, coefficients: Mapping[str, float], signals: frozenset[Signal]
-    ) -> StepSignals | None:
-        """Take one optimiser step on Σ coefficient · loss over the given tasks.
-
-        Signals are finite numbers. If a loss or gradient is not finite, training stops or, with
-        ``--on-nan skip``, the step is skipped and returns None, so no weighter needs to check.
-
-        Returns:
-            The signals, or None in a step that does not measure them. Those are all steps if
-            ``signals`` is empty (then there is no dev head and no dev gradient), the steps that
-            ``--meta-every`` skips, and the first steps of a training, before there are rows to fit
-            the dev head to. With ``--weights-every`` above 1, the mean over that many measured
-            steps, after the last of them.
-        """
-        ...
-
-    def step_over(
-        self, draws: Sequence[Mapping[str, float]], signals: frozenset[Signal]
-    ) -> StepSignals | None:
-        """Take one optimiser step on the mean of the losses of several draws.
-
-        Each draw has its own coefficients, as in `step`, and its own share of the step's
-        rows, and is measured on its own. The returned signals combine those of all draws.
-        """
-        ...
-
-    def trial(
-        self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
-    ) -> Update:
-        """Train the given tasks from the current parameters, then restore the parameters.
-
-        Every optimiser step takes a batch of each task and the loss Σ coefficient · loss. The trial
-        takes as many steps as it needs to see ``fraction`` of the rows of the largest task, and
-        they count as steps of the run. Each trial has a new optimiser, at the learning rate of the
-        round, so that all tasks are tried under the same conditions.
-
-        Args:
-            coefficients: loss weights by task.
-            fraction: part of the rows of the largest task.
-            offload: keep δ on the CPU.
-        """
-        ...
-
-    def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
-        """θ ← θ + Σ α_t δ_t, over the body and the heads of the tasks that were tried."""
-        ...
-
-    def dev_loss(
-        self,
-        updates: Sequence[Update],
-        coefficients: Sequence[float],
-        *,
-        batches: int | None = None,
-    ) -> DevLossAlong:
-        """The dev loss at θ + Σ α_t δ_t, and its gradient with respect to α.
-
-        Args:
-            updates: the δ_t.
-            coefficients: the α_t.
-            batches: number of dev batches to take next; None for the whole dev set.
-        """
-        ...
-
-    def dev_score(self, rows: int | None = None) -> float:
-        """The dev metric of the current model over the dev set.
-
-        Args:
-            rows: number of dev rows to score: a random part of the dev set, the same throughout the
-                run, so that two scores differ by the model alone. None, or more rows than there
-                are, scores the whole dev set; so does a run that cannot score less.
-        """
-        ...
-
-    def snapshot(self) -> Callable[[], None]:
-        """Save body and heads, and return a function that restores them.
-
-        It restores nothing else: the optimiser keeps its moments, steps stay counted, and tasks
-        continue with their next rows.
-        """
-        ...
 
 
 class Weighter(Protocol):
@@ -335,6 +94,39 @@ class Weighter(Protocol):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what `state_dict` returned."""
         ...
+
+
+SUM_TOLERANCE = 1e-4
+"""How far a sum of weights may be from one; a softmax in single precision is that accurate."""
+
+
+def problem_of_sum(weights: Iterable[float], *, normalised: bool = True) -> str | None:
+    """What is wrong with the sum of weights, at run time and in the checks of plug-ins.
+
+    Args:
+        weights: the weights.
+        normalised: whether they must sum to one, or to one at most.
+
+    Returns:
+        What was expected and found; None if the sum is right.
+
+    Examples:
+        >>> problem_of_sum([0.5, 1.0])
+        'expected 1, got 1.5; divide each by their sum'
+    """
+    total = math.fsum(weights)
+    if total <= 1 + SUM_TOLERANCE and (not normalised or total >= 1 - SUM_TOLERANCE):
+        return None
+    expected = "1" if normalised else "1 at most"
+    return f"expected {expected}, got {total:.6g}; divide each by their sum"
+
+
+def lacks_observe(weighter: object) -> bool:
+    """Whether a step-wise weighter asks for signals that it has no `observe` for."""
+    if not isinstance(weighter, StepwiseWeighter) or not weighter.signals:
+        return False
+    made = type(weighter)
+    return made.round is StepwiseWeighter.round and made.observe is StepwiseWeighter.observe
 
 
 def require_whole_round(weighter: Weighter, steps: int) -> None:
@@ -433,7 +225,7 @@ class StepwiseWeighter(ABC):
         """
 
     def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
-        """Learn from a step with signals; not called if `signals` is empty."""
+        """Learn from a step with signals; a weighter that asks for signals must override it."""
         raise PluginError(
             f"weighter {type(self).__name__} asks for {', '.join(sorted(self.signals))} but has "
             "no observe() that takes them; write one, or leave signals empty"

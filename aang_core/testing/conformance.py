@@ -13,8 +13,8 @@ from aang_core.objectives.objective import Objective
 from aang_core.objectives.space import load_space
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import PluginRecord
+from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import Primitive
-from aang_core.plugins.registry import did_you_mean
 
 HEAVY = ("torch", "transformers", "sklearn")
 

@@ -12,7 +12,7 @@ _WORDS = ("alpha", "beta", "gamma", "delta")
 
 
 def check_data(data: Data, provides: Iterable[str] = ()) -> None:
-    """Check ``data`` on a small task with in-domain and generic text.
+    """Check ``data`` on a small task with unlabelled, in-domain and generic text.
 
     Args:
         data: the primitive.
@@ -65,8 +65,8 @@ def _examples(data: Data, context: DataContext) -> list[Example]:
         return list(data.examples(context))
     except DataError as error:
         raise AssertionError(
-            f"examples of a small task with --domain and --out-of-domain: expected some, got "
-            f"the error: {error}"
+            f"examples of a small task with --domain, --out-of-domain and --unlabelled: expected "
+            f"some, got the error: {error}"
         ) from error
 
 
@@ -85,5 +85,8 @@ def _context(folder: Path) -> DataContext:
     for name in ("domain.txt", "generic.txt"):
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return DataContext(
-        train=_train(), domain=[folder / "domain.txt"], out_of_domain=[folder / "generic.txt"]
+        train=_train(),
+        domain=[folder / "domain.txt"],
+        out_of_domain=[folder / "generic.txt"],
+        unlabelled=tuple(Example(f"text number {i} has no label") for i in range(20)),
     )

@@ -1,12 +1,15 @@
 """A workbench that trains nothing."""
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from aang_core.tasks.weighting import DevLossAlong, Signal, StepSignals, Update, mean_signals
+from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals, mean_signals
+from aang_core.tasks.workbench import DevLossAlong, Update
+from aang_core.testing.expectation import expect
 
 Measure = Callable[[Mapping[str, float]], StepSignals]
 """Signals of a step, given its coefficients."""
@@ -14,9 +17,15 @@ Measure = Callable[[Mapping[str, float]], StepSignals]
 
 @dataclass(frozen=True)
 class RecordedUpdate:
-    """An update without any change."""
+    """An update without any change.
+
+    Attributes:
+        tasks: the tasks that were trained or differentiated.
+        vector: the gradient over a body of a few parameters; empty for an update of a trial.
+    """
 
     tasks: tuple[str, ...]
+    vector: tuple[float, ...] = ()
 
 
 class RecordingWorkbench:
@@ -31,7 +40,9 @@ class RecordingWorkbench:
         draws_per_step: number of draws that make up a step.
         score: makes the answer of :meth:`dev_score` from the coefficients of the last step; None
             for a random number.
-        steps: optimiser steps of the run, which :meth:`step` uses up.
+        gradient: makes the gradient of a task, by name, as a list of a few numbers; None for random
+            vectors of eight numbers.
+        steps: optimiser steps of the run, which steps, descents and trials use up.
 
     Attributes:
         samples: result of each call of :meth:`sample`.
@@ -40,7 +51,10 @@ class RecordingWorkbench:
         coefficients: coefficients of each draw of each step.
         signals: signals passed to each call of :meth:`step` or :meth:`step_over`.
         trials: coefficients passed to each call of :meth:`trial`.
+        trial_steps: steps passed to each call of :meth:`trial`.
         applied: tasks and coefficients passed to each call of :meth:`apply`.
+        descents: coefficients passed to each call of :meth:`descend`, by task.
+        of_heads: coefficients of the heads in each call of :meth:`descend`, by task.
     """
 
     def __init__(
@@ -53,6 +67,7 @@ class RecordingWorkbench:
         measure_every: int = 1,
         draws_per_step: int = 1,
         score: Callable[[Mapping[str, float]], float] | None = None,
+        gradient: Callable[[str], Sequence[float]] | None = None,
         steps: int = 10**9,
     ) -> None:
         self.end_task = end_task
@@ -64,10 +79,14 @@ class RecordingWorkbench:
         self.coefficients: list[dict[str, float]] = []
         self.signals: list[frozenset[Signal]] = []
         self.trials: list[dict[str, float]] = []
+        self.trial_steps: list[int | None] = []
         self.applied: list[list[tuple[tuple[str, ...], float]]] = []
+        self.descents: list[dict[str, float]] = []
+        self.of_heads: list[dict[str, float]] = []
         self._auxiliaries = list(auxiliaries)
         self._random = random.Random(seed)
         self.measure = measure or self.random_signals
+        self._gradient = gradient or self.random_gradient
         self._measure_every = measure_every
         self._steps = 0
         self._score = score
@@ -118,13 +137,44 @@ class RecordingWorkbench:
             dot=measured.dot if "dot" in signals else {},
             norm=measured.norm if "norm" in signals else {},
             auxiliary={name: measured.auxiliary[name] for name in signals},
-            dev_norm=measured.dev_norm,
+            dev_norm=measured.dev_norm if signals & AGAINST_DEV else None,
+            loss=measured.loss if "loss" in signals else {},
         )
 
+    def gradients(self, names: Sequence[str]) -> Sequence[Update] | None:
+        return [RecordedUpdate((name,), tuple(self._gradient(name))) for name in names]
+
+    def dots(self, updates: Sequence[Update]) -> list[list[float]]:
+        vectors = [update.vector for update in _recorded(updates)]
+        return [
+            [math.fsum(a * b for a, b in zip(u, v, strict=True)) for v in vectors] for u in vectors
+        ]
+
+    def descend(
+        self,
+        updates: Sequence[Update],
+        coefficients: Sequence[float],
+        *,
+        of_heads: Sequence[float] | None = None,
+    ) -> None:
+        tasks = [update.tasks[0] for update in _recorded(updates)]
+        heads = coefficients if of_heads is None else of_heads
+        self.descents.append(dict(zip(tasks, coefficients, strict=True)))
+        self.of_heads.append(dict(zip(tasks, heads, strict=True)))
+        self._steps += 1
+
     def trial(
-        self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
+        self,
+        coefficients: Mapping[str, float],
+        *,
+        fraction: float = 1.0,
+        steps: int | None = None,
+        offload: bool = False,
     ) -> Update:
+        """An update without any change; without ``steps`` it counts as one step."""
         self.trials.append(dict(coefficients))
+        self.trial_steps.append(steps)
+        self._steps += 1 if steps is None else steps
         return RecordedUpdate(tuple(coefficients))
 
     def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
@@ -151,8 +201,13 @@ class RecordingWorkbench:
     def snapshot(self) -> Callable[[], None]:
         return lambda: None
 
+    def random_gradient(self, task: str) -> list[float]:
+        """A vector of eight numbers, of a length that varies over several orders of magnitude."""
+        length = self._random.lognormvariate(0, 3)
+        return [length * self._random.gauss(0, 1) for _ in range(8)]
+
     def random_signals(self, coefficients: Mapping[str, float]) -> StepSignals:
-        """Cosines from [-1, 1], norms over several orders of magnitude, and matching dots."""
+        """Cosines from [-1, 1], norms and losses over orders of magnitude, and matching dots."""
 
         def cosine() -> float:
             return self._random.uniform(-1, 1)
@@ -164,6 +219,7 @@ class RecordingWorkbench:
         cosines = {name: cosine() for name in coefficients}
         norms = {name: norm() for name in coefficients}
         auxiliary_cosine, auxiliary_norm = cosine(), norm()
+        losses = {name: norm() for name in coefficients}
         return StepSignals(
             cosine=cosines,
             dot={name: cosines[name] * norms[name] * dev_norm for name in coefficients},
@@ -172,6 +228,17 @@ class RecordingWorkbench:
                 "cosine": auxiliary_cosine,
                 "dot": auxiliary_cosine * auxiliary_norm * dev_norm,
                 "norm": auxiliary_norm,
+                "loss": norm(),
             },
             dev_norm=dev_norm,
+            loss=losses,
         )
+
+
+def _recorded(updates: Sequence[Update]) -> list[RecordedUpdate]:
+    """The same updates, which this bench has returned."""
+    recorded = [update for update in updates if isinstance(update, RecordedUpdate)]
+    expect(
+        len(recorded) == len(updates), "updates", "those that this bench returned", list(updates)
+    )
+    return recorded

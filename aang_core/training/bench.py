@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from aang_core.errors import WeighterError
 from aang_core.gradients import GradientEngine
+from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals
 from aang_core.tasks.task import Task
-from aang_core.tasks.weighting import DevLossAlong, Signal, StepSignals, Update
+from aang_core.tasks.workbench import DevLossAlong, Update
 from aang_core.training.dev_set import DevSet
 from aang_core.training.draws import Draws
 from aang_core.training.model_state import ModelState
@@ -23,7 +25,14 @@ from aang_core.training.run_tasks import DEV_HEAD, RunTasks, check_odds, mean_co
 from aang_core.training.signal_mean import SignalMean
 from aang_core.training.step_gradient import GradientMaker
 from aang_core.training.step_rows import Plan, RowBudget, StepPlan, TrialPlan, rows_together
-from aang_core.training.updates import ParameterUpdate, Snapshot, apply_updates, own_updates
+from aang_core.training.updates import (
+    ParameterUpdate,
+    Snapshot,
+    apply_updates,
+    combined,
+    own_updates,
+    products,
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class TrainingBench:
         on_nan: what to do about a step whose loss or gradient is NaN or infinite.
         draws_per_step: number of draws that share a step's rows, for weighters that take several.
         weights_every: a weighter gets the mean of the signals of ``weights_every`` measured steps.
+        normalised: whether the coefficients of a step must sum to one, or to one at most.
 
     Attributes:
         tasks: all tasks of the run.
@@ -89,8 +99,9 @@ class TrainingBench:
         on_nan: OnNan = "stop",
         draws_per_step: int = 1,
         weights_every: int = 1,
+        normalised: bool = True,
     ) -> None:
-        self.tasks = RunTasks(body, end_task, dev, auxiliaries)
+        self.tasks = RunTasks(body, end_task, dev, auxiliaries, normalised=normalised)
         self.end_task = end_task.name
         self.body = body
         self.modules = self.tasks.modules
@@ -154,8 +165,8 @@ class TrainingBench:
         """See `Workbench.step_over`.
 
         Raises:
-            WeighterError: a coefficient is negative, not finite or for an unknown task, or the
-                end task's coefficient is missing.
+            WeighterError: a coefficient is negative, not finite or for an unknown task, the end
+                task's is missing, or they do not sum to one.
             NumericalError: a loss or gradient is not finite.
             OutOfMemoryError: there is not enough memory for one row at a time, or for rows that
                 must stay together.
@@ -165,43 +176,51 @@ class TrainingBench:
             for number, coefficients in enumerate(draws)
         ]
         self.tasks.train_mode()
-        measured = self._optimize(plans, self.optimization, signals)
+        measured = self._optimize(plans, self.optimization)
         self.last = StepRecord(mean_coefficients(draws), measured)
         return self.held_signals.add(measured)
 
     def _plan(
         self, coefficients: Mapping[str, float], rows: RowBudget, signals: frozenset[Signal]
     ) -> StepPlan:
-        """The plan of one draw; it measures if ``signals`` is not empty and it is time to."""
-        wanted, dev_head = bool(signals), self.dev_head
+        """The plan of one draw; it measures ``signals`` if it is time to."""
+        against_dev, dev_head = bool(signals & AGAINST_DEV), self.dev_head
+        due = self.steps % self._meta_every == 0 and (dev_head.ready or not against_dev)
         return StepPlan(
             self.tasks.end_task,
             self.tasks.of_step(coefficients),
             coefficients,
             rows,
-            measures=wanted and self.steps % self._meta_every == 0 and dev_head.ready,
-            remember=(wanted or self.remembers) and dev_head.remembers,
+            measures=signals if due else frozenset(),
+            remember=(against_dev or self.remembers) and dev_head.remembers,
         )
 
     def trial(
-        self, coefficients: Mapping[str, float], *, fraction: float = 1.0, offload: bool = False
+        self,
+        coefficients: Mapping[str, float],
+        *,
+        fraction: float = 1.0,
+        steps: int | None = None,
+        offload: bool = False,
     ) -> ParameterUpdate:
         """See `Workbench.trial`.
 
         Raises:
             WeighterError: there are no coefficients, or one is negative, not finite or for an
-                unknown task.
+                unknown task; or ``steps`` is less than one.
         """
+        if steps is not None and steps < 1:
+            raise WeighterError(f"a trial of {steps} steps; ask for 1 or more")
         tasks = self.tasks.of_trial(coefficients)
         self.tasks.train_mode()
         training = self.optimization.trial(self.body, [task.head for task in tasks.values()])
-        before = Snapshot(training.parameters)
+        before = Snapshot(training.parameters, self.modules.values())
         size = self._budget.end_task
         plan = TrialPlan(tasks, [*coefficients.values()], size)
         rows = max(len(task) for task in tasks.values())
         try:
-            for _ in range(math.ceil(fraction * rows / size)):
-                self._optimize([plan], training, frozenset())
+            for _ in range(math.ceil(fraction * rows / size) if steps is None else steps):
+                self._optimize([plan], training)
             return before.difference(tuple(coefficients), offload=offload)
         finally:
             before.restore()
@@ -209,7 +228,65 @@ class TrainingBench:
     def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
         """See `Workbench.apply`."""
         self.changed = True
-        apply_updates(own_updates(updates), coefficients)
+        apply_updates(own_updates(updates, coefficients), coefficients)
+
+    def gradients(self, names: Sequence[str]) -> Sequence[ParameterUpdate] | None:
+        """See `Workbench.gradients`.
+
+        Raises:
+            WeighterError: there are no names, or one is unknown or given twice.
+            NumericalError: a loss or gradient is not finite.
+            OutOfMemoryError: there is not enough memory for one row at a time.
+        """
+        plan = StepPlan(
+            self.tasks.end_task,
+            self.tasks.of_gradients(names),
+            dict.fromkeys([self.end_task, *names], 1.0),
+            self._budget,
+            measures=frozenset(),
+            remember=self.remembers and self.dev_head.remembers,
+        )
+        self.tasks.train_mode()
+        made = self._gradients.of_each(plan, names, self.optimization, self.steps + 1)
+        if made.problem is None:
+            return made.updates
+        self._count()
+        self.numbers.bad(self.steps, made.problem)
+        return None
+
+    def dots(self, updates: Sequence[Update]) -> list[list[float]]:
+        """See `Workbench.dots`."""
+        own = own_updates(updates)
+        matrix: list[list[float]] = products(own, self.optimization.of_body).tolist()
+        agreed = iter(self.processes.agree([number for row in matrix for number in row]))
+        return [[next(agreed) for _ in own] for _ in own]
+
+    def descend(
+        self,
+        updates: Sequence[Update],
+        coefficients: Sequence[float],
+        *,
+        of_heads: Sequence[float] | None = None,
+    ) -> None:
+        """See `Workbench.descend`.
+
+        Raises:
+            WeighterError: the coefficients are not finite, or not one for each update.
+            NumericalError: the sum is not finite.
+        """
+        heads = coefficients if of_heads is None else of_heads
+        own = own_updates(updates, coefficients, heads)
+        total = combined(own, coefficients, heads, self.optimization.of_body)
+        for parameter, gradient in total.items():
+            parameter.grad = gradient
+        finite = bool(self.optimization.clip().isfinite())
+        self._count()
+        self.last = StepRecord(_by_task(own, coefficients), None)
+        if not finite:
+            self.optimization.drop()
+            self.numbers.bad(self.steps, "the weighted sum of the gradients is not finite")
+            return
+        self._update(self.optimization)
 
     def dev_loss(
         self,
@@ -227,7 +304,8 @@ class TrainingBench:
 
     def snapshot(self) -> Callable[[], None]:
         """See `Workbench.snapshot`."""
-        kept, changed = Snapshot(self.optimization.parameters), self.changed
+        kept = Snapshot(self.optimization.parameters, self.modules.values())
+        changed = self.changed
 
         def restore() -> None:
             kept.restore()
@@ -300,22 +378,35 @@ class TrainingBench:
         return self._draws.at_once
 
     def _optimize(
-        self,
-        plans: Sequence[Plan],
-        training: Optimization | Trial,
-        signals: frozenset[Signal],
+        self, plans: Sequence[Plan], training: Optimization | Trial
     ) -> StepSignals | None:
         """Take one step, or skip it if its numbers are bad, and return what it measured."""
         made = self._gradients.make(plans, training, self.steps + 1)
-        self.steps += 1
-        for stream in self._streams.values():
-            stream.after_step(self.steps)
+        self._count()
         if made.problem is not None:
             training.drop()
             self.numbers.bad(self.steps, made.problem)
             return None
+        self._update(training)
+        return made.signals
+
+    def _count(self) -> None:
+        self.steps += 1
+        for stream in self._streams.values():
+            stream.after_step(self.steps)
+
+    def _update(self, training: Optimization | Trial) -> None:
+        """Update the parameters from their finite gradients."""
         self._scale.good()
         self.numbers.good()
         self.changed |= training is self.optimization
         training.update()
-        return made.signals(signals)
+
+
+def _by_task(updates: Sequence[ParameterUpdate], coefficients: Sequence[float]) -> dict[str, float]:
+    """The sum of the coefficients of each task's updates."""
+    total: dict[str, float] = {}
+    for update, coefficient in zip(updates, coefficients, strict=True):
+        for task in update.tasks:
+            total[task] = total.get(task, 0.0) + coefficient
+    return total

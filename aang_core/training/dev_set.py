@@ -10,10 +10,10 @@ from torch.func import functional_call
 from aang_core.errors import AangError, WeighterError
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import Batch, RowLosses, Task
-from aang_core.tasks.weighting import DevLossAlong, Update
+from aang_core.tasks.workbench import DevLossAlong, Update
 from aang_core.training.draws import Draws
 from aang_core.training.run_tasks import DEV
-from aang_core.training.updates import ParameterUpdate, moved, own_updates
+from aang_core.training.updates import ParameterUpdate, buffers_after, moved, own_updates
 
 
 class DevSet:
@@ -51,7 +51,7 @@ class DevSet:
         drawn: Iterable[Batch] = self._draws.every_row(DEV, self._rows)
         if batches is not None:
             drawn = [b for _ in range(batches) for b in self._draws.rows(DEV, self._rows)]
-        own, processes = own_updates(updates), self._processes
+        own, processes = own_updates(updates, coefficients), self._processes
         loss, gradient = self._loss.along(own, coefficients, drawn, processes)
         loss, *gradient = processes.agree([loss, *gradient])
         return DevLossAlong(loss, gradient)
@@ -94,7 +94,8 @@ class DevLoss(nn.Module):
         """The mean loss over all targets at θ + Σ α_t δ_t, and its gradient with respect to α.
 
         The derivative by α_t is ⟨∇_θ L, δ_t⟩, and ∇_θ L is summed over the batches, so one
-        backward pass per batch suffices and memory is that of one batch. Dropout is off.
+        backward pass per batch suffices and memory is that of one batch. Dropout is off. θ are the
+        parameters; buffers have the values that applying the updates would leave.
 
         Args:
             updates: the δ_t.
@@ -111,6 +112,8 @@ class DevLoss(nn.Module):
             name: moved(parameter.detach(), parameter, updates, coefficients)
             for name, parameter in own.items()
         }
+        for name, value in self._buffers_after(updates, coefficients).items():
+            values[name] = value
         places = [values[name].requires_grad_() for name in reached]
         gradients: dict[str, Tensor] = {}
         like = next(self.body.parameters())
@@ -132,6 +135,17 @@ class DevLoss(nn.Module):
         (numbers,) = processes.sum([torch.cat([total, torch.stack(slopes)] if slopes else [total])])
         loss, count, *by_alpha = numbers.tolist()
         return loss / max(count, 1.0), [slope / max(count, 1.0) for slope in by_alpha]
+
+    def _buffers_after(
+        self, updates: Sequence[ParameterUpdate], coefficients: Sequence[float]
+    ) -> dict[str, Tensor]:
+        """The values of the buffers that an update changes, by name."""
+        names = {id(module): name for name, module in self.named_modules()}
+        return {
+            f"{names[id(owner)]}.{name}": value
+            for (owner, name), value in buffers_after(updates, coefficients).items()
+            if id(owner) in names
+        }
 
 
 def _add_up(gradients: dict[str, Tensor], parts: Mapping[str, Tensor | None]) -> None:

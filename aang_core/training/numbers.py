@@ -12,7 +12,7 @@ from aang_core.errors import NumericalError
 from aang_core.gradients import Rider, Segment, members_of
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.task_gradient import mean_gradient, rider_gradient
-from aang_core.tasks.weighting import StepSignals
+from aang_core.tasks.signals import StepSignals
 
 OnNan = Literal["stop", "skip"]
 
@@ -102,7 +102,7 @@ def problem_of(
         for name in measured.norm:
             if not math.isfinite(measured.norm[name]):
                 return f"the gradient of {name} is not finite"
-        if not math.isfinite(measured.dev_norm):
+        if measured.dev_norm is not None and not math.isfinite(measured.dev_norm):
             return f"the gradient of {segments[-1].task.name} on dev rows is not finite"
         sums = (*measured.dot.values(), measured.auxiliary["dot"], measured.auxiliary["norm"])
         if not all(map(math.isfinite, sums)):

@@ -67,6 +67,7 @@ class Optimization:
 
     Attributes:
         parameters: every trained parameter, once.
+        of_body: those of the body.
         optimizer: torch's optimiser.
     """
 
@@ -82,6 +83,7 @@ class Optimization:
         self.steps = steps
         groups = _parameter_groups(body, heads, settings)
         self.parameters = [p for group in groups for p in group["params"]]
+        self.of_body = [p for p in dict.fromkeys(body.parameters()) if p.requires_grad]
         self._parts = _parts_to_clip(body, self.parameters, settings)
         self.optimizer = _optimizer(groups, settings)
         name = "linear" if settings.schedule == "linear" else "constant_with_warmup"

@@ -7,6 +7,7 @@ from torch import nn
 
 from aang_core.errors import WeighterError
 from aang_core.tasks.task import Task
+from aang_core.tasks.weighting import problem_of_sum
 
 END_TASK, DEV, DEV_HEAD = "end-task", "dev", "dev-head"
 """Names of row orders: of the end task, of its dev set, and of the dev head's own draws."""
@@ -20,11 +21,19 @@ class RunTasks:
         end_task: the end task.
         dev: the end task over the rows that the dev gradient is computed on.
         auxiliaries: the auxiliary tasks.
+        normalised: whether the coefficients of a step must sum to one, or to one at most.
     """
 
     def __init__(
-        self, body: nn.Module, end_task: Task, dev: Task, auxiliaries: Sequence[Task]
+        self,
+        body: nn.Module,
+        end_task: Task,
+        dev: Task,
+        auxiliaries: Sequence[Task],
+        *,
+        normalised: bool = True,
     ) -> None:
+        self._normalised = normalised
         self.end_task = end_task
         self.auxiliaries = {task.name: task for task in auxiliaries}
         self._dev = dev
@@ -50,8 +59,8 @@ class RunTasks:
         """The auxiliary tasks of a step with these coefficients.
 
         Raises:
-            WeighterError: a coefficient is negative, not finite or for an unknown task, or the
-                end task's coefficient is missing.
+            WeighterError: a coefficient is negative, not finite or for an unknown task, the end
+                task's is missing, or they do not sum to one.
         """
         _check("a step", coefficients)
         names = [name for name in coefficients if name != self.end_task.name]
@@ -61,7 +70,25 @@ class RunTasks:
                 f"a step needs a coefficient for {self.end_task.name!r} and knows no task "
                 f"{', '.join(unknown) or '(none other)'}"
             )
+        problem = problem_of_sum(coefficients.values(), normalised=self._normalised)
+        if problem is not None:
+            raise WeighterError(f"the sum of the coefficients of a step: {problem}")
         return [self.auxiliaries[name] for name in names]
+
+    def of_gradients(self, names: Sequence[str]) -> list[Task]:
+        """The auxiliary tasks among the tasks whose gradients are asked for.
+
+        Raises:
+            WeighterError: there are no names, or one is unknown or given twice.
+        """
+        known = {self.end_task.name, *self.auxiliaries}
+        strange = [name for name in names if name not in known]
+        if strange or not names or len(set(names)) < len(names):
+            raise WeighterError(
+                f"the gradients of {', '.join(map(repr, strange or names)) or 'no task'}: expected "
+                "names of tasks of this run, each once"
+            )
+        return [self.auxiliaries[name] for name in names if name != self.end_task.name]
 
     def of_trial(self, coefficients: Mapping[str, float]) -> dict[str, Task]:
         """The tasks of a trial, by the names of their row orders.

@@ -138,6 +138,7 @@ def make_trainer(
         on_nan=settings.on_nan,
         draws_per_step=draws,
         weights_every=settings.weights_every,
+        normalised=getattr(weighter, "normalised", True),
     )
     return Trainer(
         bench,

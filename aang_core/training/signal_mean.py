@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from aang_core.tasks.weighting import StepSignals, mean_signals
+from aang_core.tasks.signals import StepSignals, mean_signals
 
 
 class SignalMean:

@@ -1,21 +1,24 @@
 """The gradient of a step, repeated if memory runs out or half precision overflows."""
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
 
 from aang_core.errors import OutOfMemoryError
-from aang_core.gradients import GradientEngine, GradientStatistics
-from aang_core.tasks.weighting import Signal, StepSignals, mean_signals
+from aang_core.gradients import GradientEngine, GradientStatistics, members_of
+from aang_core.gradients.sink import trained
+from aang_core.tasks.signals import Signal, StepSignals, mean_signals
 from aang_core.training.draws import Draws
 from aang_core.training.memory import free, in_a_line, is_out_of_memory
 from aang_core.training.numbers import problem_of
 from aang_core.training.optimization import Optimization, Trial
-from aang_core.training.step_rows import Plan, StepRows
+from aang_core.training.step_rows import Plan, StepRows, segments_alone
+from aang_core.training.updates import ParameterUpdate
 
 _EVERY_SIGNAL: frozenset[Signal] = frozenset(get_args(Signal))
 
@@ -27,18 +30,12 @@ class DrawGradient:
     """What one draw measured; its gradient is in ``.grad``.
 
     Attributes:
-        statistics: of the gradients; None if nothing was measured.
-        values: the numbers of ``statistics``, on the CPU.
-        problem: what is wrong with the numbers; None if they are finite.
+        signals: the signals of the draw; None if it measures nothing.
+        problem: what is wrong with its numbers; None if they are finite.
     """
 
-    statistics: GradientStatistics | None
-    values: Sequence[float]
+    signals: StepSignals | None
     problem: str | None
-
-    def signals(self, wanted: frozenset[Signal]) -> StepSignals | None:
-        """The ``wanted`` signals; None if nothing was measured."""
-        return None if self.statistics is None else self.statistics.selected(self.values, wanted)
 
 
 @dataclass(frozen=True)
@@ -52,10 +49,27 @@ class StepGradient:
         """What is wrong with a draw's numbers; None if all are finite."""
         return self.draws[-1].problem
 
-    def signals(self, wanted: frozenset[Signal]) -> StepSignals | None:
-        """The mean of the draws' ``wanted`` signals; None if nothing was measured."""
-        measured = [signals for draw in self.draws if (signals := draw.signals(wanted))]
+    @property
+    def signals(self) -> StepSignals | None:
+        """The mean of the draws' signals; None if nothing was measured."""
+        measured = [draw.signals for draw in self.draws if draw.signals is not None]
         return mean_signals(measured) if measured else None
+
+
+@dataclass(frozen=True)
+class TaskGradients:
+    """The gradients of single tasks.
+
+    Attributes:
+        updates: one for each task, with the gradient of the body and of the task's head.
+        problem: what is wrong with their numbers; None if they are finite.
+    """
+
+    updates: Sequence[ParameterUpdate]
+    problem: str | None
+
+
+Made = TypeVar("Made", DrawGradient, TaskGradients)
 
 
 class GradientMaker:
@@ -124,10 +138,69 @@ class GradientMaker:
         training.clip()
         return StepGradient(made)
 
+    def of_each(
+        self, plan: Plan, names: Sequence[str], training: Optimization, step: int
+    ) -> TaskGradients:
+        """The gradients of some of a plan's tasks, each by itself; ``.grad`` stays empty.
+
+        Every task takes one step of the engine in which only its own loss counts. Tasks that share
+        rows have the same rows, and each its own pass over them.
+
+        Args:
+            plan: the rows.
+            names: the tasks to differentiate.
+            training: the optimiser of their parameters.
+            step: number of the step, for messages.
+
+        Raises:
+            OutOfMemoryError: there is not enough memory for one row at a time.
+        """
+        return self._attempts(lambda: self._of_each(plan, names, training), training, step)
+
+    def _of_each(self, plan: Plan, names: Sequence[str], training: Optimization) -> TaskGradients:
+        rows = plan.draw(self._draws, self._engine.processes.size)
+        alone = {
+            name: segment
+            for name, segment in segments_alone([*rows.auxiliaries, rows.end])
+            if name in names
+        }
+        updates: dict[str, ParameterUpdate] = {}
+        numbers: list[Tensor] = []
+        for name, segment in alone.items():
+            self._engine.step(segment, [], None)
+            norm = training.norm()
+            numbers.append(torch.stack([x.to(norm) for x in (*self._engine.losses, norm)]))
+            (task,) = (member.task for member in segment.members if member.coefficient)
+            own = trained(self._body, task.head)
+            gradients = {p: p.grad for p in own if p.grad is not None}
+            training.drop()
+            updates[name] = ParameterUpdate((name,), gradients)
+        # The only transfer from the device.
+        read = iter(torch.cat(numbers).tolist())
+        problem = None
+        for segment in alone.values():
+            *losses, norm_read = (next(read) for _ in range(len(segment.members) + 1))
+            problem = problem or problem_of(self._body, [segment], losses, norm_read, None)
+        return TaskGradients([updates[name] for name in names], problem)
+
     def _draw(
         self, plan: Plan, training: Optimization | Trial, norm: Callable[[], Tensor], step: int
     ) -> DrawGradient:
-        """Draw the rows of a plan and leave their gradient in ``.grad``.
+        """Draw the rows of a plan and leave their gradient in ``.grad``."""
+
+        def attempt() -> DrawGradient:
+            rows = plan.draw(self._draws, self._engine.processes.size)
+            statistics = self._engine.step(
+                *(rows.end, rows.auxiliaries, rows.dev), norms="norm" in rows.measures
+            )
+            return self._judged(rows, statistics, norm())
+
+        return self._attempts(attempt, training, step)
+
+    def _attempts(
+        self, attempt: Callable[[], Made], training: Optimization | Trial, step: int
+    ) -> Made:
+        """Call ``attempt`` until it succeeds.
 
         If memory runs out, it repeats with fewer rows at once; if half precision may have
         overflowed, with a smaller loss scale. The draws are restored first, so rows stay the same.
@@ -136,14 +209,12 @@ class GradientMaker:
         while True:
             reason = None
             try:
-                rows = plan.draw(self._draws, self._engine.processes.size)
-                statistics = self._engine.step(rows.end, rows.auxiliaries, rows.dev)
+                made = attempt()
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 reason = in_a_line(error)
             else:
-                made = self._judged(rows, statistics, norm())
                 if made.problem is None:
                     return made
                 if not self._engine.scale.halve():
@@ -195,7 +266,8 @@ class GradientMaker:
             of_gradient,
             None if statistics is None else statistics.selected(values, _EVERY_SIGNAL),
         )
-        return DrawGradient(statistics, values, problem)
+        signals = _signals(rows, of_tasks, statistics, values) if rows.measures else None
+        return DrawGradient(signals, problem)
 
     def _halve(self, reason: str, step: int) -> None:
         """Let half as many rows through the body at once.
@@ -225,3 +297,33 @@ class GradientMaker:
             "step %d: not enough memory (%s); the same rows again, at most %d at once from now on",
             *(step, reason, now // 2),
         )
+
+
+def _signals(
+    rows: StepRows,
+    losses: Sequence[float],
+    statistics: GradientStatistics | None,
+    values: Sequence[float],
+) -> StepSignals:
+    """The signals that a step measures.
+
+    Args:
+        rows: the rows of the step.
+        losses: of every task, the end task last.
+        statistics: of the gradients; None if no signal needs them.
+        values: the numbers of ``statistics``, on the host.
+    """
+    gradients = StepSignals({}, {}, {}, {}, None)
+    if statistics is not None:
+        gradients = statistics.selected(values, rows.measures)
+    if "loss" not in rows.measures:
+        return gradients
+    members = members_of([*rows.auxiliaries, rows.end])
+    weights = [member.coefficient for member in members[:-1]]
+    weighted = [w * loss for w, loss in zip(weights, losses, strict=False)]
+    mean = math.fsum(weighted) / (math.fsum(weights) or 1.0)
+    return replace(
+        gradients,
+        auxiliary={**gradients.auxiliary, "loss": mean},
+        loss={member.task.name: loss for member, loss in zip(members, losses, strict=True)},
+    )

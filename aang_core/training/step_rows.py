@@ -1,6 +1,6 @@
 """The rows of a step: which tasks share them, and in which batches they come."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from aang_core.errors import ConfigError
 from aang_core.gradients import Rider, Segment
+from aang_core.tasks.signals import AGAINST_DEV, Signal
 from aang_core.tasks.task import Batch, SharingTask, Task, couples_rows, shares_of, views_of
 from aang_core.training.draws import Draws
 from aang_core.training.rows import rows_of_draw, share_rows
@@ -49,12 +50,14 @@ class StepRows:
     Attributes:
         end: the end task's rows.
         auxiliaries: the objectives' rows.
-        dev: rows to measure against; None for a step that measures nothing.
+        dev: rows to measure against; None for a step without the dev gradient.
+        measures: the signals that the step measures.
     """
 
     end: Segment
     auxiliaries: Sequence[Segment]
-    dev: Sequence[Batch] | None
+    dev: Sequence[Batch] | None = None
+    measures: frozenset[Signal] = frozenset()
 
 
 class Plan(Protocol):
@@ -79,7 +82,7 @@ class StepPlan:
         auxiliaries: the objectives of the draw.
         coefficients: of all their losses, by name.
         rows: number of rows.
-        measures: whether to draw dev rows to measure against.
+        measures: the signals to measure; dev rows are drawn only for those that need them.
         remember: whether the dev head observes the end task's rows.
     """
 
@@ -87,7 +90,7 @@ class StepPlan:
     auxiliaries: Sequence[Task]
     coefficients: Mapping[str, float]
     rows: RowBudget
-    measures: bool
+    measures: frozenset[Signal]
     remember: bool
 
     def draw(self, draws: Draws, parts: int) -> StepRows:
@@ -95,8 +98,9 @@ class StepPlan:
         end, others = end_and_auxiliaries(
             draws, self.end_task, self.auxiliaries, self.coefficients, self.rows, parts
         )
-        dev = draws.rows("dev", self.rows.dev, parts) if self.measures else None
-        return StepRows(replace(end, remember=self.remember), others, dev)
+        against_dev = self.measures & AGAINST_DEV
+        dev = draws.rows("dev", self.rows.dev, parts) if against_dev else None
+        return StepRows(replace(end, remember=self.remember), others, dev, self.measures)
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class TrialPlan:
             batches = draws.rows(order, self.rows, parts if shared else 1)
             segments.append(Segment(task, batches, coefficient))
         first, *others = segments
-        return StepRows(first, others, None)
+        return StepRows(first, others)
 
 
 def rides(task: Task, end_task: Task) -> bool:
@@ -204,6 +208,18 @@ def end_and_auxiliaries(
         for group in _groups(others)
         for segment in _segments(draws, group, shares, coefficients, indices)
     ]
+
+
+def segments_alone(segments: Sequence[Segment]) -> Iterator[tuple[str, Segment]]:
+    """For every task, by name, a segment in which only its loss counts, on the same rows.
+
+    A task that rides on another's rows still needs that task's segment, with a coefficient of zero.
+    """
+    for segment in segments:
+        for rider in segment.riders:
+            alone = replace(rider, coefficient=1.0)
+            yield rider.task.name, replace(segment, coefficient=0.0, riders=[alone])
+        yield segment.task.name, replace(segment, coefficient=1.0, riders=())
 
 
 def _groups(tasks: Sequence[Task]) -> list[list[Task]]:

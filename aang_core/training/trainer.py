@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from aang_core.errors import AangError, NumericalError
+from aang_core.tasks.signals import StepSignals
 from aang_core.tasks.weighting import Weighter
 from aang_core.training.bench import TrainingBench
 from aang_core.training.clock import Clock
@@ -267,11 +268,12 @@ class Trainer:
         return record | dict(self.weighter.record())
 
 
-def _measured(signals: Any) -> dict[str, Any]:
+def _measured(signals: StepSignals) -> dict[str, Any]:
     return {
         "cosines": dict(signals.cosine),
         "dots": dict(signals.dot),
         "norms": dict(signals.norm),
+        "losses": dict(signals.loss),
         "auxiliary": dict(signals.auxiliary),
         "dev_norm": signals.dev_norm,
     }

@@ -1,39 +1,50 @@
-"""Updates of trials: what training changed (αVIL, section 3, Algorithm 1)."""
+"""Updates: directions in the space of parameters, from trials (αVIL, section 3) or gradients."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from aang_core.errors import WeighterError
-from aang_core.tasks.weighting import Update
+from aang_core.tasks.workbench import Update
+from aang_core.training.buffers import KeptBuffers, Place, moved_buffers
 
 
 @dataclass(frozen=True)
 class ParameterUpdate:
-    """The update δ of a trial.
+    """The change δ that a trial made, or the gradient of a task.
 
     Attributes:
-        tasks: the tasks that the trial trained.
-        deltas: the change of each parameter; unchanged parameters are left out.
+        tasks: the tasks that were trained or differentiated.
+        deltas: the change or gradient of each parameter; those without any are left out.
+        buffers: the change that a trial made to each buffer.
     """
 
     tasks: tuple[str, ...]
     deltas: Mapping[nn.Parameter, Tensor]
+    buffers: Mapping[Place, Tensor] = field(default_factory=dict)
 
 
 class Snapshot:
-    """A copy of parameters' values, to restore or to compare with."""
+    """A copy of parameters and buffers, to restore or to compare with.
 
-    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+    Args:
+        parameters: the parameters.
+        modules: the modules whose buffers are copied.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], modules: Iterable[nn.Module]) -> None:
         self._values = {p: p.detach().clone() for p in parameters}
+        self._buffers = KeptBuffers(modules)
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Restore the value of every parameter."""
+        """Restore the value of every parameter and buffer."""
         for parameter, value in self._values.items():
             parameter.copy_(value)
+        self._buffers.restore()
 
     def difference(self, tasks: tuple[str, ...], *, offload: bool) -> ParameterUpdate:
         """What has changed since the copy was made.
@@ -47,27 +58,40 @@ class Snapshot:
             delta = parameter.detach() - value
             if bool(delta.any()):
                 deltas[parameter] = delta.cpu() if offload else delta
-        return ParameterUpdate(tasks, deltas)
+        return ParameterUpdate(tasks, deltas, self._buffers.changes(offload=offload))
 
 
-def own_updates(updates: Sequence[Update]) -> list[ParameterUpdate]:
-    """The same updates, checked to be ones that a trial returned.
+def own_updates(updates: Sequence[Update], *numbers: Sequence[float]) -> list[ParameterUpdate]:
+    """The same updates, checked to be ones that the bench returned.
+
+    Args:
+        updates: the updates.
+        *numbers: lists with one finite number for each update.
 
     Raises:
-        WeighterError: one of them is something else.
+        WeighterError: an update is something else, or the numbers are not such lists.
     """
     own = [update for update in updates if isinstance(update, ParameterUpdate)]
     if len(own) < len(updates):
         strange = next(u for u in updates if not isinstance(u, ParameterUpdate))
         raise WeighterError(f"{strange!r} is not an update that this bench returned")
+    for given in numbers:
+        if len(given) != len(own):
+            raise WeighterError(
+                f"{len(own)} updates and {len(given)} coefficients; give one for each"
+            )
+        if not all(math.isfinite(number) for number in given):
+            raise WeighterError(f"coefficients of updates: expected finite numbers, got {given}")
     return own
 
 
 @torch.no_grad()
 def apply_updates(updates: Sequence[ParameterUpdate], coefficients: Sequence[float]) -> None:
-    """θ ← θ + Σ α_t δ_t, summed in the order given."""
+    """θ ← θ + Σ α_t δ_t, summed in the order given; buffers as in `moved_buffers`."""
     for parameter in dict.fromkeys(p for update in updates for p in update.deltas):
         parameter.copy_(moved(parameter.detach(), parameter, updates, coefficients))
+    for (owner, name), value in buffers_after(updates, coefficients).items():
+        getattr(owner, name).copy_(value)
 
 
 def moved(
@@ -81,3 +105,49 @@ def moved(
         if parameter in update.deltas:
             value = value + coefficient * update.deltas[parameter].to(value.device)
     return value
+
+
+def buffers_after(
+    updates: Sequence[ParameterUpdate], coefficients: Sequence[float]
+) -> dict[Place, Tensor]:
+    """The buffers at θ + Σ α_t δ_t, those that an update changes."""
+    return moved_buffers([update.buffers for update in updates], coefficients)
+
+
+def products(updates: Sequence[ParameterUpdate], body: Sequence[nn.Parameter]) -> Tensor:
+    """⟨δ_i, δ_j⟩ over the body's parameters, float64 ``[n, n]``, on the body's device."""
+    n = len(updates)
+    like = body[0]
+    matrix = torch.zeros(n, n, dtype=torch.float64, device=like.device)
+    for parameter in body:
+        rows = [i for i, update in enumerate(updates) if parameter in update.deltas]
+        if not rows:
+            continue
+        stack = torch.stack(
+            [updates[i].deltas[parameter].to(like.device).reshape(-1) for i in rows]
+        )
+        at = torch.tensor(rows, device=like.device)
+        matrix[at.unsqueeze(1), at] += (stack @ stack.T).double()
+    return matrix
+
+
+def combined(
+    updates: Sequence[ParameterUpdate],
+    coefficients: Sequence[float],
+    of_heads: Sequence[float],
+    body: Iterable[nn.Parameter],
+) -> dict[nn.Parameter, Tensor]:
+    """Σ c_t δ_t of every parameter that an update has.
+
+    Args:
+        updates: the δ_t.
+        coefficients: c_t for the body's parameters.
+        of_heads: c_t for all other parameters.
+        body: the body's parameters.
+    """
+    shared = set(body)
+    total: dict[nn.Parameter, Tensor] = {}
+    for parameter in dict.fromkeys(p for update in updates for p in update.deltas):
+        factors = coefficients if parameter in shared else of_heads
+        total[parameter] = moved(torch.zeros_like(parameter), parameter, updates, factors)
+    return total

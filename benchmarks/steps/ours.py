@@ -7,7 +7,7 @@ from torch import Tensor
 
 from aang_core.gradients import FreshDevHead, GradientEngine, PackedEngine, Segment, StreamEngine
 from aang_core.gradients.passes import Precision
-from aang_core.tasks.weighting import Signal
+from aang_core.tasks.signals import Signal
 from benchmarks.steps.setting import StepInputs
 
 Way = Callable[[], object]

@@ -22,6 +22,7 @@ def test_the_standard_primitives_and_their_traits(site: Site) -> None:
             ["labels:end-task", "rows-of-the-step", "text"],
             ["full-attention", "unchanged-input"],
         ),
+        ("data", "unlabelled"): (["text"], []),
         ("data", "s2orc"): (["text"], []),
         ("data", "out-of-domain"): (["text"], []),
         ("data", "neural-lm"): (["text"], []),
@@ -47,6 +48,8 @@ def test_the_standard_primitives_and_their_traits(site: Site) -> None:
         ("output", "tf-idf"): ([], ["text"]),
         ("output", "supervised-contrast"): ([], ["labels:end-task", "sentence-representation"]),
         ("output", "simcse"): (["several-views"], ["sentence-representation", "text"]),
+        ("output", "consistency"): (["several-views"], ["sentence-representation", "text"]),
+        ("output", "pseudo-label"): (["several-views"], ["sentence-representation", "text"]),
     }
 
 
@@ -67,7 +70,10 @@ def test_the_version_is_the_distributions(site: Site) -> None:
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (["--stage", "data"], ["neural-lm", "s2orc", "task", "end-task-rows", "out-of-domain"]),
+        (
+            ["--stage", "data"],
+            ["neural-lm", "s2orc", "task", "end-task-rows", "unlabelled", "out-of-domain"],
+        ),
         (["--stage", "output", "--plugin", "bert"], ["denoise"]),
         (["--plugin", "aang-plugin-xlnet"], ["random-factorized"]),
         (["--stage", "data", "--plugin", "gpt"], []),

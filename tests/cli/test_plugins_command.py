@@ -1,9 +1,11 @@
+from textwrap import dedent
+
 from tests.plugins_layer.on_disk import Site, transform
 
 
 def test_the_standard_plugins_are_listed_and_well(site: Site) -> None:
     rows = site.json("plugins")
-    keys = {"distribution", "version", "entry_point", "status", "error", "warnings"}
+    keys = {"distribution", "version", "entry_point", "status", "seconds", "error", "warnings"}
     assert all(set(row) == keys for row in rows)
     assert {row["entry_point"] for row in rows} >= {
         "core",
@@ -28,7 +30,9 @@ def test_every_state_is_shown_to_people(site: Site) -> None:
     site.plugin("aang-plugin-unwanted", transform("unwanted"))
     done = site.aang("--disable-plugin", "unwanted", "plugins")
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}
-    assert lines["aang-plugin-a-fine"].split() == ["aang-plugin-a-fine", "1.0", "same", "ok"]
+    *cells, seconds = lines["aang-plugin-a-fine"].split()
+    assert cells == ["aang-plugin-a-fine", "1.0", "same", "ok"]
+    assert 0 <= float(seconds) < 1
     assert "shadowed" in lines["aang-plugin-b-late"]
     assert "OSError: disk on fire" in lines["aang-plugin-broken"]
     assert "disabled by name: unwanted" in lines["aang-plugin-unwanted"]
@@ -47,3 +51,16 @@ def test_at_a_narrow_width_the_error_is_whole(site: Site) -> None:
     site.plugin("aang-plugin-broken", "raise OSError('a/very/long/path/' * 20)\n")
     done = site.aang("plugins", environ={"COLUMNS": "40"})
     assert "a/very/long/path/" * 20 in done.stdout
+
+
+def test_a_plugin_that_takes_long_to_load_is_named_with_its_time(site: Site) -> None:
+    source = "import time\ntime.sleep(0.6)\n" + dedent(transform("heavy"))
+    site.plugin("aang-plugin-heavy", source)
+    site.plugin("aang-plugin-light", transform("light"))
+    rows = {row["distribution"]: row for row in site.json("plugins")}
+    assert 0.6 <= rows["aang-plugin-heavy"]["seconds"] < 5
+    told = [line for line in site.aang("plugins").stdout.splitlines() if "every command" in line]
+    assert "Plug-in heavy (aang-plugin-heavy 1.0) took 0." in "".join(told)
+    assert not [line for line in told if "light" in line]
+    disabled = site.json("--disable-plugin", "heavy", "plugins")
+    assert {row["distribution"]: row for row in disabled}["aang-plugin-heavy"]["seconds"] is None

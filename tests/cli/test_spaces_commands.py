@@ -16,7 +16,7 @@ output: [end-task]
 @pytest.mark.parametrize(("name", "legal", "dropped"), [("td", 24, 8), ("td+ed", 40, 24)])
 def test_show_space(name: str, legal: int, dropped: int, site: Site) -> None:
     shown = site.json("show-space", name)
-    assert set(shown) == {"name", "objectives", "shared_passes", "dropped"}
+    assert set(shown) == {"name", "objectives", "shared_passes", "dropped", "notes"}
     assert shown["name"] == name
     assert len(shown["objectives"]) == len(set(shown["objectives"])) == legal
     assert len(shown["dropped"]) == dropped
@@ -41,6 +41,7 @@ def test_show_a_space_of_ones_own(site: Site, tmp_path: Path) -> None:
                 "mask and left-to-right do not provide",
             }
         ],
+        "notes": [],
     }
 
 
@@ -72,8 +73,8 @@ def test_a_space_that_lacks_a_plugin_says_which_to_install_or_enable(site: Site)
 def test_list_spaces(site: Site) -> None:
     counts = {row["name"]: row["objectives"] for row in site.json("list-spaces")}
     assert counts == {
-        **{"td": 24, "td+ed": 40, "td-labels": 8, "x+y+z": 3, "full": 261},
-        **{"td+c": 42, "td+ed+c": 66},
+        **{"td": 24, "td+ed": 40, "td-labels": 8, "x+y+z": 3, "full": 403},
+        **{"td+c": 42, "td+ed+c": 66, "td+u": 56},
     }
     shown = site.aang("list-spaces").stdout
     assert "td+ed" in shown
@@ -89,7 +90,7 @@ def test_x_y_z_is_the_three_of_the_paper(site: Site) -> None:
 def test_full_has_every_primitive_of_the_standard_plugins(site: Site) -> None:
     """It reports what it drops; the user's own data is not among the standard primitives."""
     shown = site.json("show-space", "full")
-    assert len(shown["objectives"]) + len(shown["dropped"]) == 5 * 4 * 4 * 8
+    assert len(shown["objectives"]) + len(shown["dropped"]) == 6 * 4 * 4 * 10
     for stage, place in (("data", 0), ("transform", 1), ("representation", 2), ("output", 3)):
         standard = {row["name"] for row in site.json("list-primitives", "--stage", stage)}
         combined = [*shown["objectives"], *(d["objective"] for d in shown["dropped"])]
@@ -106,7 +107,10 @@ def test_list_spaces_goes_on_past_one_that_cannot_be_used(site: Site) -> None:
 
 
 def test_without_plugins_there_are_still_the_commands(site: Site) -> None:
-    done = site.aang("--disable-plugin", "core", "--disable-plugin", "contrast", "list-spaces")
+    disabled = [
+        part for name in ("core", "contrast", "task") for part in ("--disable-plugin", name)
+    ]
+    done = site.aang(*disabled, "list-spaces")
     assert done.stdout == "There are no spaces.\n"
 
 

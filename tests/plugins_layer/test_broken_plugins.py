@@ -1,9 +1,11 @@
 """A command together with plug-ins that are broken in every possible way."""
 
+import signal
 from typing import Any, NamedTuple
 
 import pytest
 
+from aang_core.plugins import load_plugins
 from tests.plugins_layer.on_disk import PREAMBLE, Site, transform
 
 
@@ -37,6 +39,11 @@ BROKEN = {
         ("_hooks.py:3", "Gone: far away"),
     ),
     "generator-exit": Broken("raise GeneratorExit\n", ("_hooks.py:2", "GeneratorExit")),
+    "interrupt": Broken("raise KeyboardInterrupt\n", ("_hooks.py:2", "KeyboardInterrupt")),
+    "interrupt-in-hook": Broken(
+        hook("raise KeyboardInterrupt('why not')"),
+        ("_hooks.py:4, in aang_register_transforms", "KeyboardInterrupt: why not"),
+    ),
     "raises-in-hook": Broken(
         hook(f"{GOOD}; 1 / 0"), ("_hooks.py:4, in aang_register_transforms", "ZeroDivisionError")
     ),
@@ -260,10 +267,54 @@ def test_debug_shows_the_traceback_of_a_failed_plugin(site: Site) -> None:
 
 
 def test_an_interrupt_is_the_users_and_ends_the_command(site: Site) -> None:
-    site.plugin("aang-plugin-slow", "raise KeyboardInterrupt\n")
+    """Unlike a KeyboardInterrupt that the plug-in raises, which only fails the plug-in."""
+    source = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(10)\n"
+    site.plugin("aang-plugin-slow", source)
     done = site.aang("plugins")
     assert done.returncode == 130
     assert done.stderr == "interrupted\n"
+
+
+def test_after_loading_an_interrupt_is_what_it_was_before() -> None:
+    """The handler that tells the two apart is in place while plug-ins load, and no longer."""
+    before = signal.getsignal(signal.SIGINT)
+    load_plugins(environ={})
+    assert signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def unreadable(site: Site, distribution: str, content: bytes | None) -> None:
+    """A distribution whose entry_points.txt is not text, or a folder."""
+    site.metadata(distribution, "")
+    (path,) = site.folder.glob(f"{distribution.replace('-', '_')}-*/entry_points.txt")
+    path.unlink()
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+
+
+def test_a_distribution_that_cannot_be_read_is_listed(site: Site) -> None:
+    """It may hold a plug-in. Commands that list no plug-ins do not mention it."""
+    unreadable(site, "x-folder", None)
+    assert site.aang("list-spaces").stderr == ""
+    unknown = site.aang("show-space", "task/no-such-thing/bidirectional/denoise")
+    assert "not loaded: x-folder; see aang plugins" in unknown.stderr
+    unreadable(site, "x-latin", b"[aang]\nx = caf\xe9\n")
+    rows = {row["distribution"]: row for row in site.json("plugins")}
+    assert rows["x-latin"]["status"] == rows["x-folder"]["status"] == "unreadable"
+    assert "entry_points.txt cannot be read (it is not UTF-8 text)" in rows["x-latin"]["error"]
+    assert "(Is a directory); reinstall x-folder" in rows["x-folder"]["error"]
+    done = site.aang("plugins", "--check")
+    assert done.returncode == 0
+    assert "x-folder" in done.stdout
+
+
+def test_a_plugin_by_its_name_that_cannot_be_read_has_failed(site: Site) -> None:
+    unreadable(site, "aang-plugin-folder", None)
+    assert site.statuses()["aang-plugin-folder"] == "failed"
+    assert "reinstall aang-plugin-folder" in site.aang("list-spaces").stderr
 
 
 def test_a_plugin_that_prints_does_not_spoil_json(site: Site) -> None:

@@ -5,6 +5,7 @@ from textwrap import dedent
 
 import pytest
 
+from aang_core.plugins import load_plugins
 from tests.plugins_layer.on_disk import PREAMBLE, Site, transform
 
 
@@ -226,3 +227,17 @@ def test_a_local_file_can_hold_what_a_dataclass_and_a_lazy_target_need(
     )
     done = site.aang("--plugin", str(path), "show")
     assert done.stdout == "Thing(size=4)\n", done.stderr
+
+
+def test_only_some_distributions_are_loaded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Besides the core; those left out are not imported, and shadow nobody."""
+    monkeypatch.syspath_prepend(site.folder)
+    site.plugin("aang-plugin-aaa", "raise SystemExit('imported')\n", entry_point="same")
+    site.plugin("aang-plugin-bbb", transform("wanted"), entry_point="same")
+    plugins = load_plugins(only={"aang-plugin-bbb", "aang-plugin-task"}, environ={})
+    assert {r.origin.distribution for r in plugins.records if r.status == "ok"} == {
+        *("aang-core", "aang-plugin-bbb", "aang-plugin-task")
+    }
+    (left_out,) = [r for r in plugins.records if r.origin.distribution == "aang-plugin-aaa"]
+    assert left_out.status == "disabled"
+    assert left_out.error == "left out: only aang-plugin-bbb, aang-plugin-task is loaded"

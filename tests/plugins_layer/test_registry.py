@@ -4,7 +4,12 @@ from aang_core.errors import AmbiguousNameError, UnknownNameError
 from aang_core.plugins import load_plugins
 from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
 from aang_core.plugins.registry import ObjectiveEntry, Registry
-from aang_core.plugins.standard import STANDARD, STANDARD_RECIPES
+from aang_core.plugins.standard import (
+    STANDARD,
+    STANDARD_OBJECTIVES,
+    STANDARD_RECIPES,
+    STANDARD_SPACES,
+)
 from tests.plugins_layer.made_up import origin, primitive, space_entry
 from tests.plugins_layer.on_disk import Site, transform
 
@@ -117,11 +122,16 @@ def test_the_table_of_standard_names_is_what_the_standard_plugins_register() -> 
     assert registered == STANDARD
 
 
-def test_the_table_of_standard_recipes_is_what_the_standard_plugins_register() -> None:
-    recipes = load_plugins(environ={}).registry.recipes
-    standard = set(STANDARD_RECIPES.values())
-    registered = {r.name: r.origin.distribution for r in recipes}
-    assert {n: d for n, d in registered.items() if d in standard} == STANDARD_RECIPES
+def test_the_tables_of_other_standard_names_are_what_the_standard_plugins_register() -> None:
+    registry = load_plugins(environ={}).registry
+    standard = {name for names in STANDARD.values() for name in names.values()}
+    for entries, table in (
+        (registry.recipes, STANDARD_RECIPES),
+        (registry.spaces, STANDARD_SPACES),
+        (registry.objectives, STANDARD_OBJECTIVES),
+    ):
+        registered = {e.name: e.origin.distribution for e in entries}
+        assert {n: d for n, d in registered.items() if d in standard} == table
 
 
 def test_what_is_registered_knows_where_it_came_from(site: Site) -> None:
@@ -131,13 +141,51 @@ def test_what_is_registered_knows_where_it_came_from(site: Site) -> None:
 
 
 def test_two_plugins_with_the_same_primitive_both_load(site: Site) -> None:
-    """Only the use of the short name is an error."""
+    """A user who writes the short name is asked which one is meant; spaces of plug-ins are not."""
     site.plugin("aang-plugin-other", transform("mask"))
     assert site.primitives()["aang-plugin-other"] == ["mask"]
-    done = site.aang("show-space", "td")
+    done = site.aang("show-space", "task/mask/bidirectional/denoise")
     assert done.returncode == 2
     assert "aang-plugin-bert:mask, aang-plugin-other:mask" in done.stderr
-    assert "td.yaml:5" in done.stderr
+    (site.folder / "own.yaml").write_text(
+        "name: own\ndata: [task]\ntransform: [mask]\nrepresentation: [bidirectional]\n"
+        "output: [denoise]\n"
+    )
+    done = site.aang("show-space", "own.yaml")
+    assert "own.yaml:3: the transform mask is registered by more than one plug-in" in done.stderr
+
+
+def test_short_names_mean_what_their_author_means() -> None:
+    """Its own, or the standard plug-in's, whoever else has the name; a stranger's if unclaimed."""
+    registry = Registry(
+        [
+            primitive("transform", "mask", distribution=f"aang-plugin-{owner}")
+            for owner in ("bert", "mine", "other")
+        ]
+        + [primitive("transform", "swirl", distribution="aang-plugin-other")]
+    )
+
+    def owner(author: str, name: str) -> str:
+        return registry.as_meant_by(author).primitive("transform", name).origin.distribution
+
+    assert owner("aang-core", "mask") == "aang-plugin-bert"
+    assert owner("aang-plugin-mine", "mask") == "aang-plugin-mine"
+    assert owner("aang-plugin-third", "mask") == "aang-plugin-bert"
+    assert owner("aang-plugin-third", "swirl") == "aang-plugin-other"
+    assert registry.as_meant_by("aang-core").primitive("transform", "mask").key == "mask"
+
+
+def test_a_stranger_does_not_stand_in_for_a_standard_plugin() -> None:
+    """What a space means does not depend on who else is installed."""
+    registry = Registry([primitive("transform", "mask", distribution="aang-plugin-other")])
+    assert registry.primitive("transform", "mask").origin.distribution == "aang-plugin-other"
+    with pytest.raises(UnknownNameError, match="pip install aang-plugin-bert"):
+        registry.as_meant_by("aang-core").primitive("transform", "mask")
+    assert registry.as_meant_by("aang-core").in_full("transform", "mask") == (
+        "aang-plugin-bert:mask"
+    )
+    with pytest.raises(UnknownNameError, match="pip install aang-plugin-bert"):
+        registry.primitive("transform", "aang-plugin-bert:mask")
 
 
 def test_primitives_are_hashable_whatever_their_target_and_options() -> None:

@@ -1,15 +1,17 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aang_core.config import TrainConfig, resolve_config, resolve_training
 from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
 from aang_core.objectives.space import Space, load_space
 from aang_core.plugins import load_plugins
 from aang_core.plugins.primitive import Primitive
 from aang_core.plugins.registry import Registry
-from tests.plugins_layer.made_up import one_of_each, primitive, space_entry
+from tests.plugins_layer.made_up import one_of_each, origin, primitive, space_entry
 from tests.plugins_layer.on_disk import PREAMBLE, Site
 
 SMALL = {"data": ["a"], "transform": ["b"], "representation": ["c"], "output": ["d"]}
@@ -87,6 +89,55 @@ def test_what_else_is_installed_changes_no_space(site: Site) -> None:
     assert {name: site.json("show-space", name) for name in ("td", "td+ed")} == before
 
 
+STRANGER = origin("aang-plugin-stranger")
+
+
+def test_a_stranger_who_takes_every_name_changes_no_space(site: Site) -> None:
+    """Its plug-in registers ``mask`` and all other primitives of ours once more."""
+    names = ("td", "td+ed", "full")
+    before = {name: site.json("show-space", name) for name in names}
+    source = ""
+    for stage in ("data", "transform", "representation", "output", "weighter"):
+        taken = [p.name for p in load_plugins(environ={}).registry.primitives(stage)]
+        source += (
+            f"@hookimpl\ndef aang_register_{stage}{'s' * (stage != 'data')}(register):\n"
+            f"    for name in {taken}:\n        register(name, 'taken', 'x:Y')\n"
+        )
+    site.plugin("aang-plugin-stranger", source)
+    assert "mask" in site.primitives()["aang-plugin-stranger"]
+    assert {name: site.json("show-space", name) for name in names} == before
+    assert not [row for row in site.json("list-spaces") if row["error"]]
+
+
+def test_a_stranger_who_takes_every_name_changes_no_default_and_no_recipe() -> None:
+    """Not even where it also registers spaces, objectives and recipes by our names."""
+    ours = load_plugins(environ={}).registry
+    entries = [*ours.primitives(), *ours.spaces, *ours.objectives, *ours.recipes]
+    crowded = Registry([*entries, *(replace(entry, origin=STRANGER) for entry in entries)])
+    _same_training(resolve_training({}, {}, crowded), crowded, resolve_training({}, {}, ours), ours)
+    _same_training(resolve_config({}, {}, crowded), crowded, resolve_config({}, {}, ours), ours)
+    for recipe in ours.recipes:
+        full = f"{recipe.origin.distribution}:{recipe.name}"
+        config = resolve_config({}, {"recipe": full}, crowded)
+        before = resolve_config({}, {"recipe": recipe.name}, ours)
+        _same_training(config, crowded, before, ours)
+
+
+def _same_training(
+    config: TrainConfig, registry: Registry, before: TrainConfig, then: Registry
+) -> None:
+    """Objectives, weighter and its options are those that the names meant before."""
+    assert registry.weighter(config.weighter).origin == then.weighter(before.weighter).origin
+    objectives = load_space(config.space, registry).objectives
+    wanted = load_space(before.space, then).objectives
+    assert [o.name for o in objectives] == [o.name for o in wanted]
+    assert objectives == wanted
+    given = {name.rpartition(":")[2]: options for name, options in config.set.items()}
+    assert given == before.set
+    names = {"recipe", "space", "weighter", "set"}
+    assert config.model_dump(exclude=names) == before.model_dump(exclude=names)
+
+
 def test_a_primitive_nobody_has_heard_of_combines_by_its_traits(site: Site) -> None:
     site.plugin(
         "aang-plugin-third",
@@ -120,6 +171,40 @@ def test_a_primitive_nobody_has_heard_of_combines_by_its_traits(site: Site) -> N
     assert len(shown["dropped"]) == 7
 
 
+def test_a_misspelled_trait_is_noted() -> None:
+    """The combinations are dropped, as others are; that nobody provides the trait is said too."""
+    data = primitive("data", "e", provides="labels:end-task")
+    strict = primitive("output", "strict", requires="labels:end-tsak")
+    space = made({**SMALL, "output": ["d", "strict"]}, data, strict)
+    assert [objective.name for objective in space.objectives] == ["a/b/c/d"]
+    assert space.notes == (
+        "the output strict requires labels:end-tsak, which nobody provides; did you mean "
+        "labels:end-task?",
+    )
+    known = primitive("output", "strict", requires="labels:end-task")
+    assert not made({**SMALL, "output": ["d", "strict"]}, data, known).notes
+
+
+def test_a_misspelled_trait_is_told_to_people(site: Site) -> None:
+    site.plugin(
+        "aang-plugin-third",
+        """
+        @hookimpl
+        def aang_register_outputs(register):
+            register("count", "count the tokens", "x:Y", requires=("labels:end-tsak",))
+        """,
+    )
+    sentence = (
+        "the output count requires labels:end-tsak, which nobody provides; did you mean "
+        "labels:end-task?"
+    )
+    shown = site.aang("show-space", "task/mask/bidirectional/count")
+    assert sentence in shown.stdout + shown.stderr
+    done = site.aang("train", "--space", "task/mask/bidirectional/count")
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
 def test_a_space_from_a_mapping() -> None:
     space = made(SMALL)
     assert (space.name, space.summary) == ("mine", "made up")
@@ -141,8 +226,18 @@ def test_two_plugins_primitives_of_one_name_may_stand_side_by_side() -> None:
         "a/aang-plugin-x:b/c/d",
         "a/aang-plugin-y:b/c/d",
     ]
-    with pytest.raises(AmbiguousNameError, match=r"space mine of aang-plugin-x 1\.0, transform, 0"):
-        made(SMALL, twin)
+
+
+def test_a_plugins_own_space_means_its_own_primitive(tmp_path: Path) -> None:
+    """A user's file does not say which of the two it means."""
+    twin = primitive("transform", "b", distribution="aang-plugin-y")
+    (objective,) = made(SMALL, twin).objectives
+    assert objective.name == "a/b/c/d"
+    assert objective.transform.origin.distribution == "aang-plugin-x"
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\ndata: [a]\ntransform: [b]\nrepresentation: [c]\noutput: [d]")
+    with pytest.raises(AmbiguousNameError, match=r"mine\.yaml:3: the transform b is registered by"):
+        load_space(path, Registry([*one_of_each(), twin]))
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,9 @@ class DataContext:
         train: the end task's own labelled training examples, in file order.
         domain: files, folders or globs of in-domain text, from ``--domain``.
         out_of_domain: files, folders or globs of generic text, from ``--out-of-domain``.
+        unlabelled: texts like the end task's own, from ``--unlabelled``; None if the user named
+            none. They have no labels, and none of them is a dev or test example. They are read
+            each time that they are iterated over, in the same order.
         seed: seed of the run, for primitives that draw a sample.
         report: where to count what was skipped.
 
@@ -100,6 +103,7 @@ class DataContext:
     train: Sequence[Example]
     domain: Sequence[Path] = ()
     out_of_domain: Sequence[Path] = ()
+    unlabelled: Iterable[Example] | None = None
     seed: int = 0
     report: ReadReport = field(default_factory=ReadReport)
 

@@ -93,6 +93,20 @@ def test_rows_for_all_methods(tmp_path: Path) -> None:
     assert {c.config.train_rows for c in read(tmp_path, train_rows=9).cells} == {9}
 
 
+def test_what_a_draw_leaves_out_is_text_without_labels(tmp_path: Path) -> None:
+    """For the methods that read it; each seed has a rest of its own."""
+    rest = SPEC.replace("set: {factored: {n: 2}}", "space: td+u, unlabelled: rest")
+    found = {c.method: c.config.unlabelled for c in read(tmp_path, rest).cells}
+    assert found == {
+        **dict.fromkeys(("plain", "compute", "seconds"), ()),
+        **dict.fromkeys(("aang", "faster"), ("rest",)),
+    }
+    without = rest.replace(", train_rows: 40", "")
+    with pytest.raises(ConfigError, match=r"spec.yaml:4: method aang on task a: --unlabelled rest"):
+        read(tmp_path, without)
+    assert {c.config.train_rows for c in read(tmp_path, without, train_rows=9).cells} == {9}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

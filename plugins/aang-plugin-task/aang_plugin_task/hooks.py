@@ -1,11 +1,15 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterPrimitive, hookimpl
+from pathlib import Path
+
+from aang_core import RegisterPrimitive, RegisterSpace, hookimpl
+
+_SPACES = Path(__file__).parent / "spaces"
 
 
 @hookimpl
 def aang_register_data(register: RegisterPrimitive) -> None:
-    """The data that every run has: the end task's own."""
+    """The end task's own data, and more like it without labels."""
     register(
         "task",
         "the end task's own training text, with its labels",
@@ -18,6 +22,12 @@ def aang_register_data(register: RegisterPrimitive) -> None:
         "aang_plugin_task.data:EndTaskRows",
         provides=("text", "labels:end-task", "rows-of-the-step"),
         requires=("unchanged-input", "full-attention"),
+    )
+    register(
+        "unlabelled",
+        "texts like the end task's own without labels, which --unlabelled names",
+        "aang_plugin_task.unlabelled:Unlabelled",
+        provides=("text",),
     )
 
 
@@ -35,4 +45,14 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
         "predict the labels that the data brings along, such as those of an --aux-task",
         "aang_plugin_task.label:Label",
         requires=("labels:own", "sentence-representation"),
+    )
+
+
+@hookimpl
+def aang_register_spaces(register: RegisterSpace) -> None:
+    """The space for few labels and much text of the task."""
+    register(
+        "td+u",
+        "td, and objectives over unlabelled text of the task's own kind",
+        _SPACES / "td+u.yaml",
     )
