@@ -51,6 +51,7 @@ WARM_UP = 4
 
 def trainer_of(train: Path, model: Path, rows: int, setting: Mapping[str, Any]) -> Trainer:
     """The trainer of a setting, after its first steps."""
+    registry = load_plugins().registry
     config = resolve_config(
         {
             **{"train": train, "model": str(model), "max_length": 64, "train_rows": 500},
@@ -58,9 +59,10 @@ def trainer_of(train: Path, model: Path, rows: int, setting: Mapping[str, Any]) 
             **{"precision": "fp32", "steps": 10_000, **setting},
         },
         {},
+        registry,
     )
     torch.manual_seed(0)
-    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
+    assembly = assemble(config, prepare_sources(config, registry))
     trainer = build_trainer(config, assembly, torch.device("cpu"))
     take_steps(trainer, WARM_UP)
     return trainer
