@@ -78,8 +78,9 @@ def test_those_on_new_seams_train_together(weighter: str, task_files: Path, tmp_
     assert sum(weights.values()) == pytest.approx(1)
     if weighter == "equal-loss":
         # A decoder's loss is larger than that of two views which are nearly alike.
-        assert weights["task/no-op/bidirectional/r-drop"] > 0.5
-        assert weights["task/no-op/bidirectional/denoise"] < 0.2
+        alike = [weight for name, weight in weights.items() if name.endswith("r-drop")]
+        decoded = [weight for name, weight in weights.items() if name.endswith("denoise")]
+        assert min(alike) > 5 * max(decoded)
     else:
         assert set(weights.values()) == {0.2}
 

@@ -41,7 +41,7 @@ class RDrop:
         losses = ((one.exp() - other.exp()) * (one - other)).sum(dim=1) / 2
         # The first view has the loss of the pair, the second has none.
         none = losses.new_zeros(len(losses))
-        return RowLosses(torch.cat([losses, none]), torch.cat([none + 1, none]))
+        return RowLosses(torch.cat([losses, none]), torch.cat([none + 1, none]).long())
 
 
 @hookimpl
