@@ -1,4 +1,4 @@
-"""MultiMNIST under every weighter of αVIL's Table 1, over seeds and both targets; resumable.
+"""MultiMNIST under the weighters of αVIL's Table 1 and others, over seeds and targets; resumable.
 
     python -m benchmarks.multimnist run FOLDER RESULTS.jsonl --epochs 25 --seeds 5
     python -m benchmarks.multimnist table RESULTS.jsonl
@@ -18,9 +18,12 @@ from typing import Any
 import click
 import torch
 
-from examples.multimnist import TASKS, train
+from examples.multimnist import LONG_ROUNDS, TASKS, train
 
-WEIGHTERS = ("single-task", "multitask", "diw", "alpha-vil", "meta-tartan")
+WEIGHTERS = (
+    *("single-task", "multitask", "diw", "alpha-vil", "meta-tartan"),
+    *("pcgrad", "cagrad", "uncertainty", "gradnorm", "dwa", "forkmerge", "tapweight"),
+)
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -67,8 +70,8 @@ def run(
 
 
 def _stride(weighter: str) -> int:
-    """Interval of rounds to keep: a round of αVIL and DIW is an epoch, others' rounds are steps."""
-    return 1 if weighter in ("alpha-vil", "diw") else 10
+    """Interval of rounds to keep: these train for an epoch and more, others' rounds are steps."""
+    return 1 if weighter in LONG_ROUNDS else 10
 
 
 def _curve(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,19 @@ from aang_core import FitResult, OptimizerSettings, TensorTask, fit, scores
 TASKS = ("top-left", "bottom-right")
 SIZES = {"train": 8000, "dev": 1000, "test": 1000}
 BATCH = 256
+EPOCH = -(-SIZES["train"] // BATCH)
+
+LONG_ROUNDS = {"alpha-vil": 2, "diw": 3, "forkmerge": 2, "tapweight": 2}
+"""Weighters whose rounds train for an epoch and more, and the steps of their runs, in those of
+other weighters. αVIL trains each task for an epoch; DIW then both together, up to ten times; the
+two others are given rounds of this kind below."""
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "forkmerge": {"steps": EPOCH},
+    "tapweight": {"pretraining_steps": EPOCH, "fine_tuning_steps": EPOCH},
+    "dwa": {"every": EPOCH},
+}
+"""Options of weighters that are not their defaults: an epoch instead of a few steps."""
 
 
 class Encoder(nn.Module):
@@ -109,7 +123,6 @@ def train(
 
     (helper,) = (name for name in TASKS if name != target)
     epoch = -(-sizes["train"] // BATCH)
-    by_rounds = weighter in ("alpha-vil", "diw")
     result = fit(
         body,
         task(target, "train"),
@@ -117,9 +130,9 @@ def train(
         dev=task(target, "dev"),
         evaluate=lambda: score("dev"),
         weighter="static" if weighter == "multitask" else weighter,
-        # A round of these trains each task for an epoch, and then both together, up to ten times.
-        steps=epochs * epoch * {"alpha-vil": 2, "diw": 3}.get(weighter, 1),
-        eval_every=1 if by_rounds else epoch,
+        options=OPTIONS.get(weighter),
+        steps=epochs * epoch * LONG_ROUNDS.get(weighter, 1),
+        eval_every=1 if weighter in LONG_ROUNDS else epoch,
         patience=epochs,
         batch_size=BATCH,
         dev_batch_size=BATCH,

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from aang_core.cli.loaded import plugin_options
     from aang_core.cli.output import echo, note
     from aang_core.cli.tables import print_table
-    from aang_core.cli.train import parse_settings, training_options
+    from aang_core.cli.train import training_options
+    from aang_core.config.settings import parse_settings
     from aang_core.printable import printable
 
 __all__ = [
@@ -41,7 +42,8 @@ _HOMES = {
     "aang_core.cli.loaded": "plugin_options",
     "aang_core.cli.output": "echo note",
     "aang_core.cli.tables": "print_table",
-    "aang_core.cli.train": "parse_settings training_options",
+    "aang_core.cli.train": "training_options",
+    "aang_core.config.settings": "parse_settings",
     "aang_core.printable": "printable",
 }
 

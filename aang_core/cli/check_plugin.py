@@ -3,24 +3,34 @@
 import click
 
 from aang_core.cli.output import echo
+from aang_core.config.settings import parse_settings
 from aang_core.errors import ConfigError
 
 
 @click.command(short_help="Check that a plug-in keeps its contracts.")
 @click.argument("plugin", metavar="DIST|PATH")
-def check_plugin(plugin: str) -> None:
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME.OPTION=VALUE",
+    multiple=True,
+    help="Check a primitive or weighter with this option instead of its default. May be repeated.",
+)
+def check_plugin(plugin: str, settings: tuple[str, ...]) -> None:
     """Run every check of a plug-in: an installed distribution, its folder, or a file FILE.py.
 
-    Prints one line per check and, for a check that fails, what was expected and what to do.
+    Prints one line per check and, for a check that fails, what was expected and what to do. Other
+    plug-ins are left out meanwhile, except the standard ones and those that the plug-in depends on.
     """
     try:
-        from aang_core.testing.conformance import checks_of, require_path
+        from aang_core.testing.conformance import checks_of, require_path, warnings_of
     except ImportError as error:
         raise ConfigError(
             f"the checks need {error.name}; pip install 'aang-core[testing]'"
         ) from error
 
-    checks = checks_of(require_path(plugin))
+    plugin = require_path(plugin)
+    checks = checks_of(plugin, parse_settings(settings))
     failed = 0
     for check in checks:
         try:
@@ -34,6 +44,8 @@ def check_plugin(plugin: str) -> None:
             echo(f"        {_told(error)}\n        To do: {check.advice}.")
         else:
             echo(f"passed  {check.name}")
+    for warning in warnings_of(plugin):
+        echo(f"warning {warning}", fg="yellow")
     echo(f"{len(checks) - failed} of {len(checks)} checks passed.")
     if failed:
         raise SystemExit(1)

@@ -11,9 +11,9 @@ from aang_core.cli.output import echo, note
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_training
+from aang_core.config.settings import parse_settings
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
-from aang_core.storage.yaml_source import NumberLoader, parse_yaml
 
 if TYPE_CHECKING:
     from aang_core.runs.run import Run
@@ -146,24 +146,6 @@ def training_options(arguments: Sequence[str]) -> dict[str, Any]:
     with train.make_context("train", list(arguments)) as context:
         named = {name: context.params[name] for name in TrainConfig.model_fields}
     return given_options(named)
-
-
-def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Options by name, from ``NAME.OPTION=VALUE`` each, with VALUE in YAML.
-
-    Raises:
-        ConfigError: one is malformed.
-    """
-    parsed: dict[str, dict[str, Any]] = {}
-    for setting in settings:
-        target, equals, value = setting.partition("=")
-        name, dot, option = target.rpartition(".")
-        if not (equals and dot and name and option):
-            raise ConfigError(f"--set {setting}: give NAME.OPTION=VALUE, such as factored.lr=0.5")
-        parsed.setdefault(name, {})[option.replace("-", "_")], _ = parse_yaml(
-            value, f"--set {setting}", NumberLoader
-        )
-    return parsed
 
 
 def parse_files(tasks: Sequence[str]) -> dict[str, str]:

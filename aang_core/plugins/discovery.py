@@ -70,15 +70,15 @@ def _installed() -> list[Candidate]:
             text = _entry_points_text(distribution)
         except (OSError, ValueError) as error:
             name = _distribution_name(distribution)
-            seen.setdefault(_normalised(name), [_unreadable(distribution, name, error)])
+            seen.setdefault(normalised(name), [_unreadable(distribution, name, error)])
             continue
         if f"[{GROUP}]" not in text:
             continue
         name = _distribution_name(distribution)
         # The first on the path is the one that Python imports.
-        seen.setdefault(_normalised(name), _declared(distribution, name))
+        seen.setdefault(normalised(name), _declared(distribution, name))
     found = [candidate for candidates in seen.values() for candidate in candidates]
-    return sorted(found, key=lambda c: (_normalised(c.origin.distribution), c.origin.entry_point))
+    return sorted(found, key=lambda c: (normalised(c.origin.distribution), c.origin.entry_point))
 
 
 def _entry_points_text(distribution: Distribution) -> str:
@@ -104,7 +104,7 @@ def _unreadable(distribution: Distribution, name: str, error: Exception) -> Cand
     kind = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
     message = f"its entry_points.txt cannot be read ({kind}); reinstall {name}"
     origin = Origin(name, _distribution_version(distribution), name)
-    if _normalised(name).startswith("aang-plugin-"):
+    if normalised(name).startswith("aang-plugin-"):
         return Candidate(origin, ("broken", name), name, _failing(message))
     doubt = f"{message}, or ignore this if it contains no plug-in of AANG"
     return Candidate(origin, ("broken", name), name, _failing(message), doubt)
@@ -202,6 +202,6 @@ def _import_file(path: Path) -> object:
     return module
 
 
-def _normalised(name: str) -> str:
+def normalised(name: str) -> str:
     """Distribution names compare without case and with runs of ``-_.`` alike (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()

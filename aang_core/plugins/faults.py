@@ -7,7 +7,10 @@ from pathlib import Path
 _CORE = Path(__file__).parents[1]
 _STDLIB = Path(os.__file__).parent
 # If a plug-in calls one of these wrongly, the line of the call is more useful than their own line.
-_CALLED = {"torch", "numpy", "transformers", "tokenizers", "datasets", "sklearn", "pluggy"}
+_CALLED = {
+    *("torch", "numpy", "transformers", "tokenizers", "datasets", "sklearn"),
+    *("pluggy", "hypothesis"),
+}
 
 
 def text_of(error: BaseException) -> str:

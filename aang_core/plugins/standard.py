@@ -51,6 +51,13 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
         "diw": "aang-plugin-alphavil",
         "autosem": "aang-plugin-bandit",
         "factored-bandit": "aang-plugin-bandit",
+        "pcgrad": "aang-plugin-surgery",
+        "cagrad": "aang-plugin-surgery",
+        "uncertainty": "aang-plugin-balance",
+        "gradnorm": "aang-plugin-balance",
+        "dwa": "aang-plugin-balance",
+        "forkmerge": "aang-plugin-fork",
+        "tapweight": "aang-plugin-fork",
     },
 }
 
@@ -80,6 +87,7 @@ STANDARD_RECIPES: Mapping[str, str] = {
 STANDARD_SPACES: Mapping[str, str] = {
     "td+c": "aang-plugin-contrast",
     "td+ed+c": "aang-plugin-contrast",
+    "td+u": "aang-plugin-task",
 }
 
 STANDARD_OBJECTIVES: Mapping[str, str] = {

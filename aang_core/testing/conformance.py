@@ -1,22 +1,26 @@
 """All checks of a plug-in as a whole."""
 
 import pickle
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from aang_core.errors import AangError, ConfigError, UnknownNameError
+from aang_core.errors import AangError, ConfigError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space import load_space
-from aang_core.plugins import Plugins, load_plugins
-from aang_core.plugins.loading import PluginRecord
+from aang_core.plugins import load_plugins
+from aang_core.plugins.loading import SLOW
 from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import Primitive
+from aang_core.plugins.taken_names import taken_names
+from aang_core.plugins.traits import misspelled_traits, unprovided_traits
+from aang_core.testing.alone import Alone, load_alone
+from aang_core.testing.first_call import call_once, in_words
 
-HEAVY = ("torch", "transformers", "sklearn")
+Options = Mapping[str, Mapping[str, Any]]
+"""Options of primitives and weighters, by name, as ``--set`` gives them to a training."""
 
 
 @dataclass(frozen=True)
@@ -34,72 +38,90 @@ class Check:
     advice: str
 
 
-def checks_of(plugin: str) -> list[Check]:
-    """All checks of a plug-in: an installed distribution, its entry point, or a file ``FILE.py``.
+def checks_of(plugin: str, options: Options | None = None) -> list[Check]:
+    """All checks of a plug-in.
+
+    Other plug-ins play no part, except the standard ones and those that the plug-in depends on.
+
+    Args:
+        plugin: an installed distribution, its entry point, or a file ``FILE.py``.
+        options: options to check its primitives and weighters with, by their names; defaults for
+            all others.
+
+    Raises:
+        UnknownNameError: no such plug-in is installed.
+        ConfigError: there are options for something that it does not register.
+    """
+    alone = load_alone(plugin)
+    loads = Check(
+        "it loads",
+        lambda: _holds(alone.record.status == "ok", str(alone.record.error)),
+        "the message says which hook or registration is wrong",
+    )
+    if alone.record.status != "ok":
+        return [loads]
+    deprecated = [
+        Check("it uses nothing deprecated", partial(_holds, False, warning), "see the message")
+        for warning in alone.record.warnings
+    ]
+    primitives = _primitives(alone, options or {})
+    of_primitives = [check for p in primitives for check in _of_primitive(p, alone)]
+    return [loads, *_of_loading(alone), *deprecated, *of_primitives, *_of_names(alone)]
+
+
+def warnings_of(plugin: str) -> list[str]:
+    """What may be wrong with a plug-in although it keeps its contracts, a sentence each.
+
+    Names that other plug-ins have too, and traits that look misspelt.
+
+    Args:
+        plugin: as :func:`checks_of` takes it.
 
     Raises:
         UnknownNameError: no such plug-in is installed.
     """
-    local = [plugin] if plugin.endswith(".py") else []
-    plugins = load_plugins(local=local)
-    record = _record(plugin, plugins)
-    loads = Check(
-        "it loads",
-        lambda: _holds(record.status == "ok", str(record.error)),
-        "the message says which hook or registration is wrong",
-    )
-    light = Check(
-        "registering imports nothing heavy",
-        lambda: _imports_nothing_heavy(local),
-        'register targets as "module:Class", and import torch in that module alone',
-    )
-    if record.status != "ok":
-        return [loads]
-    deprecated = [
-        Check("it uses nothing deprecated", partial(_holds, False, warning), "see the message")
-        for warning in record.warnings
+    alone = load_alone(plugin)
+    if alone.record.status != "ok":
+        return []
+    origin = alone.record.origin
+    everybody = load_plugins(local=alone.local).registry
+    registered = everybody.primitives()
+    own = [primitive for primitive in registered if primitive.origin == origin]
+    return [*taken_names(origin, everybody), *misspelled_traits(own, registered)]
+
+
+def _of_loading(alone: Alone) -> list[Check]:
+    def light() -> None:
+        burden = alone.burden
+        _holds(not burden.error, burden.error)
+        _holds(not burden.heavy, f"with it loaded, {' '.join(burden.heavy)} is imported")
+
+    def quick() -> None:
+        seconds = alone.burden.seconds
+        name = alone.record.origin.distribution
+        _holds(seconds <= SLOW, f"{name} takes {seconds:.2f} s to load, in every command")
+
+    advice = 'register targets as "module:Class", and import {} in that module alone'
+    return [
+        Check("registering imports nothing heavy", light, advice.format("torch")),
+        Check(f"it loads in {SLOW} s", quick, advice.format("what takes long")),
     ]
-    return [loads, light, *deprecated, *_of_entries(record, plugins)]
 
 
-def _record(plugin: str, plugins: Plugins) -> PluginRecord:
-    if plugin.endswith(".py"):
-        return plugins.records[-1]
-    known: dict[str, PluginRecord] = {}
-    for record in plugins.records:
-        known[record.origin.distribution] = known[record.origin.entry_point] = record
-    if plugin not in known:
-        hint = did_you_mean(plugin, known, "there are")
-        raise UnknownNameError(f"there is no plug-in {plugin}; {hint}")
-    return known[plugin]
+def _primitives(alone: Alone, options: Options) -> list[Primitive]:
+    """The primitives of the plug-in, with the options for them."""
+    origin = alone.record.origin
+    own = [p for p in alone.plugins.registry.primitives() if p.origin == origin]
+    for name in options:
+        if name not in {primitive.name for primitive in own}:
+            hint = did_you_mean(name, [p.name for p in own], "it registers")
+            raise ConfigError(f"--set {name}.…: {origin.distribution} has no {name}; {hint}")
+    return [primitive.with_options(options.get(primitive.name, {})) for primitive in own]
 
 
-def _of_entries(record: PluginRecord, plugins: Plugins) -> Iterator[Check]:
-    registry = plugins.registry
-    for primitive in registry.primitives():
-        if primitive.origin == record.origin:
-            yield from _of_primitive(primitive)
-    for space in registry.spaces:
-        if space.origin == record.origin:
-            name = f"{record.origin.distribution}:{space.name}"
-            yield Check(
-                f"space {space.name}: it has objectives",
-                lambda name=name: _holds(  # type: ignore[misc]
-                    bool(load_space(name, registry).objectives), "no combination is legal"
-                ),
-                "aang show-space says why combinations are dropped",
-            )
-    for entry in registry.objectives:
-        if entry.origin == record.origin:
-            yield Check(
-                f"objective {entry.name}: it is legal",
-                lambda entry=entry: _all_legal(entry.objectives, plugins),  # type: ignore[misc]
-                "correct its four names, or the traits of its primitives",
-            )
-
-
-def _of_primitive(primitive: Primitive) -> Iterator[Check]:
+def _of_primitive(primitive: Primitive, alone: Alone) -> Iterator[Check]:
     what = f"{primitive.stage} {primitive.name}"
+    given = ", ".join(f"{name}={value!r}" for name, value in primitive.options.items())
     try:
         primitive.load()
     except AangError as error:
@@ -110,43 +132,61 @@ def _of_primitive(primitive: Primitive) -> Iterator[Check]:
             'register an object that exists: the class itself, or "module:Class"',
         )
         return
-    if primitive.stage == "weighter":
-        yield Check(f"{what}: its contract", lambda: _check(primitive), _CONTRACT)
-        return
+    if primitive.requires:
+        yield Check(
+            f"{what}: somebody provides what it requires",
+            lambda: _provided(primitive, alone),
+            "correct the trait, register a primitive that provides it, or depend on a plug-in "
+            "that does",
+        )
+    if primitive.stage != "weighter":
+        problem = _problem(primitive, primitive.make)
+        yield Check(
+            f"{what}: it can be made {f'with {given}' if given else 'without options'}",
+            partial(_holds, not problem, problem),
+            f"give every option a default, or check it with --set {primitive.name}.OPTION=VALUE",
+        )
+        if problem:
+            return
+        yield Check(
+            f"{what}: it can be pickled",
+            lambda: _passes(primitive, lambda: pickle.loads(pickle.dumps(primitive.make()))),
+            "keep no lambdas, locks or open files in it",
+        )
+    traits = "" if primitive.stage == "weighter" else ", traits included"
     yield Check(
-        f"{what}: it can be made without options",
-        lambda: _made(primitive),
-        "give every option a default",
+        f"{what}: its contract{traits}{f', with {given}' if given else ''}",
+        lambda: _passes(primitive, lambda: _check(primitive)),
+        "the message says what was expected and found; aang_core.testing has the same check",
     )
-    yield Check(
-        f"{what}: it can be pickled",
-        lambda: _pickled(primitive),
-        "keep no lambdas, locks or open files in it",
-    )
-    yield Check(f"{what}: its contract, traits included", lambda: _check(primitive), _CONTRACT)
 
 
-_CONTRACT = "the message says what was expected and found; aang_core.testing has the same check"
+def _provided(primitive: Primitive, alone: Alone) -> None:
+    sentences = unprovided_traits([primitive], alone.plugins.registry.primitives())
+    _holds(not sentences, "; ".join(sentences))
 
 
-def _made(primitive: Primitive) -> None:
+def _problem(primitive: Primitive, check: Callable[[], object]) -> str:
+    """What is wrong with a primitive, in one sentence; empty if the check passes."""
     try:
-        primitive.make()
-    except AangError as error:
-        raise AssertionError(str(error)) from error
+        check()
+    except KeyboardInterrupt:
+        raise
+    # The primitive is somebody else's code and may raise anything, including SystemExit.
+    except BaseException as error:
+        return in_words(primitive, error)
+    return ""
 
 
-def _pickled(primitive: Primitive) -> None:
-    try:
-        pickle.loads(pickle.dumps(primitive.make()))
-    # An object's own reducers may raise anything, and that only means that this check failed.
-    except Exception as error:
-        raise AssertionError(f"{type(error).__name__}: {error}") from error
+def _passes(primitive: Primitive, check: Callable[[], object]) -> None:
+    problem = _problem(primitive, check)
+    _holds(not problem, problem)
 
 
 def _check(primitive: Primitive) -> None:
     from aang_core import testing
 
+    call_once(primitive)
     match primitive.stage:
         case "data":
             testing.check_data(primitive.make(), primitive.provides)
@@ -163,22 +203,40 @@ def _check(primitive: Primitive) -> None:
             testing.check_weighter(primitive.make)
 
 
-def _imports_nothing_heavy(local: list[str]) -> None:
-    """Runs in a process of its own, since torch may already be imported in this one."""
-    code = (
-        "import sys; from aang_core.plugins import load_plugins; "
-        f"load_plugins(local={local!r}); "
-        f"print(*[m for m in {HEAVY!r} if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    _holds(done.returncode == 0, done.stderr.strip()[-500:])
-    _holds(not done.stdout.strip(), f"with all plug-ins loaded, {done.stdout.strip()} is imported")
+def _of_names(alone: Alone) -> Iterator[Check]:
+    """Checks of the spaces and named objectives, which list primitives by name."""
+    registry, origin = alone.plugins.registry, alone.record.origin
+    for space in registry.spaces:
+        if space.origin == origin:
+            yield Check(
+                f"space {space.name}: it has objectives",
+                partial(_has_objectives, f"{origin.distribution}:{space.name}", alone),
+                "aang show-space says why combinations are dropped; depend on the plug-ins whose "
+                "primitives it lists",
+            )
+    for entry in registry.objectives:
+        if entry.origin == origin:
+            yield Check(
+                f"objective {entry.name}: it is legal",
+                partial(_all_legal, entry.objectives, alone),
+                "correct its four names, or the traits of its primitives; depend on the plug-ins "
+                "that supply them",
+            )
 
 
-def _all_legal(objectives: tuple[str, ...], plugins: Plugins) -> None:
+def _has_objectives(space: str, alone: Alone) -> None:
+    try:
+        found = load_space(space, alone.plugins.registry)
+    except AangError as error:
+        raise AssertionError(str(error)) from error
+    _holds(bool(found.objectives), "; ".join(["no combination is legal", *found.notes]))
+
+
+def _all_legal(objectives: tuple[str, ...], alone: Alone) -> None:
+    theirs = alone.plugins.registry.as_meant_by(alone.record.origin.distribution)
     for objective in objectives:
         try:
-            reason = Objective.parse(objective, plugins.registry).illegal_because
+            reason = Objective.parse(objective, theirs).illegal_because
         except AangError as error:
             reason = str(error)
         _holds(reason is None, f"{objective}: {reason}")

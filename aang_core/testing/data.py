@@ -1,7 +1,8 @@
 """The contract of data primitives."""
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from aang_core.errors import DataError
@@ -25,8 +26,7 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
         AssertionError: a check failed; it says what was expected and found.
     """
     traits = frozenset(provides)
-    with tempfile.TemporaryDirectory() as folder:
-        context = _context(Path(folder))
+    with sample_context() as context:
         with only_generator_draws("examples"):
             first = _examples(data, context)
         again = _examples(data, context)
@@ -76,6 +76,13 @@ def _train() -> tuple[Example, ...]:
         for i in range(6)
         for word in _WORDS[:2]
     )
+
+
+@contextmanager
+def sample_context() -> Iterator[DataContext]:
+    """A small task with files of unlabelled, in-domain and generic text, which then disappear."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield _context(Path(folder))
 
 
 def _context(folder: Path) -> DataContext:

@@ -1,6 +1,7 @@
 """The checks of a plug-in as tests.
 
-``pytest -p aang_core.testing.pytest_plugin --aang-plugin NAME`` runs them after the other tests.
+``pytest -p aang_core.testing.pytest_plugin --aang-plugin NAME`` runs them after the other tests;
+``--aang-set PRIMITIVE.OPTION=VALUE`` gives options to the primitives that are checked.
 
 In a plug-in's own repository, in ``pyproject.toml``:
 
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from aang_core.config.settings import parse_settings
 from aang_core.testing.conformance import Check, checks_of, require_path
 
 
@@ -26,6 +28,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIST|FILE.py",
         help="check an AANG plug-in: a distribution, a folder with one, or a file",
     )
+    parser.addoption(
+        "--aang-set",
+        action="append",
+        default=[],
+        metavar="NAME.OPTION=VALUE",
+        help="an option of a primitive or weighter of the plug-ins that are checked",
+    )
 
 
 def pytest_collection_modifyitems(
@@ -33,7 +42,8 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Append the checks to the collected tests."""
     for plugin in config.getoption("--aang-plugin"):
-        for check in checks_of(require_path(plugin)):
+        options = parse_settings(config.getoption("--aang-set"))
+        for check in checks_of(require_path(plugin), options):
             items.append(_Item.from_parent(session, name=f"{plugin}: {check.name}", check=check))
 
 

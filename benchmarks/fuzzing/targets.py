@@ -18,8 +18,9 @@ from aang_plugin_s2orc.source import S2orc
 from aang_plugin_text.out_of_domain import OutOfDomain
 from pyarrow import parquet
 
-from aang_core.cli.train import parse_files, parse_settings
+from aang_core.cli.train import parse_files
 from aang_core.config import AUXILIARY_TASKS, read_config_file, resolve_config
+from aang_core.config.settings import parse_settings
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import load_task
 from aang_core.errors import AangError

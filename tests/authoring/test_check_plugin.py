@@ -9,7 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from aang_core.cli.app import aang
+from aang_core.errors import ConfigError
 from aang_core.plugins import load_plugins
+from aang_core.testing.conformance import Options, checks_of, warnings_of
+from tests.plugins_layer.on_disk import Site
 
 STANDARD = sorted({r.origin.distribution for r in load_plugins(environ={}).records})
 
@@ -64,8 +67,17 @@ BAD = {
     "no summary": (('"masks", Mine', '"", Mine'), ["FAILED  it loads", "summary"]),
     "an undecorated hook": (("@hookimpl", ""), ["FAILED  it loads", "not decorated"]),
     "another interface": (
-        ("class Mine:", "AANG_PLUGIN_API = 2\n    class Mine:"),
-        ["FAILED  it loads", "version 2 of the plug-in interface", "update aang-core"],
+        ("class Mine:", "AANG_PLUGIN_API = 3\n    class Mine:"),
+        ["FAILED  it loads", "version 3 of the plug-in interface", "update aang-core"],
+    ),
+    "an older interface": (
+        ("class Mine:", "AANG_PLUGIN_API = 1\n    class Mine:"),
+        [
+            "FAILED  it loads",
+            "version 1 of the plug-in interface, which is older than this core's 2",
+            "docs/plugin-interface/version-2.md says what changed",
+            "declare AANG_PLUGIN_API = 2",
+        ],
     ),
     "an illegal objective": (
         (
@@ -92,7 +104,7 @@ def checked(folder: Path, source: str) -> "subprocess.CompletedProcess[str]":
 def test_a_good_file_passes(tmp_path: Path) -> None:
     done = checked(tmp_path, GOOD)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 of 5 checks passed" in done.stdout
+    assert "6 of 6 checks passed" in done.stdout
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -119,7 +131,7 @@ def test_as_a_pytest_plugin(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 1
-    assert "5 passed" in done.stdout
+    assert "6 passed" in done.stdout
     assert "1 failed" in done.stdout
     assert "trait replaces-tokens" in done.stdout
 
@@ -131,3 +143,144 @@ def test_no_such_plugin(tmp_path: Path) -> None:
     done = CliRunner().invoke(aang, ["check-plugin", str(tmp_path)])
     assert done.exit_code == 2
     assert "pyproject.toml" in done.output
+
+
+def failures(path: Path, options: Options | None = None) -> dict[str, str]:
+    """The message of every check that fails."""
+    found = {}
+    for check in checks_of(str(path), options):
+        try:
+            check.run()
+        except AssertionError as error:
+            found[check.name] = str(error)
+    return found
+
+
+def written(folder: Path, source: str) -> Path:
+    path = folder / "mine.py"
+    path.write_text(dedent(source), encoding="utf-8")
+    return path
+
+
+def test_options_take_the_place_of_defaults(tmp_path: Path) -> None:
+    """A primitive that needs an option can be checked, and with several values of it."""
+    needs = "class Mine:\n        def __init__(self, rate):\n            self.rate = rate"
+    source = GOOD.replace("class Mine:", needs)
+    path = written(tmp_path, source.replace("generator)\n", "generator, self.rate)\n"))
+    assert "needs a value for its option rate" in "".join(failures(path).values())
+    assert not failures(path, {"mine": {"rate": 0.5}})
+    names = [check.name for check in checks_of(str(path), {"mine": {"rate": 0.5}})]
+    assert "transform mine: it can be made with rate=0.5" in names
+    (failed,) = failures(path, {"mine": {"rate": 0.0}}).values()
+    assert "selected of 4,000 ordinary tokens: expected some, got none" in failed
+    with pytest.raises(
+        ConfigError, match=r"--set mien\.…: mine\.py has no mien; did you mean mine"
+    ):
+        checks_of(str(path), {"mien": {}})
+    done = CliRunner().invoke(aang, ["check-plugin", str(path), "--set", "mine.rate=0.5"])
+    assert done.exit_code == 0, done.output
+
+
+BODY = "selected = select_tokens(ordinary, generator)"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            'return ids + "a"',
+            "its call raised TypeError: unsupported operand type(s) for +: 'Tensor' and 'str' at "
+            "{path}:7, in __call__",
+        ),
+        (
+            "return ids",
+            "what it returned: expected a Corruption of ids and selected, got [3, 32] of int64 "
+            "({path}:4)",
+        ),
+        (
+            "if len(ids) > 3: raise KeyError('many')",
+            "KeyError: 'many' ({path}:7, in __call__)",
+        ),
+        (
+            "ordinary = torch.ones_like(ordinary)",
+            "selected: expected ordinary tokens alone, got a special token or padding ({path}:4)",
+        ),
+    ],
+)
+def test_a_failure_is_one_sentence_with_file_and_line(
+    tmp_path: Path, body: str, message: str
+) -> None:
+    source = GOOD.replace("from aang_core import Corr", "import torch; from aang_core import Corr")
+    path = written(tmp_path, source.replace(BODY, f"{body}\n            {BODY}"))
+    found = failures(path)
+    assert found == {"transform mine: its contract, traits included": message.format(path=path)}
+
+
+def test_a_slow_plugin_is_named(tmp_path: Path) -> None:
+    source = "import time\ntime.sleep(0.5)\n" + dedent(GOOD)
+    (name, message), *others = failures(written(tmp_path, source)).items()
+    assert not others
+    assert name == "it loads in 0.2 s"
+    assert message.startswith("mine.py takes 0.")
+
+
+def test_what_nobody_provides_is_required_in_vain(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD.replace("provides=(", 'requires=("txet",), provides=('))
+    (message,) = failures(path).values()
+    assert message.endswith("requires txet, which nobody provides; did you mean text?")
+
+
+def test_plugins_of_others_play_no_part(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One imports torch slowly, has the same primitive, and comes first by its entry point."""
+    site.plugin("aang-plugin-zzz", GOOD + BOTH, preamble="")
+    bad = "import time, torch\ntime.sleep(0.5)\n" + dedent(GOOD)
+    site.plugin("aang-plugin-aaa", bad, preamble="", entry_point="zzz")
+    monkeypatch.setenv("PYTHONPATH", str(site.folder), prepend=":")
+    monkeypatch.syspath_prepend(site.folder)
+    done = CliRunner().invoke(aang, ["check-plugin", "aang-plugin-zzz"])
+    assert done.exit_code == 0, done.output
+    assert "passed  objective mine: it is legal" in done.stdout
+
+
+BOTH = """
+    @hookimpl
+    def aang_register_objectives(register):
+        register("mine", "mine", "task/mine/bidirectional/denoise")
+"""
+
+
+def test_a_plugin_may_build_on_those_that_it_depends_on(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the dependency, its users might not have what its objective names."""
+    site.plugin("aang-plugin-base", GOOD, preamble="")
+    site.plugin("aang-plugin-upper", "from aang_core import hookimpl\n" + dedent(BOTH), preamble="")
+    monkeypatch.syspath_prepend(site.folder)
+    monkeypatch.setenv("PYTHONPATH", str(site.folder), prepend=":")
+    (message,) = failures(Path("aang-plugin-upper")).values()
+    assert "there is no transform mine" in message
+    assert "plug-ins that are not loaded: aang-plugin-base" in message
+    (metadata,) = site.folder.glob("aang_plugin_upper-*/METADATA")
+    metadata.write_text(f"{metadata.read_text()}Requires-Dist: aang-plugin-base>=1\n")
+    assert not failures(Path("aang-plugin-upper"))
+
+
+def test_names_that_others_have_are_warnings(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD.replace('"mine"', '"mask"'))
+    (warning,) = warnings_of(str(path))
+    assert warning.startswith("the transform mask is a name of aang-plugin-bert too")
+    assert "mine.py:mask" in warning
+    done = CliRunner().invoke(aang, ["check-plugin", str(path)])
+    assert done.exit_code == 0
+    assert f"warning {warning}" in done.stdout
+    assert not warnings_of(str(written(tmp_path, GOOD)))
+    near = GOOD.replace('"masks-tokens"', '"masks-token"')
+    (warning,) = warnings_of(str(written(tmp_path, near)))
+    assert warning.endswith("nobody requires; did you mean masks-tokens?")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    return Site(folder)

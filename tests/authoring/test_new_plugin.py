@@ -45,7 +45,7 @@ def test_the_smallest_plugin_is_sixteen_lines_and_trains(tmp_path: Path) -> None
     environment = installed(tmp_path / "site", copy)
     checked = run(environment, "aang_core", "check-plugin", "aang-plugin-echo")
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "5 of 5 checks passed" in checked.stdout
+    assert "6 of 6 checks passed" in checked.stdout
     done = run(
         environment,
         *("aang_core", "train", "--space", "task/echo/bidirectional/denoise", "--quiet"),
@@ -54,6 +54,20 @@ def test_the_smallest_plugin_is_sixteen_lines_and_trains(tmp_path: Path) -> None
     )
     assert done.returncode == 0, done.stderr
     assert "task/echo/bidirectional/denoise" in (tmp_path / "run" / "weights.jsonl").read_text()
+
+
+def test_names_that_are_taken_are_noted(tmp_path: Path) -> None:
+    """It is written nevertheless: the author may rename the primitive, or mean to replace it."""
+    done = CliRunner().invoke(aang, ["new-plugin", "mask", "--folder", str(tmp_path)])
+    assert done.exit_code == 0
+    assert "note: the transform mask is a name of aang-plugin-bert too" in done.stderr
+    assert "aang-plugin-mask:mask" in done.stderr
+    done = CliRunner().invoke(aang, ["new-plugin", "bert", "--folder", str(tmp_path)])
+    assert "note: there is a plug-in aang-plugin-bert" in done.stderr
+    done = CliRunner().invoke(aang, ["new-plugin", "core", "--folder", str(tmp_path)])
+    assert "note: aang-core has an entry point core too" in done.stderr
+    done = CliRunner().invoke(aang, ["new-plugin", "swirl", "--folder", str(tmp_path)])
+    assert done.stderr == ""
 
 
 def test_bad_names(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_ten_minutes_to_your_own(tmp_path: Path) -> None:
     test.write_text(f"{test.read_text(encoding='utf-8')}\n\n{own}", encoding="utf-8")
     done = run(environment, "pytest", "-q", "-p", "no:cacheprovider", test)
     assert done.returncode == 0, done.stdout
-    assert "6 passed" in done.stdout
+    assert "7 passed" in done.stdout
 
 
 def test_the_smallest_plugin_is_the_one_that_is_tested() -> None:

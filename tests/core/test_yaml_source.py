@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from aang_core.cli.train import parse_settings
 from aang_core.config import read_config_file
+from aang_core.config.settings import parse_settings
 from aang_core.errors import ConfigError
 from aang_core.storage.yaml_source import parse_yaml
 

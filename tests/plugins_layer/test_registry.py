@@ -63,7 +63,7 @@ def test_an_unknown_name_gets_near_ones_offered() -> None:
 
 def test_a_name_near_to_nothing_gets_them_all_listed() -> None:
     registry = Registry([primitive("transform", "shuffle")])
-    with pytest.raises(UnknownNameError, match="bert-op, mask, replace, shuffle"):
+    with pytest.raises(UnknownNameError, match=r"bert-op, .*mask, .*replace, shuffle"):
         registry.primitive("transform", "zzzzzz")
 
 

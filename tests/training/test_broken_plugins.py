@@ -71,8 +71,12 @@ KINDS = {
         ("transform 'mine' is registered twice; rename one of the two",),
     ),
     "wrong-api-version": Kind(
-        "AANG_PLUGIN_API = 2\n" + GOOD,
-        ("version 2 of the plug-in interface", "newer than this core's 1; update aang-core"),
+        "AANG_PLUGIN_API = 3\n" + GOOD,
+        ("version 3 of the plug-in interface", "newer than this core's 2; update aang-core"),
+    ),
+    "old-api-version": Kind(
+        "AANG_PLUGIN_API = 1\n" + GOOD,
+        ("version 1 of the plug-in interface", "update the plug-in", "version-2.md"),
     ),
     "no-such-target": Kind(
         GOOD,
@@ -87,7 +91,7 @@ KINDS = {
             "FAILED  transform mine: its target can be imported",
             "No module named 'somewhere'",
             "To do:",
-            "2 of 3 checks passed",
+            "3 of 4 checks passed",
         ),
     ),
     "wrong-shape": Kind(
@@ -101,7 +105,9 @@ KINDS = {
         ),
         checked=(
             "FAILED  transform mine: its contract",
-            "selected: expected a tensor of shape",
+            "selected: expected a tensor [B, T] = [",
+            "] of bool, got [3] of bool",
+            "_hooks.py:3",
             "To do:",
         ),
     ),

@@ -1,0 +1,129 @@
+"""One plug-in, loaded without those of others.
+
+Another plug-in may fail, be slow, import torch, or register the same names. None of this is the
+fault of the plug-in that is checked.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, requires
+
+from aang_core.errors import UnknownNameError
+from aang_core.plugins import Plugins, load_plugins
+from aang_core.plugins.discovery import normalised
+from aang_core.plugins.loading import SLOW, PluginRecord
+from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.primitive import Origin
+from aang_core.plugins.standard import STANDARD, STANDARD_SPACES
+
+HEAVY = ("torch", "transformers", "sklearn")
+
+
+@dataclass(frozen=True)
+class Burden:
+    """What loading a plug-in costs every command.
+
+    Attributes:
+        seconds: the time that it takes, at best.
+        heavy: the heavy packages that it imports.
+        error: what a new process said that could not load it; empty if it could.
+    """
+
+    seconds: float
+    heavy: tuple[str, ...]
+    error: str = ""
+
+    @property
+    def excusable(self) -> bool:
+        """Whether it took long for no reason that is known."""
+        return self.seconds > SLOW and not self.heavy and not self.error
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A plug-in, with only the core, the standard plug-ins and those that it depends on.
+
+    Attributes:
+        record: what became of it.
+        plugins: all of these plug-ins.
+        local: its file, if it is not installed.
+    """
+
+    record: PluginRecord
+    plugins: Plugins
+    local: tuple[str, ...]
+
+    @cached_property
+    def burden(self) -> Burden:
+        """Measured in processes of their own, since torch may already be imported in this one."""
+        measured = [self._measured()]
+        # A busy machine or a first compilation is not the plug-in's fault.
+        while measured[-1].excusable and len(measured) < 3:
+            measured.append(self._measured())
+        return min(measured, key=lambda burden: burden.seconds)
+
+    def _measured(self) -> Burden:
+        distribution = self.record.origin.distribution
+        code = (
+            "import json, sys; from aang_core.plugins import load_plugins; "
+            f"found = load_plugins(local={self.local!r}, only={{{distribution!r}}}); "
+            f"seconds = [r.seconds for r in found.records if r.origin.distribution == "
+            f"{distribution!r}]; "
+            f"heavy = [m for m in {HEAVY!r} if m in sys.modules]; "
+            "print(json.dumps([sum(seconds), heavy]))"
+        )
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return Burden(0.0, (), done.stderr.strip()[-500:] or "it says nothing")
+        seconds, heavy = json.loads(done.stdout.splitlines()[-1])
+        return Burden(float(seconds), tuple(heavy))
+
+
+def load_alone(plugin: str) -> Alone:
+    """Load a plug-in, with only the core, the standard plug-ins and those that it depends on.
+
+    Args:
+        plugin: an installed distribution, its entry point, or a file ``FILE.py``.
+
+    Raises:
+        UnknownNameError: no such plug-in is installed.
+    """
+    local = (plugin,) if plugin.endswith(".py") else ()
+    # Nothing is loaded here: the core alone, and a list of all others.
+    origins = [record.origin for record in load_plugins(local=local, only=()).records]
+    origin = origins[-1] if local else _named(plugin, origins)
+    needed = {origin.distribution, *_standard(), *_dependencies(origin.distribution, origins)}
+    plugins = load_plugins(local=local, only=needed)
+    (record, *_) = [record for record in plugins.records if record.origin == origin]
+    return Alone(record, plugins, local)
+
+
+def _named(plugin: str, origins: Iterable[Origin]) -> Origin:
+    known: dict[str, Origin] = {}
+    for origin in origins:
+        known[origin.distribution] = known[origin.entry_point] = origin
+    if plugin not in known:
+        hint = did_you_mean(plugin, known, "there are")
+        raise UnknownNameError(f"there is no plug-in {plugin}; {hint}")
+    return known[plugin]
+
+
+def _standard() -> set[str]:
+    tables = (*STANDARD.values(), STANDARD_SPACES)
+    return {distribution for table in tables for distribution in table.values()}
+
+
+def _dependencies(distribution: str, origins: Iterable[Origin]) -> set[str]:
+    """The plug-ins among the distributions that a distribution requires."""
+    try:
+        required = requires(distribution) or []
+    except PackageNotFoundError:  # a file
+        return set()
+    names = {normalised(re.split(r"[^\w.-]", requirement)[0]) for requirement in required}
+    return {o.distribution for o in origins if normalised(o.distribution) in names}

@@ -1,0 +1,72 @@
+"""The direction of CAGrad, given the inner products of the tasks' gradients."""
+
+import torch
+from torch import Tensor
+
+MOST_STEPS = 1000
+"""Most steps of projected gradient descent; a few dozen suffice for a few tasks."""
+
+
+def direction(dots: Tensor, c: float) -> tuple[Tensor, Tensor]:
+    """The coefficients of d = g_0 + (c ‖g_0‖ / ‖g_w‖) g_w, and w.
+
+    g_0 = (1/n) Σ g_i and g_w = Σ w_i g_i. w minimises ⟨g_w, g_0⟩ + c ‖g_0‖ ‖g_w‖ over the simplex,
+    which is the dual of max_d min_i ⟨g_i, d⟩ over ‖d − g_0‖ ≤ c ‖g_0‖ (Liu et al., section 3.1,
+    equations 3 and 4; Algorithm 1).
+
+    Args:
+        dots: float64 ``[n, n]``, ⟨g_i, g_j⟩.
+        c: radius of the ball around g_0, in lengths of g_0.
+
+    Returns:
+        The coefficients ``[n]`` of d, and w ``[n]``.
+    """
+    n = len(dots)
+    mean = torch.full((n,), 1 / n, dtype=torch.float64)
+    scale = dots.diagonal().max()
+    if c == 0 or scale <= 0:
+        return mean, mean
+    # The solution does not depend on the gradients' scale.
+    unit = dots / scale
+    length = float((mean @ unit @ mean).clamp(min=0).sqrt())
+    w = _minimise(unit, unit @ mean, c * length, mean)
+    norm = float((w @ unit @ w).clamp(min=0).sqrt())
+    # Where g_w vanishes, no direction helps every task, and g_0 is as good as any.
+    return (mean + c * length / norm * w if norm > 1e-12 else mean), w
+
+
+def _minimise(unit: Tensor, linear: Tensor, radius: float, start: Tensor) -> Tensor:
+    """argmin_w ⟨w, linear⟩ + radius √(wᵀ unit w) over the simplex, by projected gradients."""
+
+    def value(w: Tensor) -> float:
+        return float(w @ linear + radius * (w @ unit @ w).clamp(min=0).sqrt())
+
+    w, now, step = start, value(start), 1.0
+    for _ in range(MOST_STEPS):
+        norm = (w @ unit @ w).clamp(min=1e-24).sqrt()
+        gradient = linear + radius * (unit @ w) / norm
+        step *= 2
+        while True:
+            moved = onto_simplex(w - step * gradient)
+            then = value(moved)
+            if then <= now - 0.5 / step * float((moved - w).square().sum()) or step < 1e-12:
+                break
+            step /= 2
+        if then >= now - 1e-15:
+            return w
+        w, now = moved, then
+    return w
+
+
+def onto_simplex(w: Tensor) -> Tensor:
+    """The nearest point with w_i ≥ 0 and Σ w_i = 1 (Duchi et al., 2008, figure 1).
+
+    Examples:
+        >>> import torch
+        >>> onto_simplex(torch.tensor([0.9, 0.5, -3.0]))
+        tensor([0.7000, 0.3000, 0.0000])
+    """
+    ordered = w.sort(descending=True).values
+    excess = (ordered.cumsum(0) - 1) / torch.arange(1, len(w) + 1, dtype=w.dtype)
+    kept = int((ordered > excess).sum())
+    return (w - excess[kept - 1]).clamp(min=0)
