@@ -21,7 +21,7 @@ from aang_core.gradients import (
 )
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.task_gradient import body_gradient
-from aang_core.modeling.heads import LanguageModelHead
+from aang_core.modeling.heads import EndTaskClassifier, LanguageModelHead
 from aang_core.modeling.untaught import untaught_heads
 from aang_core.tasks.task import Batch, Task
 from aang_core.training.draws import Draws
@@ -217,15 +217,15 @@ class _Measuring:
         for _ in range(count):
             rows = self._draw(end)
             features = self._features(rows)
-            head = self._dev_head.fit(end, *features)
+            of_end_task = self._dev_head.fit(end, *features)
             dev = self._draws.rows(_DEV, self._config.dev_batch_size)
-            v = _Known.of(body_gradient(self._passes, end, head, dev))
-            gradient = body_gradient(self._passes, end, head, rows)
+            v = _Known.of(body_gradient(self._passes, end, of_end_task, dev))
+            gradient = body_gradient(self._passes, end, of_end_task, rows)
             end_gradient = _Known.of(gradient)
             values = {end.name: _compared(gradient, v, end_gradient)}
             self._dev_head.observe(*features)
             for task in tasks:
-                head = self._head(task, before)
+                head = self._head(task, of_end_task, before)
                 rows = self._draw(task)
                 gradient = body_gradient(self._passes, task, head, rows)
                 values[task.name] = _compared(gradient, v, end_gradient)
@@ -234,8 +234,9 @@ class _Measuring:
             yield values
 
     def _fitted(self, task: Task) -> FreshDevHead | None:
-        """The dev head's fit for the task; None if its head is pre-trained."""
-        if any(isinstance(module, LanguageModelHead) for module in task.head.modules()):
+        """The dev head's fit for the task; None if it has a pre-trained head or the end task's."""
+        known = (LanguageModelHead, EndTaskClassifier)
+        if any(isinstance(module, known) for module in task.head.modules()):
             return None
         return self._fresh()
 
@@ -248,8 +249,14 @@ class _Measuring:
         )
 
     def _head(
-        self, task: Task, before: Mapping[str, tuple[Sequence[Tensor], Sequence[Batch]]]
+        self,
+        task: Task,
+        of_end_task: nn.Module,
+        before: Mapping[str, tuple[Sequence[Tensor], Sequence[Batch]]],
     ) -> nn.Module:
+        if isinstance(task.head, EndTaskClassifier):
+            # The end task's own head is untrained here; its fit is what the training comes to.
+            return of_end_task
         fitted = self._heads[task.name]
         return task.head if fitted is None else fitted.fit(task, *before[task.name])
 

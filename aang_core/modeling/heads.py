@@ -103,7 +103,7 @@ class LanguageModelHead(nn.Module):
         return logits.squeeze(0)
 
 
-class EndTaskHead(nn.Module):
+class EndTaskClassifier(nn.Module):
     """The end task's own head, ``[B, T, H]`` → ``[B, C]``, in a module that an objective may own.
 
     The parameters are those of the end task, so every training step counts them once.
@@ -211,7 +211,7 @@ class EncoderHeads:
         return head
 
     def end_task(self) -> nn.Module:
-        return EndTaskHead(self._classifier)
+        return EndTaskClassifier(self._classifier)
 
     def positions(self) -> nn.Module:
         """See :class:`aang_core.objectives.stages.HeadBuilder`."""

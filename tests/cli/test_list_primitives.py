@@ -30,6 +30,9 @@ def test_the_standard_primitives_and_their_traits(site: Site) -> None:
         ("transform", "mask"): (["masks-tokens"], []),
         ("transform", "replace"): (["replaces-tokens"], []),
         ("transform", "bert-op"): (["masks-tokens", "replaces-tokens"], []),
+        ("transform", "delete"): ([], []),
+        ("transform", "permute-sentences"): ([], []),
+        ("transform", "infill"): (["masks-tokens"], []),
         ("representation", "bidirectional"): (
             ["full-attention", "sentence-representation"],
             [],

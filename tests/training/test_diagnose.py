@@ -162,3 +162,17 @@ def test_bad_input(aang: Aang, options: list[object], tmp_path: Path) -> None:
     assert "no objective" in done.err
     done = aang(*options, "--batches", 0)
     assert done.status == 2
+
+
+def test_an_objective_that_predicts_through_the_end_task_s_head(
+    aang: Aang, options: list[object]
+) -> None:
+    """It is measured through the head that was fitted to the end task, not one that agrees."""
+    document = found(
+        aang(
+            *(*options, "--space", "task/mask/bidirectional/consistency", "--batches", 2),
+            *("--set", "consistency.threshold=0", "--json"),
+        )
+    )
+    (objective,) = document["objectives"]
+    assert objective["norm"]["mean"] > 0

@@ -29,7 +29,7 @@ from aang_core.gradients import (
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.row_memory import RowMemory
 from aang_core.gradients.task_gradient import body_gradient
-from aang_core.modeling.heads import LanguageModelHead
+from aang_core.modeling.heads import EndTaskClassifier, LanguageModelHead
 from aang_core.runs.training import build_trainer
 from aang_core.tasks.task import Batch, Task
 from aang_core.training.bench import TrainingBench
@@ -291,8 +291,9 @@ class _Measuring:
 
     def _head_fit(self, task: Task) -> FreshDevHead | None:
         """The fit of a new head for an untrained objective; None to use its head as it is."""
-        pretrained = any(isinstance(module, LanguageModelHead) for module in task.head.modules())
-        return None if self._plan.weighted or pretrained else self._fresh()
+        known = (LanguageModelHead, EndTaskClassifier)
+        as_it_is = any(isinstance(module, known) for module in task.head.modules())
+        return None if self._plan.weighted or as_it_is else self._fresh()
 
     def _head(self, task: Task) -> nn.Module:
         """The objective's head, or one fitted to other rows than the measured ones."""
