@@ -14,7 +14,6 @@ import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,19 +24,18 @@ from aang_core import FitResult, OptimizerSettings, TensorTask, fit, scores
 TASKS = ("top-left", "bottom-right")
 SIZES = {"train": 8000, "dev": 1000, "test": 1000}
 BATCH = 256
-EPOCH = -(-SIZES["train"] // BATCH)
 
 LONG_ROUNDS = {"alpha-vil": 2, "diw": 3, "forkmerge": 2, "tapweight": 2}
 """Weighters whose rounds train for an epoch and more, and the steps of their runs, in those of
 other weighters. αVIL trains each task for an epoch; DIW then both together, up to ten times; the
 two others are given rounds of this kind below."""
 
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "forkmerge": {"steps": EPOCH},
-    "tapweight": {"pretraining_steps": EPOCH, "fine_tuning_steps": EPOCH},
-    "dwa": {"every": EPOCH},
+EPOCHS_LONG = {
+    "forkmerge": ("steps",),
+    "tapweight": ("pretraining_steps", "fine_tuning_steps"),
+    "dwa": ("every",),
 }
-"""Options of weighters that are not their defaults: an epoch instead of a few steps."""
+"""Options that are given the steps of an epoch instead of their default, a few steps."""
 
 
 class Encoder(nn.Module):
@@ -130,7 +128,7 @@ def train(
         dev=task(target, "dev"),
         evaluate=lambda: score("dev"),
         weighter="static" if weighter == "multitask" else weighter,
-        options=OPTIONS.get(weighter),
+        options=dict.fromkeys(EPOCHS_LONG.get(weighter, ()), epoch),
         steps=epochs * epoch * LONG_ROUNDS.get(weighter, 1),
         eval_every=1 if weighter in LONG_ROUNDS else epoch,
         patience=epochs,

@@ -37,6 +37,7 @@ IN_REFERENCE = {
     "aang_core/hookspecs.py": "reference/hooks.md",
     "aang_core/objectives/stages/__init__.py": "reference/stages.md",
     "aang_core/tasks/weighting.py": "reference/weighters.md",
+    "aang_core/tasks/workbench.py": "reference/weighters.md",
     "aang_core/cli/__init__.py": "reference/for-commands.md",
 }
 """Source file → the reference page that documents it."""
@@ -67,7 +68,15 @@ REFERENCE = {
             "aang_core.objectives.stages.vocabulary",
         ],
     ),
-    "weighters": ("Weighters", ["aang_core.tasks.weighting", "aang_core.plugins.options"]),
+    "weighters": (
+        "Weighters",
+        [
+            "aang_core.tasks.weighting",
+            "aang_core.tasks.workbench",
+            "aang_core.tasks.signals",
+            "aang_core.plugins.options",
+        ],
+    ),
     "training": (
         "Training",
         [

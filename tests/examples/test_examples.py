@@ -45,7 +45,11 @@ def test_examples_need_public_names_only(name: str) -> None:
 
 @pytest.mark.skipif(not MNIST.is_dir(), reason="MNIST's test images are not at hand")
 @pytest.mark.parametrize(
-    "weighter", ["single-task", "multitask", "meta-tartan", "alpha-vil", "diw"]
+    "weighter",
+    [
+        *("single-task", "multitask", "meta-tartan", "alpha-vil", "diw", "pcgrad", "cagrad"),
+        *("uncertainty", "gradnorm", "dwa", "forkmerge", "tapweight"),
+    ],
 )
 def test_multimnist_trains_under_every_weighter(weighter: str) -> None:
     """Two epochs of 512 images of digits that train, dev and test do not share."""

@@ -24,6 +24,13 @@ WEIGHTERS: Mapping[str, Mapping[str, Any]] = {
     "diw": {"n": 1, "tries": 2},
     "autosem": {"k": 2},
     "factored-bandit": {"k": 2, "rewind": True},
+    "pcgrad": {"n": 2},
+    "cagrad": {},
+    "uncertainty": {"n": 2},
+    "gradnorm": {},
+    "dwa": {"every": 2},
+    "forkmerge": {"steps": 2, "n": 2},
+    "tapweight": {"pretraining_steps": 1, "fine_tuning_steps": 2, "n": 2},
 }
 MORE: Mapping[str, Mapping[str, Any]] = {
     "meta-tartan": {
@@ -62,7 +69,7 @@ class LastState:
 
 
 def train(weighter: str, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Parameters, weights and cosines of a short training."""
+    """Parameters, weights and signals of a short training."""
     torch.manual_seed(7)
     inputs = torch.randn(ROWS, 6, dtype=dtype)
     body = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 8)).to(dtype)
@@ -99,10 +106,11 @@ def train(weighter: str, dtype: torch.dtype) -> dict[str, Tensor]:
         observers=[last],
         **MORE.get(weighter, {}),
     )
-    cosines = [list(r["cosines"].values()) for r in result.history if r.get("cosines")]
+    kinds = ("cosines", "norms", "losses")
+    measured = [[*r[kind].values()] for r in result.history for kind in kinds if r.get(kind)]
     return last.state | {
         "weights": torch.tensor([*map(float, result.weights.values())], dtype=dtype),
-        "cosines": torch.tensor([value for step in cosines for value in step], dtype=dtype),
+        "signals": torch.tensor([value for step in measured for value in step], dtype=dtype),
     }
 
 

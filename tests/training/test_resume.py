@@ -24,6 +24,17 @@ CASES: dict[str, list[object]] = {
         *("--set", "factored-bandit.rewind=true", "--set", "factored-bandit.dev_rows=20"),
     ],
     "autosem": ["--weighter", "autosem", "--steps", 22, "--set", "autosem.k=2"],
+    "pcgrad": ["--weighter", "pcgrad", "--set", "pcgrad.n=2"],
+    "gradnorm": ["--weighter", "gradnorm", "--weights-every", 3],
+    "dwa": ["--weighter", "dwa", "--set", "dwa.every=2", "--draws-per-step", 2],
+    "forkmerge": [
+        *("--weighter", "forkmerge", "--steps", 48, "--set", "forkmerge.steps=2"),
+        *("--set", "forkmerge.n=2"),
+    ],
+    "tapweight": [
+        *("--weighter", "tapweight", "--steps", 48, "--set", "tapweight.pretraining_steps=1"),
+        *("--set", "tapweight.fine_tuning_steps=2"),
+    ],
 }
 
 

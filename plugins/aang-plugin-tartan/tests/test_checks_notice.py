@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
+import torch
 from aang_plugin_tartan.meta_tartan import MetaTartan
 from aang_plugin_tartan.static import Static
 
-from aang_core import TaskCard, Weighter
+from aang_core import TaskCard, Weighter, Workbench
 from aang_core.testing import check_weighter
 
 
@@ -77,6 +78,53 @@ class OddSignal(MetaTartan):
     signals = frozenset({"angle"})  # type: ignore[arg-type]
 
 
+class Idle(Static):
+    """Takes no step in some rounds."""
+
+    rounds = 0
+
+    def round(self, bench: Workbench) -> None:
+        self.rounds += 1
+        if self.rounds % 3:
+            super().round(bench)
+
+
+class Deaf(Static):
+    """Asks for a signal and has no use for it."""
+
+    signals = frozenset({"loss"})
+
+
+class SlightlyTooMuch(Static):
+    """Off by more than single precision is."""
+
+    def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
+        return {name: weight * 1.001 for name, weight in super().coefficients(sampled).items()}
+
+
+class SinglePrecision(MetaTartan):
+    """Honest: a softmax in single precision, which is right to seven digits."""
+
+    def _softmax(self, names: Iterable[str]) -> dict[str, float]:
+        chosen = [*names]
+        logits = torch.tensor([self._logits[name] for name in chosen])
+        return dict(zip(chosen, logits.softmax(dim=0).tolist(), strict=True))
+
+
+class SumsInItsOwnOrder(MetaTartan):
+    """Honest: a sum whose last digit depends on the order of the names it has saved."""
+
+    def _softmax(self, names: Iterable[str]) -> dict[str, float]:
+        powers = {name: math.exp(self._logits[name]) for name in names}
+        total = 0.0
+        for name in self._logits:
+            total += powers.get(name, 0.0)
+        return {name: power / total for name, power in powers.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._logits = dict(state["logits"])
+
+
 def fails_without_objectives(end_task: TaskCard, auxiliaries: Sequence[TaskCard]) -> Weighter:
     weighter = Static(end_task, auxiliaries)
     assert auxiliaries, "needs objectives"
@@ -92,6 +140,9 @@ def fails_without_objectives(end_task: TaskCard, auxiliaries: Sequence[TaskCard]
         (Amnesiac, "weights after loading a state"),
         (LiveState, "a state taken earlier, after more rounds"),
         (SetState, "state_dict: expected JSON values"),
+        (Idle, "steps, descents and trials in round 2: expected some"),
+        (Deaf, "observe: expected a method that learns from loss"),
+        (SlightlyTooMuch, r"sum of the weights before round 0: expected 1, got 1\.001"),
         (OddSignal, "signals: expected some of .*, got ..angle.."),
         (fails_without_objectives, "needs objectives"),
     ],
@@ -104,3 +155,8 @@ def test_a_weighter_that_breaks_a_promise(factory: Any, message: str) -> None:
 def test_a_weighter_that_overflows() -> None:
     with pytest.raises((AssertionError, OverflowError)):
         check_weighter(Overflowing)
+
+
+@pytest.mark.parametrize("honest", [SinglePrecision, SumsInItsOwnOrder])
+def test_the_last_digit_fails_nobody(honest: Any) -> None:
+    check_weighter(honest)
