@@ -101,7 +101,11 @@ def _output(primitive: Primitive) -> None:
     head = output.head(SmallHeads())
     shape = (*rows.original.shape, HIDDEN_SIZE)
     hidden = torch.randn(shape, generator=_generator()).requires_grad_()
-    output.losses(head, hidden, output.targets(rows))
+    targets = output.targets(rows)
+    output.losses(head, hidden, targets)
+    # In half precision losses are, and counts must not be, of another dtype.
+    with torch.autocast("cpu", torch.bfloat16):
+        output.losses(head, hidden.bfloat16(), targets)
 
 
 def _weighter(primitive: Primitive) -> None:

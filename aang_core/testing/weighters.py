@@ -68,6 +68,7 @@ def _bench(
         seed=seed,
         measure_every=measure_every,
         draws_per_step=draws_per_step,
+        skip_every=3,
     )
 
 

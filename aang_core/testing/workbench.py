@@ -42,6 +42,8 @@ class RecordingWorkbench:
             for a random number.
         gradient: makes the gradient of a task, by name, as a list of a few numbers; None for random
             vectors of eight numbers.
+        skip_every: let every n-th call of :meth:`gradients` return None, as ``--on-nan skip`` does
+            for gradients that are not finite; None for none of them.
         steps: optimiser steps of the run, which steps, descents and trials use up.
 
     Attributes:
@@ -68,6 +70,7 @@ class RecordingWorkbench:
         draws_per_step: int = 1,
         score: Callable[[Mapping[str, float]], float] | None = None,
         gradient: Callable[[str], Sequence[float]] | None = None,
+        skip_every: int | None = None,
         steps: int = 10**9,
     ) -> None:
         self.end_task = end_task
@@ -87,6 +90,8 @@ class RecordingWorkbench:
         self._random = random.Random(seed)
         self.measure = measure or self.random_signals
         self._gradient = gradient or self.random_gradient
+        self._skip_every = skip_every
+        self._asked = 0
         self._measure_every = measure_every
         self._steps = 0
         self._score = score
@@ -142,6 +147,13 @@ class RecordingWorkbench:
         )
 
     def gradients(self, names: Sequence[str]) -> Sequence[Update] | None:
+        known = {self.end_task, *self._auxiliaries}
+        once = bool(names) and len(set(names)) == len(names) and known >= set(names)
+        expect(once, "tasks of gradients", "names of tasks, each once", list(names))
+        self._asked += 1
+        if self._skip_every is not None and self._asked % self._skip_every == 0:
+            self._steps += 1
+            return None
         return [RecordedUpdate((name,), tuple(self._gradient(name))) for name in names]
 
     def dots(self, updates: Sequence[Update]) -> list[list[float]]:

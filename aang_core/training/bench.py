@@ -25,11 +25,11 @@ from aang_core.training.run_tasks import DEV_HEAD, RunTasks, check_odds, mean_co
 from aang_core.training.signal_mean import SignalMean
 from aang_core.training.step_gradient import GradientMaker
 from aang_core.training.step_rows import Plan, RowBudget, StepPlan, TrialPlan, rows_together
+from aang_core.training.task_gradients import by_task, leave_sum
 from aang_core.training.updates import (
     ParameterUpdate,
     Snapshot,
     apply_updates,
-    combined,
     own_updates,
     products,
 )
@@ -276,12 +276,9 @@ class TrainingBench:
         """
         heads = coefficients if of_heads is None else of_heads
         own = own_updates(updates, coefficients, heads)
-        total = combined(own, coefficients, heads, self.optimization.of_body)
-        for parameter, gradient in total.items():
-            parameter.grad = gradient
-        finite = bool(self.optimization.clip().isfinite())
+        finite = leave_sum(self.optimization, own, coefficients, heads)
         self._count()
-        self.last = StepRecord(_by_task(own, coefficients), None)
+        self.last = StepRecord(by_task(own, coefficients), None)
         if not finite:
             self.optimization.drop()
             self.numbers.bad(self.steps, "the weighted sum of the gradients is not finite")
@@ -401,12 +398,3 @@ class TrainingBench:
         self.numbers.good()
         self.changed |= training is self.optimization
         training.update()
-
-
-def _by_task(updates: Sequence[ParameterUpdate], coefficients: Sequence[float]) -> dict[str, float]:
-    """The sum of the coefficients of each task's updates."""
-    total: dict[str, float] = {}
-    for update, coefficient in zip(updates, coefficients, strict=True):
-        for task in update.tasks:
-            total[task] = total.get(task, 0.0) + coefficient
-    return total

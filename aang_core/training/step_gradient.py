@@ -11,14 +11,13 @@ from torch import Tensor, nn
 
 from aang_core.errors import OutOfMemoryError
 from aang_core.gradients import GradientEngine, GradientStatistics, members_of
-from aang_core.gradients.sink import trained
 from aang_core.tasks.signals import Signal, StepSignals, mean_signals
 from aang_core.training.draws import Draws
 from aang_core.training.memory import free, in_a_line, is_out_of_memory
 from aang_core.training.numbers import problem_of
 from aang_core.training.optimization import Optimization, Trial
-from aang_core.training.step_rows import Plan, StepRows, segments_alone
-from aang_core.training.updates import ParameterUpdate
+from aang_core.training.step_rows import Plan, StepRows
+from aang_core.training.task_gradients import TaskGradients, gradients_of_each
 
 _EVERY_SIGNAL: frozenset[Signal] = frozenset(get_args(Signal))
 
@@ -54,19 +53,6 @@ class StepGradient:
         """The mean of the draws' signals; None if nothing was measured."""
         measured = [draw.signals for draw in self.draws if draw.signals is not None]
         return mean_signals(measured) if measured else None
-
-
-@dataclass(frozen=True)
-class TaskGradients:
-    """The gradients of single tasks.
-
-    Attributes:
-        updates: one for each task, with the gradient of the body and of the task's head.
-        problem: what is wrong with their numbers; None if they are finite.
-    """
-
-    updates: Sequence[ParameterUpdate]
-    problem: str | None
 
 
 Made = TypeVar("Made", DrawGradient, TaskGradients)
@@ -143,9 +129,6 @@ class GradientMaker:
     ) -> TaskGradients:
         """The gradients of some of a plan's tasks, each by itself; ``.grad`` stays empty.
 
-        Every task takes one step of the engine in which only its own loss counts. Tasks that share
-        rows have the same rows, and each its own pass over them.
-
         Args:
             plan: the rows.
             names: the tasks to differentiate.
@@ -155,33 +138,12 @@ class GradientMaker:
         Raises:
             OutOfMemoryError: there is not enough memory for one row at a time.
         """
-        return self._attempts(lambda: self._of_each(plan, names, training), training, step)
 
-    def _of_each(self, plan: Plan, names: Sequence[str], training: Optimization) -> TaskGradients:
-        rows = plan.draw(self._draws, self._engine.processes.size)
-        alone = {
-            name: segment
-            for name, segment in segments_alone([*rows.auxiliaries, rows.end])
-            if name in names
-        }
-        updates: dict[str, ParameterUpdate] = {}
-        numbers: list[Tensor] = []
-        for name, segment in alone.items():
-            self._engine.step(segment, [], None)
-            norm = training.norm()
-            numbers.append(torch.stack([x.to(norm) for x in (*self._engine.losses, norm)]))
-            (task,) = (member.task for member in segment.members if member.coefficient)
-            own = trained(self._body, task.head)
-            gradients = {p: p.grad for p in own if p.grad is not None}
-            training.drop()
-            updates[name] = ParameterUpdate((name,), gradients)
-        # The only transfer from the device.
-        read = iter(torch.cat(numbers).tolist())
-        problem = None
-        for segment in alone.values():
-            *losses, norm_read = (next(read) for _ in range(len(segment.members) + 1))
-            problem = problem or problem_of(self._body, [segment], losses, norm_read, None)
-        return TaskGradients([updates[name] for name in names], problem)
+        def attempt() -> TaskGradients:
+            rows = plan.draw(self._draws, self._engine.processes.size)
+            return gradients_of_each(self._body, self._engine, rows, names, training)
+
+        return self._attempts(attempt, training, step)
 
     def _draw(
         self, plan: Plan, training: Optimization | Trial, norm: Callable[[], Tensor], step: int

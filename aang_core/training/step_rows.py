@@ -1,6 +1,6 @@
 """The rows of a step: which tasks share them, and in which batches they come."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -208,18 +208,6 @@ def end_and_auxiliaries(
         for group in _groups(others)
         for segment in _segments(draws, group, shares, coefficients, indices)
     ]
-
-
-def segments_alone(segments: Sequence[Segment]) -> Iterator[tuple[str, Segment]]:
-    """For every task, by name, a segment in which only its loss counts, on the same rows.
-
-    A task that rides on another's rows still needs that task's segment, with a coefficient of zero.
-    """
-    for segment in segments:
-        for rider in segment.riders:
-            alone = replace(rider, coefficient=1.0)
-            yield rider.task.name, replace(segment, coefficient=0.0, riders=[alone])
-        yield segment.task.name, replace(segment, coefficient=1.0, riders=())
 
 
 def _groups(tasks: Sequence[Task]) -> list[list[Task]]:

@@ -216,6 +216,33 @@ def test_a_failure_is_one_sentence_with_file_and_line(
     assert found == {"transform mine: its contract, traits included": message.format(path=path)}
 
 
+def test_counts_in_half_precision_are_noticed(tmp_path: Path) -> None:
+    """Training in bfloat16 would refuse them: there are no 257 targets in it."""
+    path = written(
+        tmp_path,
+        """
+        from aang_core import hookimpl
+
+        class Mine:
+            def head(self, heads):
+                return heads.token_regression()
+            def targets(self, rows):
+                return {}
+            def losses(self, head, hidden, targets):
+                from aang_core import RowLosses
+                losses = head(hidden)[:, 0].square()
+                return RowLosses(losses, losses.new_ones(len(losses)))
+
+        @hookimpl
+        def aang_register_outputs(register):
+            register("mine", "nothing much", Mine, requires=("text",))
+        """,
+    )
+    (message,) = failures(path).values()
+    assert message.startswith("counts of targets: expected a tensor [B] = [")
+    assert "of bfloat16" in message
+
+
 def test_a_slow_plugin_is_named(tmp_path: Path) -> None:
     source = "import time\ntime.sleep(0.5)\n" + dedent(GOOD)
     (name, message), *others = failures(written(tmp_path, source)).items()

@@ -34,6 +34,10 @@ def test_they_are_listed_with_where_they_came_from(environment: dict[str, str]) 
     assert rows["transform", "span-mask"] == "aang-plugin-span-mask"
     assert rows["output", "capitalisation"] == "aang-plugin-capitalisation"
     assert rows["weighter", "grad-cosine"] == "aang-plugin-grad-cosine"
+    assert rows["transform", "drop-tokens"] == "aang-plugin-drop-tokens"
+    assert rows["output", "r-drop"] == "aang-plugin-r-drop"
+    assert rows["weighter", "equal-loss"] == "aang-plugin-equal-loss"
+    assert rows["weighter", "a-gem"] == "aang-plugin-a-gem"
 
 
 def test_they_pass_their_own_tests(environment: dict[str, str]) -> None:

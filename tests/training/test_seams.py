@@ -360,7 +360,7 @@ class Weights(StepwiseWeighter):
         return self._give if self._left <= 0 else self._good
 
     def state_dict(self) -> dict[str, Any]:
-        return {"weights": self._give}
+        return {"weights": self._good}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
 
@@ -379,7 +379,7 @@ class Weights(StepwiseWeighter):
         ({"end-task": 1.5, "a": -0.5, "b": 0.0}, "a finite number, not negative", "-0.5"),
         ({"end-task": math.nan, "a": 0.5, "b": 0.5}, "a finite number, not negative", "nan"),
         ({"end-task": "1", "a": 0.0, "b": 0.0}, "a finite number, not negative", "'1'"),
-        ({"end-task": 1.0, "a": 1.0, "b": 1.0}, "1", "3"),
+        ({"end-task": 1.0, "a": 1.0, "b": 1.0}, "1", "3; divide each by their sum"),
     ],
 )
 def test_weights_that_are_none(give: Any, expected: str, got: str, rounds: int) -> None:
@@ -398,17 +398,18 @@ def test_weights_that_are_none(give: Any, expected: str, got: str, rounds: int) 
 
 
 def test_states_and_records_are_json() -> None:
+    """What is no JSON is refused before anything is trained."""
+
     class Odd(Weights):
         def record(self) -> Mapping[str, Any]:
             return {"tensor": torch.ones(1)}
 
     good = dict.fromkeys(["end-task", "a", "b"], 1 / 3)
-    weighter = CheckedWeighter(
-        Odd(TASKS[0], TASKS[1:], give=good), mine("weighter"), ["end-task", "a", "b"]
-    )
+    names = ["end-task", "a", "b"]
+    weighter = CheckedWeighter(Weights(TASKS[0], TASKS[1:], give=good), mine("weighter"), names)
     assert weighter.state_dict() == {"weights": good}
     with pytest.raises(PluginError, match="record: expected JSON values by name, got Object of"):
-        weighter.record()
+        CheckedWeighter(Odd(TASKS[0], TASKS[1:], give=good), mine("weighter"), names)
 
 
 class Raising(Weights):

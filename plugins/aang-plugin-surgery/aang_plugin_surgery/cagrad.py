@@ -35,8 +35,8 @@ class CAGrad:
         >>> vectors = {"end": [1.0, 0.0], "a": [0.0, 1.0]}
         >>> bench = RecordingWorkbench("end", ["a"], gradient=vectors.__getitem__)
         >>> CAGrad(TaskCard("end"), [TaskCard("a")], c=0.5).round(bench)
-        >>> bench.descents  # w is even here, so that d = (1 + c) g_0
-        [{'end': 0.75, 'a': 0.75}]
+        >>> {name: round(c, 6) for name, c in bench.descents[0].items()}  # d = (1 + c) g_0
+        {'end': 0.75, 'a': 0.75}
     """
 
     signals: frozenset[Signal] = frozenset()
