@@ -55,7 +55,7 @@ def test_the_console_script_is_the_same_command() -> None:
 
 def test_a_command_of_a_plugin(site: Site) -> None:
     site.plugin("aang-plugin-polite", GREET)
-    assert site.aang("greet", "--name", "me").stdout == "hello me, 5\n"
+    assert site.aang("greet", "--name", "me").stdout == "hello me, 6\n"
     assert "greet            Say hello. (aang-plugin-polite 1.0)" in site.aang("--help").stdout
 
 
@@ -99,7 +99,7 @@ def test_a_plugin_cannot_replace_a_command_of_the_core(site: Site) -> None:
     site.plugin("aang-plugin-polite", GREET.replace('"greet"', '"plugins"'))
     assert "aang-plugin-polite" in site.aang("plugins").stdout
     assert "aang-plugin-polite:plugins" in site.aang("--help").stdout
-    assert site.aang("aang-plugin-polite:plugins").stdout == "hello you, 5\n"
+    assert site.aang("aang-plugin-polite:plugins").stdout == "hello you, 6\n"
 
 
 def test_two_plugins_with_one_command_leave_the_choice_to_the_user(site: Site) -> None:

@@ -83,7 +83,8 @@ def test_the_version_is_the_distributions(site: Site) -> None:
         (
             ["--stage", "weighter"],
             [
-                *("single-task", "alpha-vil", "diw", "autosem", "factored-bandit", "factored"),
+                *("single-task", "alpha-vil", "diw", "uncertainty", "gradnorm", "dwa", "autosem"),
+                *("factored-bandit", "factored", "forkmerge", "tapweight", "pcgrad", "cagrad"),
                 *("static", "meta-tartan"),
             ],
         ),

@@ -1,6 +1,7 @@
 """A command together with plug-ins that are broken in every possible way."""
 
 import signal
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -266,6 +267,15 @@ def test_debug_shows_the_traceback_of_a_failed_plugin(site: Site) -> None:
     assert "Traceback" in done.stderr
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """SIGINT interrupts, also where the tests run in the background and a shell has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_is_the_users_and_ends_the_command(site: Site) -> None:
     """Unlike a KeyboardInterrupt that the plug-in raises, which only fails the plug-in."""
     source = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(10)\n"
@@ -275,6 +285,7 @@ def test_an_interrupt_is_the_users_and_ends_the_command(site: Site) -> None:
     assert done.stderr == "interrupted\n"
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_after_loading_an_interrupt_is_what_it_was_before() -> None:
     """The handler that tells the two apart is in place while plug-ins load, and no longer."""
     before = signal.getsignal(signal.SIGINT)

@@ -149,7 +149,7 @@ def test_long_texts_are_cut_counted_and_told(
 def test_a_name_two_plugins_own_must_be_picked(
     aang: Aang, train_options: list[object], tmp_path: Path
 ) -> None:
-    """The short name is an error that names both; ``distribution:name`` trains."""
+    """Where a user types the short name, the error names both; ``distribution:name`` trains."""
     plugin = tmp_path / "my_masks.py"
     plugin.write_text(
         "from aang_core import Corruption, hookimpl, select_tokens\n"
@@ -163,15 +163,16 @@ def test_a_name_two_plugins_own_must_be_picked(
         encoding="utf-8",
     )
     run = tmp_path / "run"
-    done = aang("--plugin", plugin, "train", *train_options, "--out", run)
+    space = tmp_path / "mine.yaml"
+    text = (
+        "name: mine\ndata: [task]\ntransform: ['{}']\n"
+        "representation: [bidirectional]\noutput: [denoise]\n"
+    )
+    space.write_text(text.format("mask"), encoding="utf-8")
+    done = aang("--plugin", plugin, "train", *train_options, "--space", space, "--out", run)
     assert done.status == 2
     assert "aang-plugin-bert:mask" in done.err
-    space = tmp_path / "mine.yaml"
-    space.write_text(
-        "name: mine\ndata: [task]\ntransform: ['aang-plugin-bert:mask']\n"
-        "representation: [bidirectional]\noutput: [denoise]\n",
-        encoding="utf-8",
-    )
+    space.write_text(text.format("aang-plugin-bert:mask"), encoding="utf-8")
     done = aang(
         *("--plugin", plugin, "train", *train_options),
         *("--space", space, "--steps", 2, "--out", run, "--quiet"),

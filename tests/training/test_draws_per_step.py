@@ -99,6 +99,7 @@ def make(packed: bool = False, max_grad_norm: float = 1e9, **more: Any) -> Made:
         optimization=Optimization(body, heads, settings, 100),
         budget=RowBudget(10, 6, 8),
         generator=torch.Generator().manual_seed(0),
+        normalised=False,
         **more,
     )
     return Made(body, end, dev, others, bench)
