@@ -27,7 +27,8 @@ _FACTORS = st.dictionaries(
 def task_cards(draw: st.DrawFn, max_auxiliaries: int = 6) -> list[TaskCard]:
     """The end task, then up to ``max_auxiliaries`` other tasks, with or without factors."""
     names = draw(st.lists(_NAMES, min_size=1, max_size=max_auxiliaries + 1, unique=True))
-    return [TaskCard(names[0]), *(TaskCard(name, draw(_FACTORS)) for name in names[1:])]
+    others = (TaskCard(name, draw(_FACTORS), free=draw(st.booleans())) for name in names[1:])
+    return [TaskCard(names[0]), *others]
 
 
 def check_weighter(factory: Factory) -> None:
