@@ -1,4 +1,4 @@
-"""Language-model heads that are untrained because the encoder came without one."""
+"""Encoders that come without a language-model head."""
 
 import shlex
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from aang_core.modeling.heads import LanguageModelHead
 def untaught_heads(
     model: TextModel, heads: Sequence[nn.Module], encoder: str, domain: Sequence[str]
 ) -> str | None:
-    """A sentence about untrained language-model heads and how to train one first; None without any.
+    """A sentence about the missing language-model head and how to train one; None if there is one.
 
     Args:
         model: the encoder.
@@ -20,14 +20,19 @@ def untaught_heads(
         encoder: the encoder as the user named it.
         domain: the user's in-domain text, if any.
     """
-    untaught = [h for h in heads if any(isinstance(m, LanguageModelHead) for m in h.modules())]
-    if not model.fresh_language_model or not untaught:
+    if not model.fresh_language_model:
         return None
+    untaught = [h for h in heads if any(isinstance(m, LanguageModelHead) for m in h.modules())]
+    why = (
+        f"so {len(untaught)} of {len(heads)} objectives begin with an untrained one and teach the "
+        "encoder little; prepare it first"
+        if untaught
+        else "and may not have read text of your field; preparing it first often helps"
+    )
     text = [*domain] or ["FILE"]
     command = ["aang", "prepare-encoder", encoder, "--text", text[0]]
     command += [part for other in text[1:] for part in ("--text", other)]
     return (
-        f"{encoder} has no language-model head, so {len(untaught)} of {len(heads)} objectives "
-        "begin with an untrained one and teach the encoder little; prepare it first: "
+        f"{encoder} has no language-model head, {why}: "
         f"{shlex.join([*command, '--out', 'prepared-encoder'])}"
     )

@@ -114,7 +114,7 @@ def test_an_encoder_without_a_head_is_told_of_with_the_command(
     assert done.err.index(line) < done.err.rindex("macro-f1" if command == "train" else "note")
 
 
-def test_a_space_that_needs_no_head_says_nothing(
+def test_plain_fine_tuning_names_the_command_too(
     aang: Aang, train_options: list[object], headless: Path, tmp_path: Path
 ) -> None:
     done = aang(
@@ -122,7 +122,10 @@ def test_a_space_that_needs_no_head_says_nothing(
         *("--steps", 1, "--out", tmp_path / "run"),
     )
     assert done.status == 0, done.err
-    assert "no language-model head" not in done.err
+    (line,) = [line for line in done.err.splitlines() if "no language-model head" in line]
+    assert "objectives" not in line
+    assert f"aang prepare-encoder {headless} --text " in line
+    assert done.err.index(line) < done.err.index("step 0")
 
 
 def test_a_head_is_made_tied_and_fitted(
