@@ -95,13 +95,11 @@ class Factored(StepwiseWeighter):
         if free == "always" and draw != "weights":
             self.always = tuple(card.name for card in auxiliaries if card.free)
         sampled = [name for name in self._objectives if name not in self.always]
-        size = sample_size_option(n, sampled)
-        # All of them need no draw, whether some are trained in every step or not.
-        self.sample_size = None if self.always and size == len(sampled) else size
+        self.sample_size = sample_size_option(n, sampled)
         self._evening = Evening(
-            *(share, floor, evenness, draw, explore), partly=size < len(sampled)
+            *(share, floor, evenness, draw, explore), partly=self.sample_size < len(sampled)
         )
-        self._start(_share(free_share), size)
+        self._start(_share(free_share), self.sample_size)
         weight = number_option(
             "weighter option end_task_weight",
             end_task_weight,
@@ -135,8 +133,6 @@ class Factored(StepwiseWeighter):
     def sample_weights(self) -> Mapping[str, float] | None:
         if self._evening.by_weights:
             return self._evening.odds(self._factors.softmax(self._objectives))
-        if self.always:
-            return {name: float(name not in self.always) for name in self._objectives}
         return None
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
@@ -182,7 +178,7 @@ class Factored(StepwiseWeighter):
         if not self._objectives:
             return self._with_end_task({})
         shares = self._even(self._objectives)
-        if self.always and self.sample_size is not None:
+        if self.always and self._evening.partly:
             drawn = self.sample_size / (len(shares) - len(self.always))
             seen = {n: w * (1 if n in self.always else drawn) for n, w in shares.items()}
             shares = {name: weight / math.fsum(seen.values()) for name, weight in seen.items()}
