@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from aang_core.plugins import Plugins, load_plugins
     from aang_core.plugins.interface import PLUGIN_API
     from aang_core.plugins.name_table import did_you_mean
-    from aang_core.plugins.options import number_option, sample_size_option
+    from aang_core.plugins.options import number_option, sample_size_option, whole_number_option
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.plugins.registry import Registry
     from aang_core.runs.fitting import FitResult, fit
@@ -159,6 +159,7 @@ __all__ = [
     "sentence_starts",
     "softmax",
     "train",
+    "whole_number_option",
     "word_starts",
 ]
 
@@ -177,7 +178,7 @@ _HOMES = {
         "RegisterSpace hookimpl"
     ),
     "objectives.objective": "Objective",
-    "plugins.options": "number_option sample_size_option",
+    "plugins.options": "number_option sample_size_option whole_number_option",
     "plugins.interface": "PLUGIN_API",
     "plugins": "Plugins load_plugins",
     "plugins.primitive": "STAGES Origin Primitive Stage",

@@ -6,13 +6,13 @@ from typing import Any
 
 from aang_core import (
     AangError,
-    ConfigError,
     Signal,
     TaskCard,
     Update,
     Workbench,
     number_option,
     sample_size_option,
+    whole_number_option,
 )
 from aang_plugin_alphavil.alpha_vil import fraction_option
 from aang_plugin_alphavil.task_weights import TaskWeights
@@ -55,13 +55,11 @@ class Diw:
         n: int | None = None,
         offload: bool = False,
     ) -> None:
-        if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
-            raise ConfigError(
-                f"weighter option tries is {tries!r}; give a number of joint trainings, 1 or more"
-            )
         self._end_task = end_task.name
         self._lr = number_option("weighter option lr", lr, "a number that is not negative", low=0)
-        self._tries = tries
+        self._tries = whole_number_option(
+            "weighter option tries", tries, "a number of joint trainings, 1 or more"
+        )
         self._fraction = fraction_option(fraction)
         self._sample_size = sample_size_option(n, auxiliaries)
         self._offload = bool(offload)

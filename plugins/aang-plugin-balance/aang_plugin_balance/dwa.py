@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aang_core import (
-    ConfigError,
     Signal,
     StepSignals,
     StepwiseWeighter,
@@ -13,6 +12,7 @@ from aang_core import (
     number_option,
     sample_size_option,
     softmax,
+    whole_number_option,
 )
 from aang_plugin_balance.named import restored
 
@@ -58,13 +58,11 @@ class DynamicWeightAverage(StepwiseWeighter):
         every: int = 30,
         n: int | None = None,
     ) -> None:
-        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise ConfigError(
-                f"weighter option every is {every!r}; give a number of steps, 1 or more"
-            )
         self._end_task = end_task.name
         self._rates = {card.name: 1.0 for card in (end_task, *auxiliaries)}
-        self._every = every
+        self._every = whole_number_option(
+            "weighter option every", every, "a number of steps, 1 or more"
+        )
         self._temperature = number_option(
             "weighter option temperature",
             temperature,

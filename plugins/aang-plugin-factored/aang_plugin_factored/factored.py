@@ -13,6 +13,7 @@ from aang_core import (
     number_option,
     sample_size_option,
     softmax,
+    whole_number_option,
 )
 from aang_plugin_factored.evening import Evening
 from aang_plugin_factored.factors import Factors
@@ -238,8 +239,5 @@ def _scaling(
             f"weighter option scaling is {scaling!r}; give paper or released, which is that of "
             "the authors' code"
         )
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-        raise ConfigError(
-            f"weighter option scaling_rows is {rows!r}; give a number of rows, 1 or more"
-        )
+    whole_number_option("weighter option scaling_rows", rows, "a number of rows, 1 or more")
     return ReleasedScaling(auxiliaries, factors, rows) if scaling == "released" else None

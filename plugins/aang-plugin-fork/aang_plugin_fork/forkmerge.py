@@ -12,8 +12,8 @@ from aang_core import (
     Update,
     Workbench,
     sample_size_option,
+    whole_number_option,
 )
-from aang_plugin_fork.whole_numbers import whole_number
 
 
 class ForkMerge:
@@ -69,12 +69,20 @@ class ForkMerge:
     ) -> None:
         self._end_task = end_task.name
         self._names = [end_task.name, *(card.name for card in auxiliaries)]
-        self._steps = whole_number("steps", steps, "the steps of a branch")
-        self._parts = whole_number("shares", shares, "the parts that shares are multiples of")
+        self._steps = whole_number_option(
+            "weighter option steps", steps, "the steps of a branch, 1 or more"
+        )
+        self._parts = whole_number_option(
+            "weighter option shares", shares, "the parts that shares are multiples of, 1 or more"
+        )
         self._sample_size = sample_size_option(n, auxiliaries)
         self._dev_rows = dev_rows
         if dev_rows is not None:
-            self._dev_rows = whole_number("dev_rows", dev_rows, "a number of dev rows")
+            self._dev_rows = whole_number_option(
+                "weighter option dev_rows",
+                dev_rows,
+                "a number of dev rows, 1 or more, or null for the whole dev set",
+            )
         self._offload = bool(offload)
         self._weights = dict.fromkeys(self._names, 1 / len(self._names))
         self._last: dict[str, Any] = {}

@@ -13,8 +13,8 @@ from aang_core import (
     number_option,
     sample_size_option,
     softmax,
+    whole_number_option,
 )
-from aang_plugin_fork.whole_numbers import whole_number
 
 
 class TapWeight:
@@ -80,12 +80,20 @@ class TapWeight:
         self._lr = number_option(
             "weighter option lr", lr, "a step size that is not negative", low=0
         )
-        self._before = whole_number("pretraining_steps", pretraining_steps, "a number of steps")
-        self._after = whole_number("fine_tuning_steps", fine_tuning_steps, "a number of steps")
+        self._before = whole_number_option(
+            "weighter option pretraining_steps", pretraining_steps, "a number of steps, 1 or more"
+        )
+        self._after = whole_number_option(
+            "weighter option fine_tuning_steps", fine_tuning_steps, "a number of steps, 1 or more"
+        )
         self._sample_size = sample_size_option(n, auxiliaries)
         self._dev_batches = dev_batches
         if dev_batches is not None:
-            self._dev_batches = whole_number("dev_batches", dev_batches, "a number of dev batches")
+            self._dev_batches = whole_number_option(
+                "weighter option dev_batches",
+                dev_batches,
+                "a number of dev batches, 1 or more, or null for the whole dev set",
+            )
         self._offload = bool(offload)
         self._last: dict[str, Any] = {}
 
