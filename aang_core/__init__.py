@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from aang_core.plugins.registry import Registry
     from aang_core.runs.fitting import FitResult, fit
     from aang_core.runs.run import Run
+    from aang_core.tasks.restoring import restored_by_task
     from aang_core.tasks.signals import Signal, StepSignals
     from aang_core.tasks.softmax import softmax
     from aang_core.tasks.task import Batch, RowLosses, Task
@@ -153,6 +154,7 @@ __all__ = [
     "random_tokens",
     "read_lines",
     "read_text_lines",
+    "restored_by_task",
     "sample_size_option",
     "scores",
     "select_tokens",
@@ -192,6 +194,7 @@ _HOMES = {
         "StepData StreamingData TextRepresentation TextStream Transform View Vocabulary "
         "random_tokens select_tokens sentence_starts word_starts"
     ),
+    "tasks.restoring": "restored_by_task",
     "tasks.softmax": "softmax",
     "tasks.task": "Batch RowLosses Task",
     "tasks.tensor_task": "TensorTask",

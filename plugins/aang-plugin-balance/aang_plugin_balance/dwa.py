@@ -10,11 +10,11 @@ from aang_core import (
     StepwiseWeighter,
     TaskCard,
     number_option,
+    restored_by_task,
     sample_size_option,
     softmax,
     whole_number_option,
 )
-from aang_plugin_balance.named import restored
 
 
 class DynamicWeightAverage(StepwiseWeighter):
@@ -114,7 +114,7 @@ class DynamicWeightAverage(StepwiseWeighter):
         Raises:
             ConfigError: the state is from a run with other tasks.
         """
-        self._rates = restored(state["rates"], self._rates)
+        self._rates = restored_by_task(state["rates"], self._rates)
         self._steps = state["steps"]
         self._sums = {name: [*pair] for name, pair in state["sums"].items()}
         self._before = dict(state["before"])

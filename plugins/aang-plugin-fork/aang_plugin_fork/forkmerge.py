@@ -6,11 +6,11 @@ from typing import Any
 
 from aang_core import (
     AangError,
-    ConfigError,
     Signal,
     TaskCard,
     Update,
     Workbench,
+    restored_by_task,
     sample_size_option,
     whole_number_option,
 )
@@ -127,11 +127,7 @@ class ForkMerge:
         Raises:
             ConfigError: the state is from a run with other tasks.
         """
-        weights = state["weights"]
-        if weights.keys() != self._weights.keys():
-            odd = ", ".join(sorted(weights.keys() ^ self._weights.keys()))
-            raise ConfigError(f"the saved weights have other tasks; they differ in: {odd}")
-        self._weights = {name: float(weights[name]) for name in self._names}
+        self._weights = restored_by_task(state["weights"], self._names)
 
 
 class Merge:

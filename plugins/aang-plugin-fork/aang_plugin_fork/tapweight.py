@@ -6,11 +6,11 @@ from typing import Any
 
 from aang_core import (
     AangError,
-    ConfigError,
     Signal,
     TaskCard,
     Workbench,
     number_option,
+    restored_by_task,
     sample_size_option,
     softmax,
     whole_number_option,
@@ -156,8 +156,4 @@ class TapWeight:
         Raises:
             ConfigError: the state is from a run with other tasks.
         """
-        logits = state["logits"]
-        if logits.keys() != self._logits.keys():
-            odd = ", ".join(sorted(logits.keys() ^ self._logits.keys()))
-            raise ConfigError(f"the saved weights have other tasks; they differ in: {odd}")
-        self._logits = {name: float(logits[name]) for name in self._logits}
+        self._logits = restored_by_task(state["logits"], self._logits)
