@@ -133,7 +133,7 @@ def quadratic_problem(
         >>> made.theta.tolist()  # (1, -2) - 0.1 * (½ (-2, -3) + ½ (-3, 0))
         [1.25, -1.85]
         >>> round(made.bench.dev_score(), 4)
-        -3.3437
+        -3.3444
     """
     body, centre = _Point(start), torch.tensor(end.centre, dtype=torch.float64)
     settings = OptimizerSettings(
