@@ -20,7 +20,7 @@ from aang_core import (
 class DynamicWeightAverage(StepwiseWeighter):
     """Weights tasks up whose losses fall slowly.
 
-    Dynamic Weight Average (Liu, Johns and Davison, CVPR 2019), section 4.1, equation 7: λ_k(t) ∝
+    Dynamic Weight Average (Liu, Johns and Davison, CVPR 2019), section 4.1.3, equation 7: λ_k(t) ∝
     exp(w_k(t − 1) / T), w_k(t − 1) = L_k(t − 1) / L_k(t − 2), where L_k(t) is the mean loss of
     epoch t and w_k = 1 in the first two. Here an epoch is ``every`` measured steps, because tasks
     have different numbers of rows. A task without a loss in one of the last two has w_k = 1. The

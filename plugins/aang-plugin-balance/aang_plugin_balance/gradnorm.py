@@ -22,9 +22,9 @@ class GradNorm(StepwiseWeighter):
     """Weights that bring gradients to lengths that follow how fast each task learns.
 
     GradNorm (Chen et al., ICML 2018), section 3 and Algorithm 1. G_k = ‖w_k g_k‖ is the length of a
-    task's weighted gradient and r_k = (L_k / L_k(0)) / mean over the tasks its inverse training
-    rate. The weights descend on Σ_k |G_k − Ḡ r_k^α| (equation 2), with the target Ḡ r_k^α fixed,
-    and are then normalised so that their mean is one.
+    task's weighted gradient and r_k = (L_k / L_k(0)) / mean over the tasks its relative inverse
+    training rate. The weights descend on Σ_k |G_k − Ḡ r_k^α| (equation 2), with the target Ḡ r_k^α
+    fixed, and are then normalised so that their mean is one.
 
     The paper takes g_k over the last shared layer to save time; here it is over the whole body,
     which costs nothing more. ∂/∂w_k is divided by the mean ‖g_k‖ of the step, so that η has no

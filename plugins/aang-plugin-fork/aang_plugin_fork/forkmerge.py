@@ -20,9 +20,10 @@ class ForkMerge:
     ForkMerge (Jiang et al., NeurIPS 2023), section 4 and Algorithm 1. A round trains one branch on
     the end task alone and one on the end task and each auxiliary task k, all from the same θ and
     for Δt steps. The merged model is Σ_b Λ_b θ_b, with the Λ in the simplex that has the best dev
-    score. With one auxiliary task, Λ is searched on a line. With more, the search is greedy, as the
-    paper proposes for several branches: it starts from the best branch and adds the others in the
-    order of their scores, each with the share that scores best.
+    score. With one auxiliary task, Λ is searched on a line. With more, the search is greedy, as in
+    Algorithm 3 (appendix A.2): it starts from the best branch and adds the others in the order of
+    their scores, each with the share that scores best. Algorithm 3 adds a branch with the mean
+    weight of those before at most; here every share is tried.
 
     A branch b has the loss ½ L_E + ½ L_k, which has the direction of the paper's L_E + L_k. Each
     branch starts with a fresh optimiser.

@@ -20,10 +20,10 @@ from aang_core import (
 class TapWeight:
     """Weigh objectives by the dev loss that fine-tuning after them reaches.
 
-    TapWeight (Zhang et al., 2024), section 3.2, three nested problems: (1) pre-training, θ*(λ) =
-    argmin_θ Σ_k λ_k L_k(θ); (2) fine-tuning with a proximal term, ω*(λ) = argmin_ω L_E(ω) + γ ‖ω −
-    θ*(λ)‖²; (3) min_λ L_E^dev(ω*(λ)), with λ on the simplex. Section 3.3 solves them by descent on
-    λ through the derivatives of the inner solutions.
+    TapWeight (Zhang et al., TMLR 2025), section 3.2, three nested problems: (1) pre-training, θ*(λ)
+    = argmin_θ Σ_k λ_k L_k(θ); (2) fine-tuning with a proximal term, ω*(λ) = argmin_ω L_E(ω) + γ ‖ω
+    − θ*(λ)‖²; (3) min_λ L_E^dev(ω*(λ)), with λ on the simplex. Section 3.3 solves them by descent
+    on λ through the derivatives of the inner solutions.
 
     A round is one step of each. (1) From θ, each objective is trained alone for some steps, which
     gives δ_k and θ* = θ + Σ λ_k δ_k. (2) From θ* the end task is trained for some steps, which
