@@ -64,11 +64,12 @@ if TYPE_CHECKING:
     from aang_core.plugins import Plugins, load_plugins
     from aang_core.plugins.interface import PLUGIN_API
     from aang_core.plugins.name_table import did_you_mean
-    from aang_core.plugins.options import number_option, sample_size_option
+    from aang_core.plugins.options import number_option, sample_size_option, whole_number_option
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.plugins.registry import Registry
     from aang_core.runs.fitting import FitResult, fit
     from aang_core.runs.run import Run
+    from aang_core.tasks.restoring import restored_by_task
     from aang_core.tasks.signals import Signal, StepSignals
     from aang_core.tasks.softmax import softmax
     from aang_core.tasks.task import Batch, RowLosses, Task
@@ -153,12 +154,14 @@ __all__ = [
     "random_tokens",
     "read_lines",
     "read_text_lines",
+    "restored_by_task",
     "sample_size_option",
     "scores",
     "select_tokens",
     "sentence_starts",
     "softmax",
     "train",
+    "whole_number_option",
     "word_starts",
 ]
 
@@ -177,7 +180,7 @@ _HOMES = {
         "RegisterSpace hookimpl"
     ),
     "objectives.objective": "Objective",
-    "plugins.options": "number_option sample_size_option",
+    "plugins.options": "number_option sample_size_option whole_number_option",
     "plugins.interface": "PLUGIN_API",
     "plugins": "Plugins load_plugins",
     "plugins.primitive": "STAGES Origin Primitive Stage",
@@ -191,6 +194,7 @@ _HOMES = {
         "StepData StreamingData TextRepresentation TextStream Transform View Vocabulary "
         "random_tokens select_tokens sentence_starts word_starts"
     ),
+    "tasks.restoring": "restored_by_task",
     "tasks.softmax": "softmax",
     "tasks.task": "Batch RowLosses Task",
     "tasks.tensor_task": "TensorTask",

@@ -50,7 +50,7 @@ def write_encoder(folder: Path, size: EncoderSize) -> None:
     splitter = pre_tokenizers.BertPreTokenizer()
     texts = [normalizer.normalize_str(example.text) for example in load_demo_task().train]
     words = [word for text in texts for word, _ in splitter.pre_tokenize_str(text)]
-    pieces = _vocabulary(words, size.vocabulary)
+    pieces = wordpiece_vocabulary(words, size.vocabulary)
     tokenizer = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = splitter
@@ -81,8 +81,8 @@ def write_encoder(folder: Path, size: EncoderSize) -> None:
     BertForMaskedLM(config).save_pretrained(folder)
 
 
-def _vocabulary(words: Sequence[str], size: int) -> dict[str, int]:
-    """Ids of the special tokens, of every character and of the most frequent words.
+def wordpiece_vocabulary(words: Sequence[str], size: int) -> dict[str, int]:
+    """Ids of BERT's special tokens, of every character and of the most frequent words.
 
     The trainer of WordPiece breaks ties differently in every process, and different tokens would
     make each run of a test a different test.

@@ -83,9 +83,10 @@ def _counts(code: CodeType) -> bool:
 
 def step_of(options: Mapping[str, Any]) -> Passage:
     """The calls of a step after the warm-up, with ``options`` of ``aang train``."""
-    config = resolve_config({"steps": 1000, "precision": "fp32", **options}, {})
+    registry = load_plugins().registry
+    config = resolve_config({"steps": 1000, "precision": "fp32", **options}, {}, registry)
     torch.manual_seed(0)
-    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
+    assembly = assemble(config, prepare_sources(config, registry))
     trainer = build_trainer(config, assembly, torch.device("cpu"))
     for _ in range(WARM_UP):
         _round(trainer)

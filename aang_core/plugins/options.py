@@ -56,6 +56,36 @@ def number_option(
     return float(value)
 
 
+def whole_number_option(option: str, value: Any, meaning: str, *, low: int = 1) -> int:
+    """Check that an option is a whole number of at least ``low``.
+
+    Args:
+        option: the name of the option in the message, such as ``"weighter option steps"``.
+        value: what the user gave.
+        meaning: what the message tells the user to give.
+        low: the smallest value allowed.
+
+    Returns:
+        ``value``.
+
+    Raises:
+        ConfigError: ``value`` is not an ``int``, is a ``bool``, or is smaller than ``low``.
+
+    Examples:
+        >>> from aang_core import ConfigError, whole_number_option
+        >>> whole_number_option("weighter option steps", 5, "a number of steps, 1 or more")
+        5
+        >>> try:
+        ...     whole_number_option("mine.limit", 2.5, "a number of texts, 0 or more", low=0)
+        ... except ConfigError as error:
+        ...     print(error)
+        mine.limit is 2.5; give a number of texts, 0 or more
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        raise ConfigError(f"{option} is {value!r}; give {meaning}")
+    return value
+
+
 def sample_size_option(n: object, auxiliaries: Sized) -> int:
     """The number of auxiliary tasks that a step trains.
 
@@ -77,9 +107,9 @@ def sample_size_option(n: object, auxiliaries: Sized) -> int:
     """
     if n is None:
         return len(auxiliaries)
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise ConfigError(
-            f"weighter option n is {n!r}; give the number of auxiliary tasks sampled each step, "
-            "1 or more, or null to train all of them"
-        )
-    return min(n, len(auxiliaries))
+    size = whole_number_option(
+        "weighter option n",
+        n,
+        "the number of auxiliary tasks sampled each step, 1 or more, or null to train all of them",
+    )
+    return min(size, len(auxiliaries))

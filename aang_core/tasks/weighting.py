@@ -216,13 +216,20 @@ class StepwiseWeighter(ABC):
 
     def _sample(self, bench: Workbench) -> tuple[str, ...]:
         """The tasks of one draw: those of `always`, and as many others as are sampled."""
-        drawn = bench.sample(self.sample_size, self.sample_weights())
-        return (*self.always, *(name for name in drawn if name not in self.always))
+        if not self.always:
+            return bench.sample(self.sample_size, self.sample_weights())
+        others = [name for name in bench.sample(None) if name not in self.always]
+        if self.sample_size is None or self.sample_size >= len(others):
+            return (*self.always, *others)
+        weights = self.sample_weights()
+        odds = dict.fromkeys(others, 1.0) if weights is None else dict(weights)
+        odds |= dict.fromkeys(self.always, 0.0)
+        return (*self.always, *bench.sample(self.sample_size, odds))
 
     def sample_weights(self) -> Mapping[str, float] | None:
         """Weight of every auxiliary task in the draw of the step; None for equal probabilities.
 
-        Tasks of `always` need no draw: give them zero.
+        Tasks of `always` are not drawn, so their weights have no effect.
         """
         return None
 

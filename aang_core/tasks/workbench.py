@@ -1,9 +1,11 @@
 """What a weighter trains with."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from aang_core.errors import AangError
 from aang_core.tasks.signals import Signal, StepSignals
 
 if TYPE_CHECKING:
@@ -48,6 +50,20 @@ class DevLossAlong:
 
     value: float
     gradient: Sequence[float]
+
+
+def require_finite_score(score: float) -> float:
+    """Refuse a dev score that says nothing of the model, in every workbench.
+
+    Returns:
+        ``score``.
+
+    Raises:
+        AangError: it is NaN or infinite.
+    """
+    if not math.isfinite(score):
+        raise AangError(f"the dev score is {score}: training has diverged; lower the learning rate")
+    return score
 
 
 class Workbench(Protocol):
@@ -232,6 +248,9 @@ class Workbench(Protocol):
             rows: number of dev rows to score: a random part of the dev set, the same throughout the
                 run, so that two scores differ by the model alone. None, or more rows than there
                 are, scores the whole dev set; so does a run that cannot score less.
+
+        Raises:
+            AangError: the score is not finite, so no weighter needs to check.
         """
         ...
 

@@ -24,6 +24,7 @@ here are checked too. ``aang check-plugin`` runs all checks over a whole plug-in
 | check_output | losses per row, finite, with gradients; none from rows without targets |
 | check_weighter | weights that sum to one, state that survives JSON, any tasks accepted |
 | RecordingWorkbench | a workbench that trains nothing, for a weighter's own tests |
+| quadratic_problem, Pull, QuadraticProblem | a real training of two numbers, to compute by hand |
 | SmallHeads | heads on a small hidden size, for an output's own tests |
 | SampleRows, token_rows | rows of tokens, and a hypothesis strategy for them |
 | corrupted_rows | a hypothesis strategy for rows as an output receives them |
@@ -34,6 +35,7 @@ here are checked too. ``aang check-plugin`` runs all checks over a whole plug-in
 from aang_core.testing.data import check_data
 from aang_core.testing.heads import SmallHeads
 from aang_core.testing.outputs import check_output
+from aang_core.testing.quadratic import Pull, QuadraticProblem, quadratic_problem
 from aang_core.testing.representations import check_representation
 from aang_core.testing.rows import VOCABULARY, SampleRows, corrupted_rows, token_rows
 from aang_core.testing.transforms import check_transform
@@ -42,6 +44,8 @@ from aang_core.testing.workbench import RecordingWorkbench
 
 __all__ = [
     "VOCABULARY",
+    "Pull",
+    "QuadraticProblem",
     "RecordingWorkbench",
     "SampleRows",
     "SmallHeads",
@@ -51,6 +55,7 @@ __all__ = [
     "check_transform",
     "check_weighter",
     "corrupted_rows",
+    "quadratic_problem",
     "task_cards",
     "token_rows",
 ]

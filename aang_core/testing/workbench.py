@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals, mean_signals
-from aang_core.tasks.workbench import DevLossAlong, Update
+from aang_core.tasks.workbench import DevLossAlong, Update, require_finite_score
 from aang_core.testing.expectation import expect
 
 Measure = Callable[[Mapping[str, float]], StepSignals]
@@ -206,9 +206,9 @@ class RecordingWorkbench:
 
     def dev_score(self, rows: int | None = None) -> float:
         self.dev_rows.append(rows)
-        if self._score is not None:
-            return self._score(self.coefficients[-1] if self.coefficients else {})
-        return self._random.random()
+        if self._score is None:
+            return self._random.random()
+        return require_finite_score(self._score(self.coefficients[-1] if self.coefficients else {}))
 
     def snapshot(self) -> Callable[[], None]:
         return lambda: None

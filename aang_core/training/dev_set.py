@@ -10,7 +10,7 @@ from torch.func import functional_call
 from aang_core.errors import AangError, WeighterError
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import Batch, RowLosses, Task
-from aang_core.tasks.workbench import DevLossAlong, Update
+from aang_core.tasks.workbench import DevLossAlong, Update, require_finite_score
 from aang_core.training.draws import Draws
 from aang_core.training.run_tasks import DEV
 from aang_core.training.updates import ParameterUpdate, buffers_after, moved, own_updates
@@ -60,7 +60,7 @@ class DevSet:
         """See `Workbench.dev_score`.
 
         Raises:
-            AangError: there is no metric.
+            AangError: there is no metric, or the score is not finite.
             WeighterError: ``rows`` is less than one.
         """
         if rows is not None and rows < 1:
@@ -68,7 +68,7 @@ class DevSet:
         if self._score is None:
             raise AangError("this weighter asks for dev scores; give the bench a score")
         (score,) = self._processes.agree([self._score(rows)])
-        return score
+        return require_finite_score(score)
 
 
 class DevLoss(nn.Module):

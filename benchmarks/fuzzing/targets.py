@@ -22,10 +22,11 @@ from aang_core.cli.train import parse_files
 from aang_core.config import AUXILIARY_TASKS, read_config_file, resolve_config
 from aang_core.config.settings import parse_settings
 from aang_core.corpora.labelled import Columns
-from aang_core.corpora.labelled_task import load_task
+from aang_core.corpora.labelled_task import LabelledTask, load_task
+from aang_core.corpora.unlabelled_texts import UnlabelledTexts
 from aang_core.errors import AangError
 from aang_core.objectives.space import load_space
-from aang_core.objectives.stages import DataContext, ReadReport
+from aang_core.objectives.stages import DataContext, Example, ReadReport
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.registry import Registry
 from aang_core.runs.predictor import read_texts
@@ -57,6 +58,15 @@ RECORDS = [
     {"text": "plain words, and more of them", "label": "no", "id": 4},
     {"text": "1", "label": "yes", "id": 5},
 ]
+
+_END_TASK = LabelledTask(
+    "task",
+    (Example("words of the end task", label="yes"),),
+    (Example(str(RECORDS[3]["text"]), label="no"),),
+    (),
+    ("no", "yes"),
+)
+"""One of the records is its dev example, which is left out."""
 
 
 def _labelled(path: Path) -> None:
@@ -92,6 +102,24 @@ def _plain_text(path: Path) -> None:
     report.lines()
 
 
+def _unlabelled(path: Path) -> None:
+    """As ``--unlabelled`` of a task with two texts per example, and of one with a single text."""
+    with suppress(AangError):  # plain text has no second one, and the rest is to be read as well
+        _read_unlabelled(path, Columns(text_pair="label"))
+    _read_unlabelled(path, Columns())
+
+
+def _read_unlabelled(path: Path, columns: Columns) -> None:
+    report = ReadReport()
+    try:
+        for example in UnlabelledTexts([str(path)], columns, _END_TASK, report):
+            assert example.text.strip()
+            assert (example.text_pair is None) == (columns.text_pair is None)
+            f"{example.text}{example.text_pair}".encode()
+    finally:
+        report.lines()
+
+
 def _papers(path: Path) -> None:
     with suppress(AangError):  # few inputs have the field, and the rest is to be read as well
         _read_papers(path, S2orc("Computer Science", min_length=1))
@@ -121,8 +149,8 @@ def _settings(path: Path) -> None:
     # Arguments hold any bytes but null; Python hands those that are not UTF-8 on as surrogates.
     content = path.read_bytes().replace(b"\0", b"")
     lines = content.decode("utf-8", "surrogateescape").split("\n")
-    resolve_config({}, {"set": parse_settings(lines[:4])})
-    resolve_config({}, {"aux_task": parse_files(lines[4:])})
+    resolve_config({}, {"set": parse_settings(lines[:4])}, _registry())
+    resolve_config({}, {"aux_task": parse_files(lines[4:])}, _registry())
 
 
 def _comparison(path: Path) -> None:
@@ -305,6 +333,11 @@ TARGETS: Mapping[str, Target] = {
     "jsonl.gz": Target("a.jsonl.gz", "json", [_lines(RECORDS)], _tables_of),
     "csv.gz": Target("a.csv.gz", "bytes", [_separated(",")], _tables_of),
     "text": Target("a.txt", "bytes", _TEXT, _plain_text),
+    "unlabelled-jsonl": Target("a.jsonl", "json", [_lines(RECORDS)], _unlabelled),
+    "unlabelled-jsonl.gz": Target("a.ndjson.gz", "json", [_lines(RECORDS)], _unlabelled),
+    "unlabelled-csv": Target("a.csv", "bytes", [_separated(",")], _unlabelled),
+    "unlabelled-parquet": Target("a.parquet", "parquet", [_parquet()], _unlabelled),
+    "unlabelled-text": Target("a.txt", "bytes", _TEXT, _unlabelled),
     "s2orc-2020": Target("a.jsonl", "json", _S2ORC_2020, _papers),
     "s2ag": Target("a.jsonl", "json", _S2AG, _papers),
     "pes2o": Target("a.jsonl.gz", "json", _PES2O, _papers),

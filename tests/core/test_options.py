@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from aang_core import ConfigError, number_option, sample_size_option
+from aang_core import ConfigError, number_option, sample_size_option, whole_number_option
 
 
 @pytest.mark.parametrize("value", [0, 0.5, 1])
@@ -30,3 +30,14 @@ def test_a_sample_size_is_a_positive_whole_number(n: object) -> None:
     """And the message says so."""
     with pytest.raises(ConfigError, match="1 or more"):
         sample_size_option(n, "abcd")
+
+
+@pytest.mark.parametrize(("value", "low"), [(1, 1), (7, 1), (0, 0), (-3, -3)])
+def test_a_whole_number_in_range_is_given_back(value: int, low: int) -> None:
+    assert whole_number_option("option x", value, "a number of steps", low=low) == value
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, True, "3", None, math.nan])
+def test_what_is_no_whole_number_is_refused(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"option x is .*; give a number of steps"):
+        whole_number_option("option x", value, "a number of steps")

@@ -1,4 +1,4 @@
-"""Tokenizers of the two families, trained here on a few sentences, and the real data."""
+"""Tokenizers of the two families, made here of a few sentences, and the real data."""
 
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from tokenizers import (
 )
 from transformers import PreTrainedTokenizerFast
 
+from benchmarks.small_task import wordpiece_vocabulary
+
 SENTENCES = (
     "The parser reads a sentence and returns a tree.",
     "We train an encoder on unlabelled text of the domain.",
@@ -26,15 +28,15 @@ SENTENCES = (
 @pytest.fixture(scope="session")
 def bert() -> PreTrainedTokenizerFast:
     """WordPiece with token types, as BERT has it."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    normalizer = normalizers.BertNormalizer(lowercase=True)
+    splitter = pre_tokenizers.BertPreTokenizer()
+    texts = [normalizer.normalize_str(sentence) for sentence in SENTENCES]
+    words = [word for text in texts for word, _ in splitter.pre_tokenize_str(text)]
+    vocabulary = wordpiece_vocabulary(words, 200)
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = splitter
     tokenizer.decoder = decoders.WordPiece()
-    tokenizer.train_from_iterator(
-        SENTENCES,
-        trainers.WordPieceTrainer(vocab_size=200, special_tokens=special, show_progress=False),
-    )
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",

@@ -1,6 +1,7 @@
 """What the bench gives to weighters that draw, look at dev and know how long the run is."""
 
 import itertools
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from aang_core.config import TrainConfig, resolve_config
 from aang_core.errors import WeighterError
 from aang_core.plugins import load_plugins
 from aang_core.runs.training import build_trainer, score_rows
-from aang_core.testing import RecordingWorkbench
+from aang_core.testing import Pull, RecordingWorkbench, quadratic_problem
 from aang_core.training.bench import TrainingBench
 from aang_core.training.dev_set import DevSet
 
@@ -117,6 +118,16 @@ def test_a_dev_score_may_be_of_some_rows(options: dict[str, Any]) -> None:
     assert torch.equal(torch.default_generator.get_state(), states[1])
     with pytest.raises(WeighterError, match="0 rows"):
         bench.dev_score(0)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_dev_score_that_is_not_finite_is_refused(value: float) -> None:
+    """By the bench of a training and by the one of weighters' own tests."""
+    end = Pull("end", (0.0, 0.0))
+    recording = RecordingWorkbench("end", [], score=lambda coefficients: value)
+    for bench in (quadratic_problem(end, [], score=lambda theta: value).bench, recording):
+        with pytest.raises(AangError, match=f"dev score is {value}: training has diverged"):
+            bench.dev_score()
 
 
 def test_what_is_held_out_of_dev_is_what_weighters_are_scored_on(options: dict[str, Any]) -> None:

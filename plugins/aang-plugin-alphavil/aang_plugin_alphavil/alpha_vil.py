@@ -6,13 +6,13 @@ from typing import Any
 
 from aang_core import (
     AangError,
-    ConfigError,
     Signal,
     TaskCard,
     Update,
     Workbench,
     number_option,
     sample_size_option,
+    whole_number_option,
 )
 from aang_plugin_alphavil.task_weights import TaskWeights
 
@@ -59,21 +59,20 @@ class AlphaVil:
         offload: bool = False,
         dev_batches: int | None = None,
     ) -> None:
-        if isinstance(tuning_steps, bool) or not isinstance(tuning_steps, int) or tuning_steps < 0:
-            raise ConfigError(
-                f"weighter option tuning_steps is {tuning_steps!r}; give a number of steps to "
-                "tune α, 0 or more"
-            )
-        if dev_batches is not None and (
-            isinstance(dev_batches, bool) or not isinstance(dev_batches, int) or dev_batches < 1
-        ):
-            raise ConfigError(
-                f"weighter option dev_batches is {dev_batches!r}; give a number of batches, 1 or "
-                "more, or null for the whole dev set"
-            )
-        self._dev_batches = dev_batches
         self._end_task = end_task.name
-        self._tuning_steps = tuning_steps
+        self._tuning_steps = whole_number_option(
+            "weighter option tuning_steps",
+            tuning_steps,
+            "a number of steps to tune α, 0 or more",
+            low=0,
+        )
+        self._dev_batches = dev_batches
+        if dev_batches is not None:
+            self._dev_batches = whole_number_option(
+                "weighter option dev_batches",
+                dev_batches,
+                "a number of batches, 1 or more, or null for the whole dev set",
+            )
         self._lr = number_option("weighter option lr", lr, "a number that is not negative", low=0)
         self._momentum = number_option(
             "weighter option momentum",

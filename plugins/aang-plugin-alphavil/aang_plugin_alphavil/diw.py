@@ -1,18 +1,16 @@
 """The weighter ``diw``."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aang_core import (
-    AangError,
-    ConfigError,
     Signal,
     TaskCard,
     Update,
     Workbench,
     number_option,
     sample_size_option,
+    whole_number_option,
 )
 from aang_plugin_alphavil.alpha_vil import fraction_option
 from aang_plugin_alphavil.task_weights import TaskWeights
@@ -55,13 +53,11 @@ class Diw:
         n: int | None = None,
         offload: bool = False,
     ) -> None:
-        if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
-            raise ConfigError(
-                f"weighter option tries is {tries!r}; give a number of joint trainings, 1 or more"
-            )
         self._end_task = end_task.name
         self._lr = number_option("weighter option lr", lr, "a number that is not negative", low=0)
-        self._tries = tries
+        self._tries = whole_number_option(
+            "weighter option tries", tries, "a number of joint trainings, 1 or more"
+        )
         self._fraction = fraction_option(fraction)
         self._sample_size = sample_size_option(n, auxiliaries)
         self._offload = bool(offload)
@@ -78,7 +74,7 @@ class Diw:
         """
         tasks = [self._end_task, *bench.sample(self._sample_size)]
         if self._best is None:
-            self._best = _finite(bench.dev_score())
+            self._best = bench.dev_score()
         restore = bench.snapshot()
         self._alone = {}
         for task in tasks:
@@ -107,7 +103,7 @@ class Diw:
     def _score(self, bench: Workbench, update: Update) -> float:
         """Apply ``update`` and return the dev score."""
         bench.apply([update], [1.0])
-        return _finite(bench.dev_score())
+        return bench.dev_score()
 
     def weights(self) -> Mapping[str, float]:
         return self._weights.all_shares()
@@ -129,9 +125,3 @@ class Diw:
         """
         self._weights.load_state_dict(state["importance"])
         self._best = state["best"]
-
-
-def _finite(score: float) -> float:
-    if not math.isfinite(score):
-        raise AangError(f"the dev score is {score}: training has diverged; lower the learning rate")
-    return score

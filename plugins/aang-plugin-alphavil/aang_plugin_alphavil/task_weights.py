@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from aang_core import ConfigError
+from aang_core import restored_by_task
 
 SMALLEST = 1e-6
 """Weights are clamped to [1e-6, ∞) (αVIL, section 4.1)."""
@@ -38,7 +38,4 @@ class TaskWeights:
         Raises:
             ConfigError: they belong to a run with other tasks.
         """
-        if set(state) != set(self._weights):
-            differing = sorted(set(state) ^ set(self._weights))[0]
-            raise ConfigError(f"the saved weights have other tasks; they differ in {differing!r}")
-        self._weights = {task: float(state[task]) for task in self._weights}
+        self._weights = restored_by_task(state, self._weights)

@@ -1,126 +1,51 @@
 """Rounds of αVIL and DIW on problems small enough to work out by hand, through the real bench."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import pytest
 import torch
 from aang_plugin_alphavil.alpha_vil import AlphaVil
 from aang_plugin_alphavil.diw import Diw
-from torch import Tensor, nn
+from torch import Tensor
 
-from aang_core import Batch, RowLosses, TaskCard
-from aang_core.gradients import EndTaskHead, StreamEngine
+from aang_core.testing import Pull, QuadraticProblem, quadratic_problem
 from aang_core.training.bench import TrainingBench
-from aang_core.training.optimization import Optimization, OptimizerSettings
-from aang_core.training.step_rows import RowBudget
 
 RATE = 0.1
 
 
-class Point(nn.Module):
-    """θ, two numbers, the same for every row."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.theta = nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.theta.expand(len(x), 2)
-
-
-@dataclass
-class Distance:
-    """½‖θ − c‖² for every row; ``scale`` stretches the first coordinate."""
-
-    name: str
-    centre: Tensor
-    scale: float = 1.0
-    rows: int = 4
-    head: nn.Module = field(default_factory=nn.Identity)
-    factors: Mapping[str, str] = field(default_factory=dict)
-    lengths: None = None
-
-    def __len__(self) -> int:
-        return self.rows
-
-    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
-        return Batch({"x": rows.double()}, {}, len(rows))
-
-    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        stretch = torch.tensor([self.scale, 1.0], dtype=torch.float64)
-        losses = 0.5 * (stretch * (head(features) - self.centre)).square().sum(dim=1)
-        losses = losses * targets.get("weight", 1.0)
-        return RowLosses(losses, torch.ones_like(losses))
-
-
-class Rows(Distance):
-    """The same, but the loss of row i counts i-fold, so that it matters which rows are taken."""
-
-    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
-        return Batch({"x": rows.double()}, {"weight": rows.double()}, len(rows))
-
-
-def centre(*values: float) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)
-
-
-@dataclass
-class Problem:
-    body: Point
-    bench: TrainingBench
-    cards: list[TaskCard]
-    scores: list[float]
+END = Pull("end", (3.0, 1.0))
+RIGHT = Pull("right", (4.0, -2.0), stretch=2.0)
+UP = Pull("up", (0.0, 5.0))
 
 
 def problem(
-    *, gains: bool = True, aux_rows: int = 4, warmup: float = 0.0, dev: Distance | None = None
-) -> Problem:
-    """The end task wants (3, 1); helpers pull towards (4, -2) and (0, 5)."""
-    body = Point()
-    end = Distance("end", centre(3.0, 1.0))
-    helpers = [
-        Distance("right", centre(4.0, -2.0), scale=2.0, rows=aux_rows),
-        Distance("up", centre(0.0, 5.0)),
-    ]
-    scores: list[float] = []
+    *, gains: bool = True, aux_rows: int = 4, warmup: float = 0.0, dev: Pull | None = None
+) -> QuadraticProblem:
+    """The end task wants (3, 1); helpers pull towards (4, -2) and (0, 5).
 
-    def score(rows: int | None) -> float:
-        """Higher the nearer to the end task's centre, or always the same."""
-        distance = (body.theta.detach() - end.centre).norm().item()
-        scores.append(-distance if gains else 0.0)
-        return scores[-1]
-
-    settings = OptimizerSettings(
+    The dev score is higher the nearer to the end task's centre, or always the same.
+    """
+    return quadratic_problem(
+        END,
+        [replace(RIGHT, rows=aux_rows), UP],
         lr=RATE,
-        head_lr=RATE,
-        weight_decay=0.0,
         warmup=warmup,
-        max_grad_norm=1e9,
-        optimizer="sgd",
-        momentum=0.0,
-        schedule="constant",
+        dev=dev,
+        score=None if gains else lambda theta: 0.0,
     )
-    bench = TrainingBench(
-        body,
-        end,
-        dev or end,
-        helpers,
-        engine=StreamEngine(body, EndTaskHead()),
-        optimization=Optimization(body, [], settings, steps=1000),
-        budget=RowBudget(end_task=2, dev=4, auxiliary=4),
-        generator=torch.Generator().manual_seed(0),
-        score=score,
-    )
-    return Problem(body, bench, [TaskCard(n) for n in ("end", "right", "up")], scores)
 
 
-def alone(theta: Tensor, task: Distance, weight: float, steps: int) -> Tensor:
+def centre_of(task: Pull) -> Tensor:
+    return torch.tensor(task.centre, dtype=torch.float64)
+
+
+def alone(theta: Tensor, task: Pull, weight: float, steps: int) -> Tensor:
     """δ of plain gradient descent, by hand: θ ← θ − lr · weight · stretch² (θ − c)."""
     start = theta.clone()
-    stretch = torch.tensor([task.scale**2, 1.0], dtype=torch.float64)
+    stretch = torch.tensor([task.stretch**2, 1.0], dtype=torch.float64)
     for _ in range(steps):
-        theta = theta - RATE * weight * stretch * (theta - task.centre)
+        theta = theta - RATE * weight * stretch * (theta - centre_of(task))
     return theta - start
 
 
@@ -129,24 +54,24 @@ def test_the_first_round_learns_though_the_run_warms_up(weighter: type[AlphaVil 
     """A warm-up begins with a rate of zero, which would make every update of the round none."""
     made, plain = problem(warmup=0.5), problem()
     for one in (made, plain):
-        before = one.body.theta.detach().clone()
-        weighter(one.cards[0], one.cards[1:]).round(one.bench)
-        assert not torch.equal(one.body.theta, before)
-    assert torch.equal(made.body.theta, plain.body.theta)
+        before = one.theta.detach().clone()
+        weighter(one.end, one.auxiliaries).round(one.bench)
+        assert not torch.equal(one.theta, before)
+    assert torch.equal(made.theta, plain.theta)
 
 
 def test_alpha_reaches_its_closed_form() -> None:
     """Two updates span the plane, so the best α takes the model to the end task's centre."""
     made = problem()
-    theta = made.body.theta.detach().clone()
-    tasks = [Distance("end", centre(3.0, 1.0)), Distance("right", centre(4.0, -2.0), scale=2.0)]
+    theta = made.theta.detach().clone()
+    tasks = [END, RIGHT]
     deltas = torch.stack([alone(theta, t, 0.5, 2) for t in tasks], dim=1)
-    best = torch.linalg.solve(deltas, tasks[0].centre - theta)
-    weighter = AlphaVil(made.cards[0], made.cards[1:2], tuning_steps=20000, lr=1.0, momentum=0.9)
+    best = torch.linalg.solve(deltas, centre_of(END) - theta)
+    weighter = AlphaVil(made.end, made.auxiliaries[:1], tuning_steps=20000, lr=1.0, momentum=0.9)
     weighter.round(_Only(made.bench, "right"))
     alpha = weighter.record()["alpha"]
     assert [alpha["end"], alpha["right"]] == pytest.approx(best.tolist(), abs=1e-3)
-    assert made.body.theta.tolist() == pytest.approx([3.0, 1.0], abs=1e-3)
+    assert made.theta.tolist() == pytest.approx([3.0, 1.0], abs=1e-3)
     # 2 and 2 steps of the trials, none of the tuning.
     assert made.bench.steps == 4
     importance = weighter.record()["importance"]
@@ -170,18 +95,14 @@ class _Only:
 def test_one_round_of_alpha_vil_by_hand() -> None:
     """Trials at the shares of the weights, one α step with momentum, then the weights."""
     made = problem()
-    theta = made.body.theta.detach().clone()
-    tasks = [
-        Distance("end", centre(3.0, 1.0)),
-        Distance("right", centre(4.0, -2.0), scale=2.0),
-        Distance("up", centre(0.0, 5.0)),
-    ]
+    theta = made.theta.detach().clone()
+    tasks = [END, RIGHT, UP]
     deltas = torch.stack([alone(theta, t, 1 / 3, 2) for t in tasks], dim=1)
     alpha, velocity = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
     for _ in range(3):
-        velocity = 0.5 * velocity + deltas.T @ (theta + deltas @ alpha - tasks[0].centre)
+        velocity = 0.5 * velocity + deltas.T @ (theta + deltas @ alpha - centre_of(END))
         alpha = alpha - 0.05 * velocity
-    weighter = AlphaVil(made.cards[0], made.cards[1:], tuning_steps=3, lr=0.05)
+    weighter = AlphaVil(made.end, made.auxiliaries, tuning_steps=3, lr=0.05)
     weighter.round(made.bench)
     assert list(weighter.record()["alpha"].values()) == pytest.approx(alpha.tolist(), rel=1e-12)
     assert list(weighter.record()["importance"].values()) == pytest.approx(alpha.tolist())
@@ -192,7 +113,7 @@ def test_one_round_of_alpha_vil_by_hand() -> None:
 def test_the_model_is_left_exactly_at_the_interpolation() -> None:
     """Bit for bit θ + Σ α_t δ_t, and s passes over dev besides the trials."""
     made = problem()
-    before = made.body.theta.detach().clone()
+    before = made.theta.detach().clone()
     kept, passes = [], [0]
     handle = made.body.register_forward_hook(lambda *_: passes.__setitem__(0, passes[0] + 1))
 
@@ -202,16 +123,16 @@ def test_the_model_is_left_exactly_at_the_interpolation() -> None:
 
         def trial(self, *given: object, **options: object) -> object:
             kept.append(self._bench.trial(*given, **options))  # type: ignore[arg-type]
-            assert torch.equal(made.body.theta, before), "a trial puts the model back"
+            assert torch.equal(made.theta, before), "a trial puts the model back"
             return kept[-1]
 
-    weighter = AlphaVil(made.cards[0], made.cards[1:], tuning_steps=7, lr=0.01)
+    weighter = AlphaVil(made.end, made.auxiliaries, tuning_steps=7, lr=0.01)
     weighter.round(Watched(made.bench, ""))  # type: ignore[arg-type]
     handle.remove()
     expected = before
     for update, alpha in zip(kept, weighter.record()["alpha"].values(), strict=True):
-        expected = expected + alpha * update.deltas[made.body.theta]
-    assert torch.equal(made.body.theta.detach(), expected)
+        expected = expected + alpha * update.deltas[made.theta]
+    assert torch.equal(made.theta.detach(), expected)
     assert passes[0] == 3 * 2 + 7, "three trials of two steps, seven dev passes"
     assert len(weighter.record()["dev_losses"]) == 7
 
@@ -223,15 +144,15 @@ def test_alpha_is_tuned_on_the_whole_dev_set_or_on_batches(
     dev_batches: int | None, passes: int
 ) -> None:
     """Four batches are all of the 13 dev rows: the loss and its slope by hand over all of them."""
-    made = problem(dev=Rows("end", centre(3.0, 1.0), rows=13))
-    theta = made.body.theta.detach().clone()
+    made = problem(dev=replace(END, rows=13, row_weights=True))
+    theta = made.theta.detach().clone()
     seen: list[list[float]] = []
     handle = made.body.register_forward_hook(
         lambda _, __, given, ___: None if made.body.training else seen.append(given["x"].tolist()),
         with_kwargs=True,
     )
     weighter = AlphaVil(
-        made.cards[0], made.cards[1:], tuning_steps=2, lr=0.05, dev_batches=dev_batches
+        made.end, made.auxiliaries, tuning_steps=2, lr=0.05, dev_batches=dev_batches
     )
     weighter.round(made.bench)
     handle.remove()
@@ -240,17 +161,13 @@ def test_alpha_is_tuned_on_the_whole_dev_set_or_on_batches(
     if dev_batches is not None:
         return
     assert sorted(row for rows in seen[:4] for row in rows) == [float(row) for row in range(13)]
-    tasks = [
-        Distance("end", centre(3.0, 1.0)),
-        Distance("right", centre(4.0, -2.0), scale=2.0),
-        Distance("up", centre(0.0, 5.0)),
-    ]
+    tasks = [END, RIGHT, UP]
     deltas = torch.stack([alone(theta, t, 1 / 3, 2) for t in tasks], dim=1)
     weight = torch.arange(13, dtype=torch.float64).mean()
     alpha, velocity = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
     losses = []
     for _ in range(2):
-        away = theta + deltas @ alpha - tasks[0].centre
+        away = theta + deltas @ alpha - centre_of(END)
         losses.append(0.5 * weight * away.square().sum())
         velocity = 0.5 * velocity + weight * deltas.T @ away
         alpha = alpha - 0.05 * velocity
@@ -261,7 +178,7 @@ def test_alpha_is_tuned_on_the_whole_dev_set_or_on_batches(
 def test_a_part_of_the_rows_and_updates_on_the_cpu() -> None:
     """Half of four rows in batches of two is one step a task."""
     made = problem()
-    weighter = AlphaVil(made.cards[0], made.cards[1:], fraction=0.5, offload=True)
+    weighter = AlphaVil(made.end, made.auxiliaries, fraction=0.5, offload=True)
     weighter.round(made.bench)
     assert made.bench.steps == 3
 
@@ -269,7 +186,7 @@ def test_a_part_of_the_rows_and_updates_on_the_cpu() -> None:
 def test_weights_never_reach_zero() -> None:
     """A task whose α is far below zero keeps the smallest weight, and training continues."""
     made = problem()
-    weighter = AlphaVil(made.cards[0], made.cards[1:], tuning_steps=50, lr=2.0, momentum=0.0)
+    weighter = AlphaVil(made.end, made.auxiliaries, tuning_steps=50, lr=2.0, momentum=0.0)
     for _ in range(3):
         weighter.round(made.bench)
     assert min(weighter.record()["importance"].values()) >= 1e-6
@@ -279,19 +196,15 @@ def test_weights_never_reach_zero() -> None:
 def test_one_round_of_diw_by_hand() -> None:
     """Scores alone, a joint try that fails, weights moved by 0.1 of the differences, a second."""
     made = problem()
-    weighter = Diw(made.cards[0], made.cards[1:])
+    weighter = Diw(made.end, made.auxiliaries)
     weighter.load_state_dict({**weighter.state_dict(), "best": -1.0})
-    theta = made.body.theta.detach().clone()
+    theta = made.theta.detach().clone()
     weighter.round(made.bench)
     record = weighter.record()
-    tasks = {
-        "end": Distance("end", centre(3.0, 1.0)),
-        "right": Distance("right", centre(4.0, -2.0), scale=2.0),
-        "up": Distance("up", centre(0.0, 5.0)),
-    }
+    tasks = {task.name: task for task in (END, RIGHT, UP)}
     for name, task in tasks.items():
         there = theta + alone(theta, task, 1.0, 2)
-        score = -(there - tasks["end"].centre).norm().item()
+        score = -(there - centre_of(END)).norm().item()
         assert record["dev_scores"]["alone"][name] == pytest.approx(score)
     joint = record["dev_scores"]["joint"]
     assert len(joint) == 10, "no mixture of these short trainings comes as near as 1.0"
@@ -301,15 +214,15 @@ def test_one_round_of_diw_by_hand() -> None:
             alone_score = record["dev_scores"]["alone"][name]
             weights[name] = max(weights[name] + 0.1 * (alone_score - score), 1e-6)
     assert record["importance"] == pytest.approx(weights)
-    reached = -(made.body.theta.detach() - tasks["end"].centre).norm().item()
+    reached = -(made.theta.detach() - centre_of(END)).norm().item()
     assert reached == pytest.approx(max(joint)), "the best of the tries is kept"
 
 
 def test_diw_takes_the_first_gain() -> None:
     """A joint training that beats the score so far ends the round."""
     made = problem()
-    before = -(made.body.theta.detach() - centre(3.0, 1.0)).norm().item()
-    weighter = Diw(made.cards[0], made.cards[1:])
+    before = -(made.theta.detach() - centre_of(END)).norm().item()
+    weighter = Diw(made.end, made.auxiliaries)
     weighter.round(made.bench)
     scores = weighter.record()["dev_scores"]
     assert scores["joint"][-1] > before
@@ -320,7 +233,7 @@ def test_diw_takes_the_first_gain() -> None:
 def test_diw_ends_where_nothing_can_improve() -> None:
     """After ten tries without a gain the round is over, every time."""
     made = problem(gains=False)
-    weighter = Diw(made.cards[0], made.cards[1:])
+    weighter = Diw(made.end, made.auxiliaries)
     for _ in range(3):
         weighter.round(made.bench)
         assert len(weighter.record()["dev_scores"]["joint"]) == 10

@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aang_core import (
-    ConfigError,
     Signal,
     StepSignals,
     StepwiseWeighter,
     TaskCard,
     number_option,
+    restored_by_task,
     sample_size_option,
     softmax,
+    whole_number_option,
 )
-from aang_plugin_balance.named import restored
 
 
 class DynamicWeightAverage(StepwiseWeighter):
     """Weights tasks up whose losses fall slowly.
 
-    Dynamic Weight Average (Liu, Johns and Davison, CVPR 2019), section 4.1, equation 7: λ_k(t) ∝
+    Dynamic Weight Average (Liu, Johns and Davison, CVPR 2019), section 4.1.3, equation 7: λ_k(t) ∝
     exp(w_k(t − 1) / T), w_k(t − 1) = L_k(t − 1) / L_k(t − 2), where L_k(t) is the mean loss of
     epoch t and w_k = 1 in the first two. Here an epoch is ``every`` measured steps, because tasks
     have different numbers of rows. A task without a loss in one of the last two has w_k = 1. The
@@ -58,13 +58,11 @@ class DynamicWeightAverage(StepwiseWeighter):
         every: int = 30,
         n: int | None = None,
     ) -> None:
-        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise ConfigError(
-                f"weighter option every is {every!r}; give a number of steps, 1 or more"
-            )
         self._end_task = end_task.name
         self._rates = {card.name: 1.0 for card in (end_task, *auxiliaries)}
-        self._every = every
+        self._every = whole_number_option(
+            "weighter option every", every, "a number of steps, 1 or more"
+        )
         self._temperature = number_option(
             "weighter option temperature",
             temperature,
@@ -116,7 +114,7 @@ class DynamicWeightAverage(StepwiseWeighter):
         Raises:
             ConfigError: the state is from a run with other tasks.
         """
-        self._rates = restored(state["rates"], self._rates)
+        self._rates = restored_by_task(state["rates"], self._rates)
         self._steps = state["steps"]
         self._sums = {name: [*pair] for name, pair in state["sums"].items()}
         self._before = dict(state["before"])

@@ -1,7 +1,7 @@
 """The weighter ``gradnorm``."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aang_core import (
@@ -10,9 +10,9 @@ from aang_core import (
     StepwiseWeighter,
     TaskCard,
     number_option,
+    restored_by_task,
     sample_size_option,
 )
-from aang_plugin_balance.named import restored, shares
 
 SMALLEST = 1e-3
 """Smallest w_k before they are normalised, so that no task is lost for good."""
@@ -22,9 +22,9 @@ class GradNorm(StepwiseWeighter):
     """Weights that bring gradients to lengths that follow how fast each task learns.
 
     GradNorm (Chen et al., ICML 2018), section 3 and Algorithm 1. G_k = ‖w_k g_k‖ is the length of a
-    task's weighted gradient and r_k = (L_k / L_k(0)) / mean over the tasks its inverse training
-    rate. The weights descend on Σ_k |G_k − Ḡ r_k^α| (equation 2), with the target Ḡ r_k^α fixed,
-    and are then normalised so that their mean is one.
+    task's weighted gradient and r_k = (L_k / L_k(0)) / mean over the tasks its relative inverse
+    training rate. The weights descend on Σ_k |G_k − Ḡ r_k^α| (equation 2), with the target Ḡ r_k^α
+    fixed, and are then normalised so that their mean is one.
 
     The paper takes g_k over the last shared layer to save time; here it is over the whole body,
     which costs nothing more. ∂/∂w_k is divided by the mean ‖g_k‖ of the step, so that η has no
@@ -74,7 +74,7 @@ class GradNorm(StepwiseWeighter):
         self.sample_size = sample_size_option(n, auxiliaries)
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
-        return shares(self._weights, [self._end_task, *sampled])
+        return _shares(self._weights, [self._end_task, *sampled])
 
     def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
         """Take one step on the weights of the tasks in the step, and normalise all of them."""
@@ -102,7 +102,7 @@ class GradNorm(StepwiseWeighter):
         return {name: ratio / mean if mean > 0 else 1.0 for name, ratio in ratios.items()}
 
     def weights(self) -> Mapping[str, float]:
-        return shares(self._weights, self._weights)
+        return _shares(self._weights, self._weights)
 
     def record(self) -> Mapping[str, Any]:
         return {"first_losses": dict(self._first)}
@@ -116,10 +116,17 @@ class GradNorm(StepwiseWeighter):
         Raises:
             ConfigError: the state is from a run with other tasks.
         """
-        self._weights = restored(state["weights"], self._weights)
+        self._weights = restored_by_task(state["weights"], self._weights)
         self._first = {name: float(loss) for name, loss in state["first_losses"].items()}
 
 
 def _mean(numbers: Any) -> float:
     found = [*numbers]
     return math.fsum(found) / len(found)
+
+
+def _shares(weights: Mapping[str, float], tasks: Iterable[str]) -> dict[str, float]:
+    """The weights of some tasks, divided by their sum."""
+    chosen = {task: weights[task] for task in tasks}
+    total = sum(chosen.values())
+    return {task: weight / total for task, weight in chosen.items()}

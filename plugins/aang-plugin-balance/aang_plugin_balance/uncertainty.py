@@ -10,10 +10,10 @@ from aang_core import (
     StepwiseWeighter,
     TaskCard,
     number_option,
+    restored_by_task,
     sample_size_option,
     softmax,
 )
-from aang_plugin_balance.named import restored
 
 LIMIT = 10.0
 """Largest |s_k|: no variance falls below e^-10 of another's start, or rises above e^10."""
@@ -90,7 +90,7 @@ class Uncertainty(StepwiseWeighter):
         Raises:
             ConfigError: the state is from a run with other tasks.
         """
-        self._logs = restored(state["log_variances"], self._logs)
+        self._logs = restored_by_task(state["log_variances"], self._logs)
 
     def _inverse_variances(self, names: Sequence[str] | Mapping[str, float]) -> dict[str, float]:
         """e^-s_k, divided by their sum."""

@@ -7,7 +7,7 @@ import torch
 from scipy.special import betainc, betaincinv
 from torch import Generator
 
-from aang_core import ConfigError
+from aang_core import restored_by_task
 
 GRID = 1024
 """Number of intervals of [0, 1] in the integral for the probability of drawing an arm."""
@@ -77,15 +77,8 @@ class BetaArms:
         Raises:
             ConfigError: they belong to other tasks.
         """
-        if set(state) != set(self._counts):
-            odd = ", ".join(sorted(set(state) ^ set(self._counts)))
-            raise ConfigError(
-                f"the saved counts belong to other tasks than this run's; they differ in: {odd}. "
-                "Continue with the space of the saved run"
-            )
-        for name in self._counts:
-            alpha, beta = state[name]
-            self._counts[name] = (float(alpha), float(beta))
+        counts = restored_by_task(state, self._counts)
+        self._counts = {name: (alpha, beta) for name, (alpha, beta) in counts.items()}
 
     def _columns(self) -> tuple[np.ndarray, np.ndarray]:
         alpha, beta = np.array([*self._counts.values()], dtype=np.float64).T

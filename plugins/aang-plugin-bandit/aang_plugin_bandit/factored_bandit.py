@@ -5,11 +5,18 @@ from typing import Any
 
 import torch
 
-from aang_core import ConfigError, Signal, TaskCard, Workbench, number_option
+from aang_core import (
+    ConfigError,
+    Signal,
+    TaskCard,
+    Workbench,
+    number_option,
+    whole_number_option,
+)
 from aang_plugin_bandit.beliefs import Beliefs
 from aang_plugin_bandit.choices import LEVEL, OWN, SHARE, Choice, Choices
 from aang_plugin_bandit.gains import Gains
-from aang_plugin_bandit.rounds import Rounds, whole_number
+from aang_plugin_bandit.rounds import Rounds
 
 DRAWS = 256
 """Number of choices that the weights in the log are averaged over."""
@@ -84,7 +91,9 @@ class FactoredBandit:
         self._choices = Choices(
             auxiliaries,
             _candidates(end_task_weights),
-            whole_number("n", n, "the number of objectives trained together, 1 or more"),
+            whole_number_option(
+                "weighter option n", n, "the number of objectives trained together, 1 or more"
+            ),
         )
         decay = number_option(
             "weighter option decay",

@@ -1,10 +1,8 @@
 """A round of a bandit: k steps with the same coefficients, and the dev score after them."""
 
-import math
 from collections.abc import Mapping
-from typing import Any
 
-from aang_core import AangError, ConfigError, Workbench
+from aang_core import Workbench, whole_number_option
 
 
 class Rounds:
@@ -19,11 +17,13 @@ class Rounds:
     """
 
     def __init__(self, k: int, dev_rows: int | None) -> None:
-        self.k = whole_number("k", k, "the steps of a round, 1 or more")
+        self.k = whole_number_option("weighter option k", k, "the steps of a round, 1 or more")
         self.dev_rows = (
             None
             if dev_rows is None
-            else whole_number("dev_rows", dev_rows, "1 or more, or null for the whole dev set")
+            else whole_number_option(
+                "weighter option dev_rows", dev_rows, "1 or more, or null for the whole dev set"
+            )
         )
 
     def score(self, bench: Workbench) -> float:
@@ -32,20 +32,14 @@ class Rounds:
         Raises:
             AangError: it is not finite.
         """
-        score = bench.dev_score(self.dev_rows)
-        if not math.isfinite(score):
-            raise AangError(
-                f"the dev score is {score}: training has diverged; lower the learning rate"
-            )
-        return score
+        return bench.dev_score(self.dev_rows)
 
     def train(self, bench: Workbench, coefficients: Mapping[str, float]) -> float | None:
         """Train k steps on Σ coefficient · loss.
 
         Returns:
             The dev score afterwards, or None if the run ends before the round does, since fewer
-            steps
-            cannot be compared with k and nothing is left to learn for.
+            steps cannot be compared with k and nothing is left to learn for.
 
         Raises:
             AangError: the score is not finite.
@@ -54,19 +48,3 @@ class Rounds:
         for _ in range(steps):
             bench.step(coefficients, frozenset())
         return self.score(bench) if steps == self.k else None
-
-
-def whole_number(option: str, value: Any, meaning: str) -> int:
-    """Check that ``value`` is a whole number above zero, and return it.
-
-    Args:
-        option: name of the weighter's option.
-        value: its value.
-        meaning: what the error message asks the user to give.
-
-    Raises:
-        ConfigError: it is not such a number.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigError(f"weighter option {option} is {value!r}; give {meaning}")
-    return value

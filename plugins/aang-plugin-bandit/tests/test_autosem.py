@@ -8,9 +8,9 @@ import pytest
 from aang_plugin_bandit.autosem import AutoSem
 
 from aang_core import AangError, ConfigError, TaskCard
-from aang_core.testing import RecordingWorkbench, check_weighter
+from aang_core.testing import Pull, RecordingWorkbench, check_weighter
 
-from .quadratics import Pull, problem
+from .quadratics import problem
 
 END, CARDS = TaskCard("end"), [TaskCard("a"), TaskCard("b")]
 
@@ -131,4 +131,4 @@ def test_going_on_from_a_state_is_going_on() -> None:
         weighter.round(whole.bench)
         resumed.round(again.bench)
     assert resumed.state_dict() == weighter.state_dict()
-    assert again.body.theta.tolist() == whole.body.theta.tolist()
+    assert again.theta.tolist() == whole.theta.tolist()

@@ -13,9 +13,9 @@ from aang_plugin_bandit.factored_bandit import FactoredBandit
 from aang_plugin_bandit.gains import Gains
 
 from aang_core import AangError, ConfigError, TaskCard
-from aang_core.testing import RecordingWorkbench, check_weighter
+from aang_core.testing import Pull, QuadraticProblem, RecordingWorkbench, check_weighter
 
-from .quadratics import Problem, Pull, problem
+from .quadratics import problem
 
 END = TaskCard("end")
 A = TaskCard("a", {"transform": "mask", "output": "denoise"})
@@ -210,28 +210,28 @@ def test_a_branch_is_rewound_where_the_score_fell() -> None:
     """θ goes back, the steps stay counted, and the next branch is compared with the same score."""
     made = problem(HELPERS[2:3])
     weighter = FactoredBandit(made.end, made.auxiliaries, k=3, end_task_weights=[0.01], rewind=True)
-    before, score = made.body.theta.tolist(), -made.body.theta.detach().norm().item()
+    before, score = made.theta.tolist(), -made.theta.detach().norm().item()
     for steps in (3, 6):
         weighter.round(made.bench)
         assert weighter.record()["rewound"] is True
         assert weighter.record()["gain"] < 0
-        assert made.body.theta.tolist() == before
+        assert made.theta.tolist() == before
         assert made.bench.steps == steps
         assert weighter.state_dict()["score"] == score
     kept = FactoredBandit(made.end, made.auxiliaries, k=3, end_task_weights=[0.01])
     kept.round(made.bench)
-    assert made.body.theta.tolist() != before
+    assert made.theta.tolist() != before
 
 
 def test_a_branch_that_helped_stays() -> None:
     made = problem(HELPERS[:1])
     weighter = FactoredBandit(made.end, made.auxiliaries, k=3, end_task_weights=[0.5], rewind=True)
     weighter.round(made.bench)
-    assert made.body.theta.tolist() == pytest.approx([4 * 0.9**3, -4 * 0.9**3])
+    assert made.theta.tolist() == pytest.approx([4 * 0.9**3, -4 * 0.9**3])
     assert "rewound" not in weighter.record()
 
 
-def _same_place(made: Problem, other: Problem) -> None:
+def _same_place(made: QuadraticProblem, other: QuadraticProblem) -> None:
     made.bench.load_state_dict(other.bench.state_dict())
 
 
@@ -248,7 +248,7 @@ def test_going_on_from_a_state_is_going_on() -> None:
         weighter.round(whole.bench)
         resumed.round(again.bench)
     assert resumed.state_dict() == weighter.state_dict()
-    assert again.body.theta.tolist() == whole.body.theta.tolist()
+    assert again.theta.tolist() == whole.theta.tolist()
 
 
 def test_the_state_of_another_space_is_refused() -> None:

@@ -15,6 +15,7 @@ from aang_core import (
     RowLosses,
     View,
     number_option,
+    whole_number_option,
 )
 from aang_plugin_contrast.projection import Projection, similarities
 
@@ -48,13 +49,11 @@ class SupervisedContrast:
         self.temperature = number_option(
             "output option temperature", temperature, "a number above 0", low=0, above_low=True
         )
-        if isinstance(projection, bool) or not isinstance(projection, int) or projection < 0:
-            raise ConfigError(
-                f"output option projection is {projection!r}; give a size, or 0 for none"
-            )
         if isinstance(views, bool) or views not in (1, 2):
             raise ConfigError(f"output option views is {views!r}; give 1 or 2")
-        self.projection = projection
+        self.projection = whole_number_option(
+            "output option projection", projection, "a size, or 0 for none", low=0
+        )
         one: tuple[View, ...] = ("corrupted",)
         self.views = one * views
         self._told = False

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aang_core import (
-    ConfigError,
     DataContext,
     DataError,
     Example,
     atomic_write,
     cache_folder,
     number_option,
+    whole_number_option,
 )
 
 _FORMAT = 1
@@ -50,13 +50,22 @@ class NeuralLm:
         train_steps: int = 300,
     ) -> None:
         self._model = model
-        self._texts = None if texts is None else _count("texts", texts, least=1)
-        self._max_tokens = _count("max_tokens", max_tokens, least=2)
+        self._texts = texts
+        if texts is not None:
+            meaning = "a whole number, at least 1, or null for as many as the training examples"
+            whole_number_option("neural-lm.texts", texts, meaning)
+        self._max_tokens = whole_number_option(
+            "neural-lm.max_tokens", max_tokens, "a whole number, at least 2", low=2
+        )
         self._temperature = number_option(
             "neural-lm.temperature", temperature, "a number above 0", low=0, above_low=True
         )
-        self._top_k = _count("top_k", top_k, least=0)
-        self._train_steps = _count("train_steps", train_steps, least=1)
+        self._top_k = whole_number_option(
+            "neural-lm.top_k", top_k, "a whole number, at least 0", low=0
+        )
+        self._train_steps = whole_number_option(
+            "neural-lm.train_steps", train_steps, "a whole number, at least 1"
+        )
 
     def examples(self, context: DataContext) -> Iterator[Example]:
         """The sampled texts, without labels.
@@ -108,9 +117,3 @@ def _state_of(model: str | None) -> list[tuple[str, int, int]]:
         return []
     files = sorted(path for path in Path(model).iterdir() if path.is_file())
     return [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-
-
-def _count(option: str, value: object, *, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(f"neural-lm.{option} is {value!r}; give a whole number, at least {least}")
-    return value

@@ -13,6 +13,7 @@ from aang_core import (
     number_option,
     sample_size_option,
     softmax,
+    whole_number_option,
 )
 from aang_plugin_factored.evening import Evening
 from aang_plugin_factored.factors import Factors
@@ -95,13 +96,11 @@ class Factored(StepwiseWeighter):
         if free == "always" and draw != "weights":
             self.always = tuple(card.name for card in auxiliaries if card.free)
         sampled = [name for name in self._objectives if name not in self.always]
-        size = sample_size_option(n, sampled)
-        # All of them need no draw, whether some are trained in every step or not.
-        self.sample_size = None if self.always and size == len(sampled) else size
+        self.sample_size = sample_size_option(n, sampled)
         self._evening = Evening(
-            *(share, floor, evenness, draw, explore), partly=size < len(sampled)
+            *(share, floor, evenness, draw, explore), partly=self.sample_size < len(sampled)
         )
-        self._start(_share(free_share), size)
+        self._start(_share(free_share), self.sample_size)
         weight = number_option(
             "weighter option end_task_weight",
             end_task_weight,
@@ -135,8 +134,6 @@ class Factored(StepwiseWeighter):
     def sample_weights(self) -> Mapping[str, float] | None:
         if self._evening.by_weights:
             return self._evening.odds(self._factors.softmax(self._objectives))
-        if self.always:
-            return {name: float(name not in self.always) for name in self._objectives}
         return None
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
@@ -182,7 +179,7 @@ class Factored(StepwiseWeighter):
         if not self._objectives:
             return self._with_end_task({})
         shares = self._even(self._objectives)
-        if self.always and self.sample_size is not None:
+        if self.always and self._evening.partly:
             drawn = self.sample_size / (len(shares) - len(self.always))
             seen = {n: w * (1 if n in self.always else drawn) for n, w in shares.items()}
             shares = {name: weight / math.fsum(seen.values()) for name, weight in seen.items()}
@@ -242,8 +239,5 @@ def _scaling(
             f"weighter option scaling is {scaling!r}; give paper or released, which is that of "
             "the authors' code"
         )
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-        raise ConfigError(
-            f"weighter option scaling_rows is {rows!r}; give a number of rows, 1 or more"
-        )
+    whole_number_option("weighter option scaling_rows", rows, "a number of rows, 1 or more")
     return ReleasedScaling(auxiliaries, factors, rows) if scaling == "released" else None

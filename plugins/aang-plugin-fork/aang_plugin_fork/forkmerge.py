@@ -1,19 +1,17 @@
 """The weighter ``forkmerge``."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aang_core import (
-    AangError,
-    ConfigError,
     Signal,
     TaskCard,
     Update,
     Workbench,
+    restored_by_task,
     sample_size_option,
+    whole_number_option,
 )
-from aang_plugin_fork.whole_numbers import whole_number
 
 
 class ForkMerge:
@@ -22,9 +20,10 @@ class ForkMerge:
     ForkMerge (Jiang et al., NeurIPS 2023), section 4 and Algorithm 1. A round trains one branch on
     the end task alone and one on the end task and each auxiliary task k, all from the same θ and
     for Δt steps. The merged model is Σ_b Λ_b θ_b, with the Λ in the simplex that has the best dev
-    score. With one auxiliary task, Λ is searched on a line. With more, the search is greedy, as the
-    paper proposes for several branches: it starts from the best branch and adds the others in the
-    order of their scores, each with the share that scores best.
+    score. With one auxiliary task, Λ is searched on a line. With more, the search is greedy, as in
+    Algorithm 3 (appendix A.2): it starts from the best branch and adds the others in the order of
+    their scores, each with the share that scores best. Algorithm 3 adds a branch with the mean
+    weight of those before at most; here every share is tried.
 
     A branch b has the loss ½ L_E + ½ L_k, which has the direction of the paper's L_E + L_k. Each
     branch starts with a fresh optimiser.
@@ -69,12 +68,20 @@ class ForkMerge:
     ) -> None:
         self._end_task = end_task.name
         self._names = [end_task.name, *(card.name for card in auxiliaries)]
-        self._steps = whole_number("steps", steps, "the steps of a branch")
-        self._parts = whole_number("shares", shares, "the parts that shares are multiples of")
+        self._steps = whole_number_option(
+            "weighter option steps", steps, "the steps of a branch, 1 or more"
+        )
+        self._parts = whole_number_option(
+            "weighter option shares", shares, "the parts that shares are multiples of, 1 or more"
+        )
         self._sample_size = sample_size_option(n, auxiliaries)
         self._dev_rows = dev_rows
         if dev_rows is not None:
-            self._dev_rows = whole_number("dev_rows", dev_rows, "a number of dev rows")
+            self._dev_rows = whole_number_option(
+                "weighter option dev_rows",
+                dev_rows,
+                "a number of dev rows, 1 or more, or null for the whole dev set",
+            )
         self._offload = bool(offload)
         self._weights = dict.fromkeys(self._names, 1 / len(self._names))
         self._last: dict[str, Any] = {}
@@ -119,11 +126,7 @@ class ForkMerge:
         Raises:
             ConfigError: the state is from a run with other tasks.
         """
-        weights = state["weights"]
-        if weights.keys() != self._weights.keys():
-            odd = ", ".join(sorted(weights.keys() ^ self._weights.keys()))
-            raise ConfigError(f"the saved weights have other tasks; they differ in: {odd}")
-        self._weights = {name: float(weights[name]) for name in self._names}
+        self._weights = restored_by_task(state["weights"], self._names)
 
 
 class Merge:
@@ -166,13 +169,10 @@ class Merge:
     def _score(self, shares: Sequence[float]) -> float:
         """The dev score at the merge with these shares; the model is restored."""
         self._bench.apply(self._updates, shares)
-        score = self._bench.dev_score(self._rows)
-        self._restore()
-        if not math.isfinite(score):
-            raise AangError(
-                f"the dev score is {score}: training has diverged; lower the learning rate"
-            )
-        return score
+        try:
+            return self._bench.dev_score(self._rows)
+        finally:
+            self._restore()
 
 
 def _mixed(shares: Sequence[float], branch: int, share: float) -> list[float]:

@@ -6,24 +6,24 @@ from typing import Any
 
 from aang_core import (
     AangError,
-    ConfigError,
     Signal,
     TaskCard,
     Workbench,
     number_option,
+    restored_by_task,
     sample_size_option,
     softmax,
+    whole_number_option,
 )
-from aang_plugin_fork.whole_numbers import whole_number
 
 
 class TapWeight:
     """Weigh objectives by the dev loss that fine-tuning after them reaches.
 
-    TapWeight (Zhang et al., 2024), section 3.2, three nested problems: (1) pre-training, θ*(λ) =
-    argmin_θ Σ_k λ_k L_k(θ); (2) fine-tuning with a proximal term, ω*(λ) = argmin_ω L_E(ω) + γ ‖ω −
-    θ*(λ)‖²; (3) min_λ L_E^dev(ω*(λ)), with λ on the simplex. Section 3.3 solves them by descent on
-    λ through the derivatives of the inner solutions.
+    TapWeight (Zhang et al., TMLR 2025), section 3.2, three nested problems: (1) pre-training, θ*(λ)
+    = argmin_θ Σ_k λ_k L_k(θ); (2) fine-tuning with a proximal term, ω*(λ) = argmin_ω L_E(ω) + γ ‖ω
+    − θ*(λ)‖²; (3) min_λ L_E^dev(ω*(λ)), with λ on the simplex. Section 3.3 solves them by descent
+    on λ through the derivatives of the inner solutions.
 
     A round is one step of each. (1) From θ, each objective is trained alone for some steps, which
     gives δ_k and θ* = θ + Σ λ_k δ_k. (2) From θ* the end task is trained for some steps, which
@@ -80,12 +80,20 @@ class TapWeight:
         self._lr = number_option(
             "weighter option lr", lr, "a step size that is not negative", low=0
         )
-        self._before = whole_number("pretraining_steps", pretraining_steps, "a number of steps")
-        self._after = whole_number("fine_tuning_steps", fine_tuning_steps, "a number of steps")
+        self._before = whole_number_option(
+            "weighter option pretraining_steps", pretraining_steps, "a number of steps, 1 or more"
+        )
+        self._after = whole_number_option(
+            "weighter option fine_tuning_steps", fine_tuning_steps, "a number of steps, 1 or more"
+        )
         self._sample_size = sample_size_option(n, auxiliaries)
         self._dev_batches = dev_batches
         if dev_batches is not None:
-            self._dev_batches = whole_number("dev_batches", dev_batches, "a number of dev batches")
+            self._dev_batches = whole_number_option(
+                "weighter option dev_batches",
+                dev_batches,
+                "a number of dev batches, 1 or more, or null for the whole dev set",
+            )
         self._offload = bool(offload)
         self._last: dict[str, Any] = {}
 
@@ -148,8 +156,4 @@ class TapWeight:
         Raises:
             ConfigError: the state is from a run with other tasks.
         """
-        logits = state["logits"]
-        if logits.keys() != self._logits.keys():
-            odd = ", ".join(sorted(logits.keys() ^ self._logits.keys()))
-            raise ConfigError(f"the saved weights have other tasks; they differ in: {odd}")
-        self._logits = {name: float(logits[name]) for name in self._logits}
+        self._logits = restored_by_task(state["logits"], self._logits)

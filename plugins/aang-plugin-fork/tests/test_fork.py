@@ -2,89 +2,32 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import torch
 from aang_plugin_fork.forkmerge import ForkMerge
 from aang_plugin_fork.tapweight import TapWeight
-from torch import Tensor, nn
+from torch import Tensor
 
-from aang_core import AangError, Batch, ConfigError, DevLossAlong, RowLosses, TaskCard, softmax
-from aang_core.gradients import EndTaskHead, StreamEngine
-from aang_core.testing import RecordingWorkbench, check_weighter
-from aang_core.training.bench import TrainingBench
-from aang_core.training.optimization import Optimization, OptimizerSettings
-from aang_core.training.step_rows import RowBudget
+from aang_core import AangError, ConfigError, DevLossAlong, TaskCard, softmax
+from aang_core.testing import (
+    Pull,
+    QuadraticProblem,
+    RecordingWorkbench,
+    check_weighter,
+    quadratic_problem,
+)
 
 RATE = 0.1
 CENTRES = {"end": (3.0, 1.0), "right": (4.0, -2.0), "up": (0.0, 5.0)}
 CARDS = [TaskCard(name) for name in CENTRES]
 
 
-class Point(nn.Module):
-    """θ, two numbers, the same for every row."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.theta = nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.theta.expand(len(x), 2)
-
-
-@dataclass
-class Distance:
-    """½‖θ − c‖² for every row."""
-
-    name: str
-    head: nn.Module = field(default_factory=nn.Identity)
-    factors: Mapping[str, str] = field(default_factory=dict)
-    lengths: None = None
-
-    def __len__(self) -> int:
-        return 4
-
-    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
-        return Batch({"x": rows.double()}, {}, len(rows))
-
-    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        centre = torch.tensor(CENTRES[self.name], dtype=torch.float64)
-        losses = 0.5 * (head(features) - centre).square().sum(dim=1)
-        return RowLosses(losses, torch.ones_like(losses))
-
-
-def problem() -> tuple[TrainingBench, Tensor]:
-    """The bench, and θ. The dev score is minus the distance from the end task's centre."""
-    body = Point()
-    end, *others = [Distance(name) for name in CENTRES]
-
-    def score(rows: int | None) -> float:
-        return -float((body.theta.detach() - torch.tensor(CENTRES["end"])).norm())
-
-    settings = OptimizerSettings(
-        lr=RATE,
-        head_lr=RATE,
-        weight_decay=0.0,
-        warmup=0.0,
-        max_grad_norm=1e9,
-        optimizer="sgd",
-        momentum=0.0,
-        schedule="constant",
-    )
-    bench = TrainingBench(
-        body,
-        end,
-        end,
-        others,
-        engine=StreamEngine(body, EndTaskHead()),
-        optimization=Optimization(body, [], settings, steps=1000),
-        budget=RowBudget(end_task=2, dev=4, auxiliary=4),
-        generator=torch.Generator().manual_seed(0),
-        score=score,
-    )
-    return bench, body.theta
+def problem() -> QuadraticProblem:
+    """The dev score is minus the distance from the end task's centre."""
+    end, *others = [Pull(name, centre) for name, centre in CENTRES.items()]
+    return quadratic_problem(end, others, lr=RATE)
 
 
 def trained(theta: Tensor, weights: Mapping[str, float], steps: int) -> Tensor:
@@ -107,7 +50,8 @@ def test_they_keep_the_contract() -> None:
 
 def test_one_merge_by_hand() -> None:
     """Three branches of four steps; every merge of the greedy search is scored by hand."""
-    bench, theta = problem()
+    made = problem()
+    bench, theta = made.bench, made.theta
     start = theta.detach().clone()
     branches = [{"end": 1.0}, {"end": 0.5, "right": 0.5}, {"end": 0.5, "up": 0.5}]
     points = torch.stack([trained(start, b, 4) for b in branches])
@@ -164,7 +108,8 @@ def test_a_score_that_is_not_finite_stops_training(value: float) -> None:
 
 def test_one_round_of_tapweight_by_hand() -> None:
     """δ_k of three steps each, four of fine-tuning from their mean, one step of the logits."""
-    bench, theta = problem()
+    made = problem()
+    bench, theta = made.bench, made.theta
     start = theta.detach().clone()
     deltas = [trained(start, {name: 1.0}, 3) - start for name in ("right", "up")]
     middle = start + 0.5 * deltas[0] + 0.5 * deltas[1]
@@ -201,7 +146,7 @@ def test_the_derivative_is_that_of_the_softmax() -> None:
 
 def test_the_objective_that_helps_is_weighed_up() -> None:
     """From (1, −2) the way to (3, 1) leads up: in a few rounds `up` has more weight."""
-    bench, _ = problem()
+    bench = problem().bench
     weighter = TapWeight(CARDS[0], CARDS[1:], pretraining_steps=1, fine_tuning_steps=1)
     weighter.round(bench)
     weights = weighter.weights()

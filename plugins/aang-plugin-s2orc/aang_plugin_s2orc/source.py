@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, find_files
+from aang_core import (
+    ConfigError,
+    DataContext,
+    DataError,
+    Example,
+    ReadReport,
+    find_files,
+    whole_number_option,
+)
 from aang_plugin_s2orc.corpus import Corpus
 from aang_plugin_s2orc.endless import EndlessTexts
 from aang_plugin_s2orc.language import Language
@@ -48,11 +56,17 @@ class S2orc:
     ) -> None:
         if field is not None and (not isinstance(field, str) or not field.strip()):
             raise ConfigError(f"s2orc.field is {field!r}; give the name of a field of study.")
-        _require_count("limit", limit, least=1)
-        _require_count("min_length", min_length, least=0)
-        _require_count("max_length", max_length, least=max(1, min_length))
-        _require_count("interleave", interleave, least=1)
-        _require_count("buffer", buffer, least=2)
+        if limit is not None:
+            whole_number_option(
+                "s2orc.limit", limit, "a whole number, at least 1, or null for no limit"
+            )
+        whole_number_option("s2orc.min_length", min_length, "a whole number, at least 0", low=0)
+        if max_length is not None:
+            low = max(1, min_length)
+            meaning = f"a whole number, at least {low}, or null for no limit"
+            whole_number_option("s2orc.max_length", max_length, meaning, low=low)
+        whole_number_option("s2orc.interleave", interleave, "a whole number, at least 1")
+        whole_number_option("s2orc.buffer", buffer, "a whole number, at least 2", low=2)
         if not isinstance(stream, bool):
             raise ConfigError(f"s2orc.stream is {stream!r}; give true or false.")
         if stream and limit is not None:
@@ -126,10 +140,3 @@ class S2orc:
             report.add(f"text over {self._max_length} characters, skipped", where)
             return None
         return stripped
-
-
-def _require_count(option: str, value: object, *, least: int) -> None:
-    if value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(f"s2orc.{option} is {value!r}; give a whole number, at least {least}.")

@@ -14,14 +14,14 @@ class CAGrad:
 
     CAGrad (Liu et al., NeurIPS 2021), section 3.1 and Algorithm 1: d maximises min_i ⟨g_i, d⟩ over
     ‖d − g_0‖ ≤ c ‖g_0‖, with g_0 the mean of the gradients (equation 3). Its dual is a problem in
-    as many numbers as there are tasks (equation 4). c = 0 is the step of equal weights; the larger
-    c, the more it resembles MGDA. The body moves along d; each head by its own task's gradient,
-    divided by the number of tasks.
+    as many numbers as there are tasks. c = 0 is the step of equal weights; the larger c, the more
+    it resembles MGDA. The body moves along d; each head by its own task's gradient, divided by the
+    number of tasks.
 
     Args:
         end_task: the end task's card.
         auxiliaries: the cards of the other tasks.
-        c: radius around g_0, from 0 to below 1; the paper takes 0.4 and 0.5.
+        c: radius around g_0, from 0 to below 1; the paper takes 0.4 and 0.2 (section 5.2).
         n: number of auxiliary tasks of a step, drawn anew each time; None for all of them, as in
             the paper. The gradients of all tasks of a step are in memory together.
 

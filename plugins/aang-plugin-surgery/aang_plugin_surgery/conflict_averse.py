@@ -12,7 +12,7 @@ def direction(dots: Tensor, c: float) -> tuple[Tensor, Tensor]:
 
     g_0 = (1/n) Σ g_i and g_w = Σ w_i g_i. w minimises ⟨g_w, g_0⟩ + c ‖g_0‖ ‖g_w‖ over the simplex,
     which is the dual of max_d min_i ⟨g_i, d⟩ over ‖d − g_0‖ ≤ c ‖g_0‖ (Liu et al., section 3.1,
-    equations 3 and 4; Algorithm 1).
+    equation 3; Algorithm 1).
 
     Args:
         dots: float64 ``[n, n]``, ⟨g_i, g_j⟩.

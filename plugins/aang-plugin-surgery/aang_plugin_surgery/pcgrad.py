@@ -11,11 +11,11 @@ class PCGrad:
     """Project each task's gradient onto the normal plane of every gradient it conflicts with.
 
     PCGrad (Yu et al., NeurIPS 2020), section 2.3 and Algorithm 1: for each task i, in a random
-    order of the other tasks j, where ⟨g_i, g_j⟩ < 0, g_i ← g_i − ⟨g_i, g_j⟩ / ‖g_j‖² · g_j
-    (equation 1); the step is along their sum. The g_j that are projected on are the original ones,
-    and all inner products are over the body. The sum is divided by the number of tasks, which makes
-    it the step of equal weights where nothing conflicts. Each head moves with the coefficient that
-    its task's gradient has in the sum, as in the authors' code.
+    order of the other tasks j, where ⟨g_i, g_j⟩ < 0, g_i ← g_i − ⟨g_i, g_j⟩ / ‖g_j‖² · g_j; the
+    step is along their sum. The g_j that are projected on are the original ones, and all inner
+    products are over the body. The sum is divided by the number of tasks, which makes it the step
+    of equal weights where nothing conflicts. Each head moves with the coefficient that its task's
+    gradient has in the sum, as in the authors' code.
 
     Args:
         end_task: the end task's card.

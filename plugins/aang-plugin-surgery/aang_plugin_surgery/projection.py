@@ -22,7 +22,7 @@ def projected(dots: Matrix, i: int, order: Sequence[int]) -> list[float]:
     """Gradient i after its projections, as coefficients a_m with g_i^PC = Σ_m a_m g_m.
 
     For each j in turn, where ⟨g_i^PC, g_j⟩ < 0: g_i^PC ← g_i^PC − ⟨g_i^PC, g_j⟩ / ‖g_j‖² · g_j (Yu
-    et al., section 2.3, equation 1). The inner products of the gradients suffice for this.
+    et al., section 2.3 and Algorithm 1). The inner products of the gradients suffice for this.
 
     Args:
         dots: ``[n][n]``, ⟨g_i, g_j⟩.

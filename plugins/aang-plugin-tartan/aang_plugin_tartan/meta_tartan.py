@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aang_core import (
-    ConfigError,
     Signal,
     StepSignals,
     StepwiseWeighter,
     TaskCard,
     number_option,
+    restored_by_task,
     sample_size_option,
     softmax,
 )
@@ -82,14 +82,7 @@ class MetaTartan(StepwiseWeighter):
         Raises:
             ConfigError: the state is from a run with other tasks.
         """
-        logits = state["logits"]
-        if logits.keys() != self._logits.keys():
-            odd = sorted(logits.keys() ^ self._logits.keys())
-            raise ConfigError(
-                f"the saved weights belong to other tasks than this run's; they differ in: "
-                f"{', '.join(odd)}. Continue with the space and the end task of the saved run"
-            )
-        self._logits = {name: float(logits[name]) for name in self._logits}
+        self._logits = restored_by_task(state["logits"], self._logits)
 
     def _softmax(self, names: Iterable[str]) -> dict[str, float]:
         return softmax({name: self._logits[name] for name in names})

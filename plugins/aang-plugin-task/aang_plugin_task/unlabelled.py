@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from aang_core import ConfigError, DataContext, DataError, Example, ReadReport
+from aang_core import (
+    ConfigError,
+    DataContext,
+    DataError,
+    Example,
+    ReadReport,
+    whole_number_option,
+)
 from aang_core.corpora import RepeatedTexts
 
 
@@ -35,10 +42,18 @@ class Unlabelled:
         stream: bool = False,
         buffer: int = 10_000,
     ) -> None:
-        _require_count("limit", limit, least=1)
-        _require_count("min_length", min_length, least=0)
-        _require_count("max_length", max_length, least=max(1, min_length))
-        _require_count("buffer", buffer, least=2)
+        if limit is not None:
+            whole_number_option(
+                "unlabelled.limit", limit, "a whole number, at least 1, or null for no limit"
+            )
+        whole_number_option(
+            "unlabelled.min_length", min_length, "a whole number, at least 0", low=0
+        )
+        if max_length is not None:
+            low = max(1, min_length)
+            meaning = f"a whole number, at least {low}, or null for no limit"
+            whole_number_option("unlabelled.max_length", max_length, meaning, low=low)
+        whole_number_option("unlabelled.buffer", buffer, "a whole number, at least 2", low=2)
         if not isinstance(stream, bool):
             raise ConfigError(f"unlabelled.stream is {stream!r}; give true or false.")
         if stream and limit is not None:
@@ -101,12 +116,3 @@ def _texts(context: DataContext) -> Iterable[Example]:
             "left out with --unlabelled rest; or choose a space without it, such as --space td."
         )
     return context.unlabelled
-
-
-def _require_count(option: str, value: object, *, least: int) -> None:
-    if value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(
-            f"unlabelled.{option} is {value!r}; give a whole number, at least {least}."
-        )

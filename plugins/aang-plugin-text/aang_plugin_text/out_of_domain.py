@@ -12,6 +12,7 @@ from aang_core import (
     ReadReport,
     find_files,
     read_text_lines,
+    whole_number_option,
 )
 
 Unit = Literal["auto", "line", "paragraph"]
@@ -36,13 +37,13 @@ class OutOfDomain:
             raise ConfigError(
                 f"out-of-domain.unit is {unit!r}; give one of {', '.join(get_args(Unit))}"
             )
-        for option, value, least in (("limit", limit, 1), ("min_length", min_length, 0)):
-            if option == "limit" and value is None:
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ConfigError(
-                    f"out-of-domain.{option} is {value!r}; give a whole number, at least {least}"
-                )
+        if limit is not None:
+            whole_number_option(
+                "out-of-domain.limit", limit, "a whole number, at least 1, or null for all"
+            )
+        whole_number_option(
+            "out-of-domain.min_length", min_length, "a whole number, at least 0", low=0
+        )
         self._unit = unit
         self._limit = limit
         self._min_length = min_length
