@@ -83,6 +83,16 @@ class Adapters:
         self._tuner = LoraModel(base, config, "default")
 
     @property
+    def rank(self) -> int:
+        """The rank of each adapter."""
+        return int(self._tuner.peft_config["default"].r)
+
+    @property
+    def layers(self) -> list[str]:
+        """The names of the adapted layers in the encoder."""
+        return [name for name, module in self.base.named_modules() if _is_adapted(module)]
+
+    @property
     def base(self) -> PreTrainedModel:
         """The encoder with the adapters."""
         return cast(PreTrainedModel, self._tuner.model)
@@ -92,9 +102,7 @@ class Adapters:
 
         It shares every parameter without an adapter with the encoder.
         """
-        adapted = {
-            module.base_layer.weight for module in self.base.modules() if _is_adapted(module)
-        }
+        adapted = {self.base.get_submodule(f"{name}.base_layer").weight for name in self.layers}
         shared = {id(p): p for p in self.base.parameters() if p not in adapted}
         return cast(PreTrainedModel, copy.deepcopy(self._tuner, shared).merge_and_unload())
 
