@@ -295,6 +295,16 @@ class TrainConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _what_is_fixed_has_learned(self) -> "TrainConfig":
+        for option, given in (("--lora", self.lora), ("--freeze-layers", self.freeze_layers)):
+            if self.from_scratch and given is not None:
+                raise ValueError(
+                    f"{option} {given} never trains some of the weights, and --from-scratch makes "
+                    "them at random; leave one of them out"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _rest_is_left_by_a_draw(self) -> "TrainConfig":
         if REST in self.unlabelled and self.train_rows is None:
             raise ValueError(

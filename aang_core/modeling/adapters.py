@@ -33,21 +33,11 @@ class LoraSettings:
         targets: names of the linear layers to adapt, or the ends of their names; ``all-linear`` for
             all of them. Empty for peft's own choice for the architecture, mostly queries and
             values, and for all of them if peft has none.
-
-    Examples:
-        >>> from aang_core.modeling import LoraSettings
-        >>> LoraSettings(rank=8).scale, LoraSettings(rank=8, alpha=8).scale
-        (2.0, 1.0)
     """
 
     rank: int
     alpha: int | None = None
     targets: Sequence[str] = ()
-
-    @property
-    def scale(self) -> float:
-        """α/r, the factor of B·A."""
-        return 2.0 if self.alpha is None else self.alpha / self.rank
 
 
 class Adapters:

@@ -37,13 +37,13 @@ def freeze_layers(body: EncoderBody, count: int) -> None:
 
 
 def _layers(body: EncoderBody) -> nn.ModuleList:
-    wanted = int(body.base.config.num_hidden_layers)
+    wanted = getattr(body.base.config, "num_hidden_layers", None)
     for module in body.modules():
         if isinstance(module, nn.ModuleList) and len(module) == wanted:
             return module
     raise ModelError(
-        f"--freeze-layers: {type(body.base).__name__} does not have its {wanted} layers in one "
-        "list, perhaps because they share their parameters (ALBERT); use --lora, or another encoder"
+        f"--freeze-layers: {type(body.base).__name__} does not have its layers in one list, "
+        "perhaps because they share their parameters (ALBERT); use --lora, or another encoder"
     )
 
 
@@ -60,11 +60,11 @@ def _read_by(body: EncoderBody, layer: nn.Module) -> list[nn.Parameter]:
 
     device = next(body.parameters()).device
     ids = torch.ones(1, 2, dtype=torch.int64, device=device)
-    was_training = body.training
-    body.eval()  # no dropout, which would draw
+    was_training = body.base.training
+    body.base.eval()  # no dropout, which would draw
     with layer.register_forward_pre_hook(note, with_kwargs=True), torch.enable_grad():
         body(ids, torch.ones_like(ids, dtype=torch.bool))
-    body.train(was_training)
+    body.base.train(was_training)
     parameters = [p for p in body.parameters() if p.requires_grad]
     summed = torch.stack([value.sum() for value in inputs]).sum()
     found = torch.autograd.grad(summed, parameters, allow_unused=True)

@@ -185,6 +185,7 @@ def test_frozen_layers_keep_their_weights(
         (["--freeze-layers", 2], "--freeze-layers 2: BertModel has 2 layers"),
         (["--lora-target", "query"], "--lora-target goes with --lora RANK"),
         (["--lora-alpha", 8], "--lora-alpha goes with --lora RANK"),
+        (["--lora", 2, "--from-scratch"], "--lora 2 never trains some of the weights"),
         (["--lora", 0], "--lora"),
         (["--freeze-layers", -1], "--freeze-layers"),
     ],
