@@ -64,18 +64,18 @@ class Adapters:
         linear = {name: m for name, m in base.named_modules() if isinstance(m, nn.Linear)}
         frozen = [name for name, layer in linear.items() if not layer.weight.requires_grad]
         targets = _targets(base, settings.targets, [n for n in linear if n not in frozen])
-        config = LoraConfig(
+        self._config = LoraConfig(
             r=settings.rank,
             lora_alpha=2 * settings.rank if settings.alpha is None else settings.alpha,
             target_modules=targets,
             exclude_modules=frozen or None,
         )
-        self._tuner = LoraModel(base, config, "default")
+        self._tuner = LoraModel(base, self._config, "default")
 
     @property
     def rank(self) -> int:
         """The rank of each adapter."""
-        return int(self._tuner.peft_config["default"].r)
+        return self._config.r
 
     @property
     def layers(self) -> list[str]:
@@ -121,7 +121,7 @@ class Adapters:
         )
         source = str(self.base.config.name_or_path)
         replace(
-            self._tuner.peft_config["default"],
+            self._config,
             modules_to_save=sorted(parts),
             inference_mode=True,
             # Nobody else has a folder of this machine.

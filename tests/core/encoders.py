@@ -36,6 +36,7 @@ _RELATIVE = {
     "type_vocab_size": 0,
 }
 SHAPES: dict[str, dict[str, Any]] = {
+    "bert": _BERT,
     "roberta": {**_BERT, "max_position_embeddings": 34, "type_vocab_size": 1},
     "electra": {**_BERT, "max_position_embeddings": 32, "embedding_size": 8},
     "distilbert": {

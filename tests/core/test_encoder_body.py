@@ -2,15 +2,16 @@
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from transformers import DebertaV2Config, DebertaV2ForMaskedLM
+from transformers import AutoConfig, AutoModelForMaskedLM
 
 from aang_core import ModelError
 from aang_core.gradients import EndTaskHead, PackedEngine
 from aang_core.modeling import load_text_model
-from tests.core.encoders import ARCHITECTURES, VOCABULARY, tiny_text_model
+from tests.core.encoders import ARCHITECTURES, SHAPES, VOCABULARY, tiny_text_model
 from tests.core.engine_checks import assert_exact, make_step
 from tests.core.engine_steps import oracle, tiny_model
 
@@ -84,32 +85,22 @@ def test_deberta_is_trained_by_the_stream_engine(
 
 def test_a_deberta_with_a_convolution_is_refused(tmp_path: Path) -> None:
     """It mixes neighbours, whatever a mask hides."""
-    config = DebertaV2Config(
-        vocab_size=VOCABULARY,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=24,
-        conv_kernel_size=3,
-    )
-    DebertaV2ForMaskedLM(config).save_pretrained(tmp_path)
+    save_deberta(tmp_path, conv_kernel_size=3)
     with pytest.raises(ModelError, match=r"conv_kernel_size 3.*use .*deberta-v3-base"):
         tiny_tokenized(tmp_path)
 
 
 def test_a_language_model_head_without_a_decoder_is_refused(tmp_path: Path) -> None:
     """DeBERTa's newer head multiplies with word embeddings that it is handed."""
-    config = DebertaV2Config(
-        vocab_size=VOCABULARY,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=24,
-        legacy=False,
-    )
-    DebertaV2ForMaskedLM(config).save_pretrained(tmp_path)
+    save_deberta(tmp_path, legacy=False)
     with pytest.raises(ModelError, match="no decoder with a row per token"):
         tiny_tokenized(tmp_path)
+
+
+def save_deberta(folder: Path, **settings: Any) -> None:
+    """A tiny DeBERTa-v2 with some settings of its own."""
+    config = AutoConfig.for_model("deberta-v2", vocab_size=VOCABULARY, **SHAPES["bert"], **settings)
+    AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
 
 
 def tiny_tokenized(folder: Path) -> None:

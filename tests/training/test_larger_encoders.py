@@ -4,18 +4,17 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from peft import PeftModel
 from safetensors.torch import load_file
 from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
-    DebertaV2Config,
-    DebertaV2ForMaskedLM,
-    ModernBertConfig,
-    ModernBertForMaskedLM,
     PreTrainedModel,
     pipeline,
 )
@@ -29,39 +28,32 @@ TEXTS = ["The event loop runs tasks.", "Return the message's headers as bytes."]
 def encoders(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Small models with the shapes of ModernBERT-base and DeBERTa-v3, and a real tokenizer."""
     folder = tmp_path_factory.mktemp("encoders")
-    size = {
+    size: dict[str, Any] = {
         "vocab_size": len(AutoTokenizer.from_pretrained(encoder)),
         **{"hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 64},
         **{"intermediate_size": 48, "pad_token_id": 0},
     }
-    torch.manual_seed(0)
-    models: dict[str, PreTrainedModel] = {
+    shapes: dict[str, dict[str, Any]] = {
         # Global attention in every third layer, local attention in the others.
-        "modernbert": ModernBertForMaskedLM(
-            ModernBertConfig(
-                **size,
-                num_hidden_layers=4,
-                local_attention=8,
-                **{"bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3},
-            )
-        ),
-        "deberta-v2": DebertaV2ForMaskedLM(
-            DebertaV2Config(
-                **size,
-                num_hidden_layers=2,
-                **{"relative_attention": True, "position_biased_input": False},
-                **{"pos_att_type": ["p2c", "c2p"], "position_buckets": 16, "type_vocab_size": 0},
-                **{"share_att_key": True, "norm_rel_ebd": "layer_norm"},
-            )
-        ),
+        "modernbert": {
+            **{"num_hidden_layers": 4, "local_attention": 8},
+            **{"bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3},
+        },
+        "deberta-v2": {
+            **{"num_hidden_layers": 2, "relative_attention": True, "position_biased_input": False},
+            **{"pos_att_type": ["p2c", "c2p"], "position_buckets": 16, "type_vocab_size": 0},
+            **{"share_att_key": True, "norm_rel_ebd": "layer_norm"},
+        },
     }
-    for name, model in models.items():
-        model.save_pretrained(folder / name)
+    torch.manual_seed(0)
+    for name, shape in shapes.items():
+        config = AutoConfig.for_model(name, **size, **shape)
+        AutoModelForMaskedLM.from_config(config).save_pretrained(folder / name)
         tokenizer = AutoTokenizer.from_pretrained(encoder)
         if name == "modernbert":  # which knows no types of tokens
             tokenizer.model_input_names = ["input_ids", "attention_mask"]
         tokenizer.save_pretrained(folder / name)
-    return {name: folder / name for name in models}
+    return {name: folder / name for name in shapes}
 
 
 @pytest.mark.filterwarnings("ignore:DeBERTa computes its relative positions:UserWarning")
