@@ -4,6 +4,7 @@
     python -m benchmarks.step_cost times --size 6x384 --n 3 --n 24
     python -m benchmarks.step_cost times --paper
     python -m benchmarks.step_cost memory --size 6x384
+    python -m benchmarks.step_cost memory --size 6x384 --n 3 --lora 8
     python -m benchmarks.step_cost flops --size 2x64 --out benchmarks/baseline.json
 
 Every cell is saved to ``--out`` as soon as it is measured, so an interrupted run continues where it
@@ -47,6 +48,8 @@ OF_THE_PAPER = (*OURS, "published", "torchjd")
 @click.option("--size", "sizes", multiple=True, type=click.Choice(list(SIZES)))
 @click.option("--n", "numbers", multiple=True, type=int, help="objectives; default 3, 6, 12, 24")
 @click.option("--paper", is_flag=True, help="AANG's setting, with published and torchjd")
+@click.option("--lora", type=int, help="rank of adapters that are trained instead of the body")
+@click.option("--freeze-layers", "frozen", type=int, help="first layers that are not trained")
 @click.option("--way", "ways", multiple=True, type=click.Choice(list(WAYS)))
 @click.option("--repeats", default=7, show_default=True, help="steps of each way")
 @click.option("--threads", default=1, show_default=True)
@@ -57,6 +60,8 @@ def main(
     sizes: tuple[str, ...],
     numbers: tuple[int, ...],
     paper: bool,
+    lora: int | None,
+    frozen: int | None,
     ways: tuple[str, ...],
     repeats: int,
     threads: int,
@@ -66,7 +71,8 @@ def main(
     """Measure one kind of cost, WHAT, of a step."""
     torch.set_num_threads(threads)
     cells: dict[str, Any] = json.loads(out.read_text()) if out and out.is_file() else {}
-    for setting in settings_of(sizes, numbers, paper):
+    for full in settings_of(sizes, numbers, paper):
+        setting = dataclasses.replace(full, lora=lora, frozen=frozen)
         chosen = [w for w in ways or (OF_THE_PAPER if paper else OURS) if _available(w)]
         cell = cells.setdefault(setting.name, {})
         missing = [way for way in chosen if what not in cell.get(way, {})]

@@ -21,7 +21,7 @@ from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import TrainConfig
 from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
-from aang_core.modeling import TextModel, load_text_model, load_tokenizer
+from aang_core.modeling import LoraSettings, TextModel, load_text_model, load_tokenizer
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import Example
 from aang_core.tasks.weighting import TaskCard, Weighter, require_whole_round
@@ -142,9 +142,13 @@ def load_model(
         tokenizer: the encoder's tokenizer, if it is loaded already.
 
     Raises:
-        ModelError: the encoder cannot be used.
+        ModelError: the encoder cannot be used, or not with these options.
+        ConfigError: there are to be adapters, and peft is not installed.
     """
     trusted = config.trust_remote_code
+    lora = None
+    if config.lora is not None:
+        lora = LoraSettings(config.lora, config.lora_alpha, config.lora_target)
     return load_text_model(
         sources.encoder,
         tokenizer or load_tokenizer(sources.encoder, trust_remote_code=trusted),
@@ -153,6 +157,8 @@ def load_model(
         share_decoder=config.share_decoder,
         dropout=config.dropout,
         head_dropout=config.head_dropout,
+        lora=lora,
+        frozen_layers=config.freeze_layers,
         trust_remote_code=trusted,
     )
 

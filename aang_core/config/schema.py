@@ -101,6 +101,22 @@ class TrainConfig(BaseModel):
     share_decoder: bool = Field(
         True, description="objectives share one vocabulary decoder instead of copying it"
     )
+    lora: int | None = Field(
+        None,
+        gt=0,
+        description="rank of low-rank adapters, which are trained instead of the encoder's weights",
+    )
+    lora_alpha: int | None = Field(
+        None, gt=0, description="α of the adapters, whose part is scaled by α/rank; default: 2·rank"
+    )
+    lora_target: tuple[str, ...] = Field(
+        (),
+        description="linear layers that get an adapter, by the end of their names, or all-linear; "
+        "default: peft's choice for the architecture",
+    )
+    freeze_layers: int | None = Field(
+        None, ge=0, description="first layers that are not trained, nor are the embeddings"
+    )
 
     recipe: str | None = Field(
         None,
@@ -269,6 +285,23 @@ class TrainConfig(BaseModel):
             raise ValueError("--train and --dataset both name the end task; give one of them")
         if self.train is None and (self.dev is not None or self.test is not None):
             raise ValueError("--dev and --test are files that go with --train; give that too")
+        return self
+
+    @model_validator(mode="after")
+    def _adapters_have_a_rank(self) -> "TrainConfig":
+        if self.lora is None and (self.lora_alpha is not None or self.lora_target):
+            option = "--lora-alpha" if self.lora_alpha is not None else "--lora-target"
+            raise ValueError(f"{option} goes with --lora RANK; give that too")
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_fixed_has_learned(self) -> "TrainConfig":
+        for option, given in (("--lora", self.lora), ("--freeze-layers", self.freeze_layers)):
+            if self.from_scratch and given is not None:
+                raise ValueError(
+                    f"{option} {given} never trains some of the weights, and --from-scratch makes "
+                    "them at random; leave one of them out"
+                )
         return self
 
     @model_validator(mode="after")

@@ -2,8 +2,9 @@
 
 Public, for commands of plug-ins: :func:`load_text_model` loads an encoder, a :class:`TextModel`
 with its :class:`EncoderBody`, from a folder or from the hub, :func:`load_tokenizer` its tokenizer
-and :func:`load_classifier` a trained classifier. :class:`EncoderHeads` makes heads on the body,
-each a :class:`TransformersHead`.
+and :func:`load_classifier` a trained classifier. :class:`LoraSettings` asks for low-rank
+:class:`Adapters` on the encoder. :class:`EncoderHeads` makes heads on the body, each a
+:class:`TransformersHead`.
 """
 
 from typing import TYPE_CHECKING
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from aang_core.modeling.adapters import Adapters, LoraSettings
+    from aang_core.modeling.body import EncoderBody
     from aang_core.modeling.encoder import (
-        EncoderBody,
         TextModel,
         load_classifier,
         load_text_model,
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
     from aang_core.modeling.heads import EncoderHeads, TransformersHead
 
 __all__ = [
+    "Adapters",
     "EncoderBody",
     "EncoderHeads",
+    "LoraSettings",
     "TextModel",
     "TransformersHead",
     "load_classifier",
@@ -31,9 +35,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "aang_core.modeling.encoder": (
-        "EncoderBody TextModel load_classifier load_text_model load_tokenizer"
-    ),
+    "aang_core.modeling.adapters": "Adapters LoraSettings",
+    "aang_core.modeling.body": "EncoderBody",
+    "aang_core.modeling.encoder": "TextModel load_classifier load_text_model load_tokenizer",
     "aang_core.modeling.heads": "EncoderHeads TransformersHead",
 }
 

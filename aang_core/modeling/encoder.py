@@ -1,6 +1,6 @@
 """The shared encoder and its end-task classifier, loaded from and saved to transformers folders."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 from transformers import (
     AutoConfig,
     AutoModelForMaskedLM,
@@ -19,12 +18,13 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 from transformers.utils import logging as transformers_logging
 
 from aang_core.corpora.tokens import vocabulary
 from aang_core.errors import AangError, ModelError
-from aang_core.gradients import RowFreeMethod
+from aang_core.modeling.adapters import Adapters, LoraSettings
+from aang_core.modeling.body import EncoderBody
+from aang_core.modeling.frozen_layers import freeze_layers
 from aang_core.modeling.heads import (
     EncoderHeads,
     LanguageModelHead,
@@ -36,121 +36,6 @@ from aang_core.modeling.language_model import (
     refuse_decoders,
     tie_decoder,
 )
-
-
-class EncoderBody(nn.Module):
-    """θ, the parameters that all tasks share: a transformers encoder without its pooler.
-
-    Args:
-        base: the encoder.
-    """
-
-    def __init__(self, base: PreTrainedModel) -> None:
-        super().__init__()
-        self.base = base
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, **inputs: Tensor) -> Tensor:
-        """Hidden states ``[B, T, H]`` of token ids ``[B, T]``.
-
-        Args:
-            input_ids: ``[B, T]`` int64.
-            attention_mask: ``[B, T]`` bool, the real tokens, or ``[B, T, T]`` bool, which tokens
-                each token may attend to.
-            **inputs: further arguments of the encoder, such as token types.
-        """
-        mask: Any = attention_mask
-        if attention_mask.dim() == 3:
-            mask = self._masks(attention_mask)
-        output = self.base(input_ids=input_ids, attention_mask=mask, **inputs)
-        hidden: Tensor = output.last_hidden_state
-        return hidden
-
-    def _masks(self, sees: Tensor) -> Tensor | dict[str, Tensor]:
-        """``sees`` ``[B, T, T]`` in the form that the encoder's attention takes.
-
-        A model whose layers have windows of different widths takes one mask for each kind of layer.
-        """
-        config = self.base.config
-        if "sliding_attention" not in (getattr(config, "layer_types", None) or ()):
-            return self._mask(sees)
-        place = torch.arange(sees.shape[-1], device=sees.device)
-        distance = (place.unsqueeze(0) - place.unsqueeze(1)).abs()
-        near = sees & (distance <= config.sliding_window)
-        # A token that sees only tokens outside the window still sees itself.
-        alone = sees.any(dim=-1, keepdim=True) & ~near.any(dim=-1, keepdim=True)
-        return {
-            "full_attention": self._mask(sees),
-            "sliding_attention": self._mask(near | (alone & (distance == 0))),
-        }
-
-    def _mask(self, sees: Tensor) -> Tensor:
-        # A softmax over nothing is NaN, and NaN spreads in backward even from padding; let
-        # padding see everything instead. Nobody sees padding, so it changes nothing else.
-        empty = ~sees.any(dim=-1, keepdim=True)
-        mask = (sees | empty).unsqueeze(1)
-        if self.base.config._attn_implementation != "eager":
-            return mask
-        # Attention without a fused kernel adds the mask to the scores.
-        dtype = next(self.parameters()).dtype
-        return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, torch.finfo(dtype).min)
-
-    def save_memory(self) -> None:
-        """Store only the inputs of each layer, and recompute the rest in the backward pass.
-
-        Raises:
-            ModelError: transformers does not support this for the architecture.
-        """
-        try:
-            self.base.activation_checkpointing_enable()
-        except ValueError as error:
-            raise ModelError(
-                f"--save-memory: {type(self.base).__name__} cannot recompute its layers; leave "
-                "the option out, or give --micro-batch-size"
-            ) from error
-
-    def pack(self, inputs: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-        """Concatenate the rows of several batches, padded to the longest.
-
-        See :class:`aang_core.gradients.PacksRows`.
-        """
-        tokens = max(part["input_ids"].shape[1] for part in inputs)
-        three = any(part["attention_mask"].dim() == 3 for part in inputs)
-        names = dict.fromkeys(name for part in inputs for name in part)
-        return {
-            name: torch.cat([_widened(part[name], tokens, three) for part in inputs])
-            for name in names
-        }
-
-    def unpack(self, features: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Hidden states of one batch's rows, cut to its own number of tokens."""
-        return features[:, : inputs["input_ids"].shape[1]]
-
-    def row_free_methods(self) -> list[RowFreeMethod]:
-        """MPNet's position biases, which every row shares.
-
-        See :class:`aang_core.gradients.HasRowFreeMethods`.
-        """
-        return [
-            RowFreeMethod(module, "compute_position_bias", module.relative_attention_bias)
-            for module in self.modules()
-            if isinstance(module, MPNetEncoder)
-        ]
-
-
-def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:
-    """Pad with zeros, which mean padding in a mask and are masked elsewhere.
-
-    Args:
-        values: ``[B, T, ...]``.
-        tokens: the width to pad to.
-        three: whether to turn masks ``[B, T]`` into ``[B, T, T]``.
-    """
-    missing = tokens - values.shape[1]
-    if values.dim() == 2 and values.dtype == torch.bool and three:
-        values = values.unsqueeze(1).expand(-1, values.shape[1], -1)
-    if missing == 0:
-        return values
-    return functional.pad(values, (0, missing) * (values.dim() - 1))
 
 
 @dataclass(frozen=True)
@@ -165,6 +50,7 @@ class TextModel:
         max_length: longest row that the encoder takes, in tokens.
         fresh_language_model: whether the folder had no LM head, so that this one is untrained.
         tied_decoder: whether that head decodes with the word embeddings.
+        adapters: the low-rank adapters of the body; None if its own weights are trained.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -174,11 +60,12 @@ class TextModel:
     max_length: int
     fresh_language_model: bool = False
     tied_decoder: bool = True
+    adapters: Adapters | None = None
 
     def save(self, folder: Path) -> None:
         """Save an ordinary ``AutoModelForSequenceClassification`` folder with its tokenizer."""
         with _quiet():
-            self.classifier.put_on(self.body.base).save_pretrained(folder)
+            self.classifier.put_on(self._plain_base()).save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
 
     def save_language_model(self, folder: Path, head: nn.Module) -> None:
@@ -190,8 +77,12 @@ class TextModel:
         if not isinstance(head, LanguageModelHead):
             raise ModelError(f"{type(head).__name__} is not a language-model head; cannot save it")
         with _quiet():
-            head.head.put_on(self.body.base).save_pretrained(folder)
+            head.head.put_on(self._plain_base()).save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
+
+    def _plain_base(self) -> PreTrainedModel:
+        """The encoder as transformers knows it, with adapters merged into its weights."""
+        return self.body.base if self.adapters is None else self.adapters.merged()
 
 
 def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
@@ -239,6 +130,8 @@ def load_text_model(
     share_decoder: bool = True,
     dropout: float | None = None,
     head_dropout: float | None = None,
+    lora: LoraSettings | None = None,
+    frozen_layers: int | None = None,
     trust_remote_code: bool = False,
 ) -> TextModel:
     """Load an encoder with a classification head for ``labels`` and, if it has one, its LM head.
@@ -253,10 +146,14 @@ def load_text_model(
         dropout: dropout probability everywhere in the model; None keeps the model's own.
         head_dropout: dropout probability of classification heads and token regression; None keeps
             the model's own.
+        lora: train low-rank adapters instead of the encoder's own weights.
+        frozen_layers: leave the embeddings and this many of the first layers as they are; None
+            trains everything.
         trust_remote_code: whether to run the Python code that comes with it.
 
     Raises:
         ModelError: ``source`` is not a model, or one that AANG cannot use as an encoder.
+        ConfigError: there are to be adapters, and peft is not installed.
     """
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
@@ -271,6 +168,12 @@ def load_text_model(
         tie_decoder(language_model, missing)
     # get_output_embeddings() returns whatever module holds the decoder, untyped.
     decoder: Any = language_model.get_output_embeddings()
+    if len(getattr(decoder, "weight", ())) != config.vocab_size:
+        raise ModelError(
+            f"--model {source}: the language-model head of {type(language_model).__name__} has no "
+            "decoder with a row per token, from which objectives could make theirs; use another "
+            "encoder, such as roberta-base"
+        )
     tied = decoder.weight is language_model.get_input_embeddings().weight
     head = TransformersHead(classifier)
     if head_dropout is not None:
@@ -278,9 +181,12 @@ def load_text_model(
     language_model_head = TransformersHead(language_model)
     if tied:
         decoder.weight = base.get_input_embeddings().weight
+    body = EncoderBody(base)
+    if frozen_layers is not None:
+        freeze_layers(body, frozen_layers)
     return TextModel(
         tokenizer=tokenizer,
-        body=EncoderBody(base),
+        body=body,
         classifier=head,
         heads=EncoderHeads(
             head,
@@ -293,6 +199,7 @@ def load_text_model(
         max_length=_positions(config, tokenizer),
         fresh_language_model=fresh,
         tied_decoder=tied,
+        adapters=None if lora is None else Adapters(base, lora),
     )
 
 
@@ -315,6 +222,7 @@ def _configuration(
         for name in (
             *("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout"),
             *("attention_dropout", "embedding_dropout", "mlp_dropout", "classifier_dropout"),
+            *("cls_dropout", "pooler_dropout"),
         ):
             if hasattr(config, name):
                 setattr(config, name, dropout)

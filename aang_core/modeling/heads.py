@@ -196,7 +196,11 @@ class EncoderHeads:
         decoder = self._language_model.model.get_output_embeddings()
         # Objectives share the matrix; the bias is small, and each has its own.
         memo = {id(decoder.weight): decoder.weight} if self._share_decoder else {}
-        return LanguageModelHead(copy.deepcopy(self._language_model, memo))
+        head = copy.deepcopy(self._language_model, memo)
+        if not self._share_decoder:
+            # A copy of frozen word embeddings is the head's own, and trained.
+            cast(Any, head.model.get_output_embeddings()).weight.requires_grad_(True)
+        return LanguageModelHead(head)
 
     @torch.no_grad()
     def classification(self) -> nn.Module:

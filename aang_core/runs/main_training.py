@@ -119,6 +119,10 @@ def train_and_evaluate(
     evaluated = outcome.evaluation(sources, assembly)
     write_part(folder, evaluated)
     folder.write_folder("model", assembly.model.save)
+    adapters = assembly.model.adapters
+    if adapters is not None:
+        head = assembly.model.classifier
+        folder.write_folder("adapter", lambda to: adapters.save(to, head))
     checkpointer.drop_older()
     took = outcome.Took(
         steps=trainer.bench.steps,

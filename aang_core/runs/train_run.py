@@ -12,6 +12,7 @@ from aang_core.assembly.source_rows import SourceReader
 from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig
 from aang_core.corpora.names import plain_name
+from aang_core.modeling.trained_part import trained_part
 from aang_core.modeling.untaught import untaught_heads
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import Plugins
@@ -106,7 +107,8 @@ def train_run(
     width = int(assembly.model.body.base.config.hidden_size)
     precision, reason = settle_precision(config.precision, device, width, processes)
     config = config.model_copy(update={"precision": precision})
-    for sentence in (reason, _untaught(config, sources, assembly)):
+    part = trained_part(assembly.model, config.freeze_layers)
+    for sentence in (reason, part, _untaught(config, sources, assembly)):
         if sentence is not None:
             say(sentence)
     asked = interruption or Interruption()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, PreTrainedTokenizerFast
 
 from aang_core.gradients import Segment
-from aang_core.modeling import TextModel, load_text_model
+from aang_core.modeling import LoraSettings, TextModel, load_text_model
 from aang_core.objectives.stages import (
     SELECTION_RATE,
     CorruptedRows,
@@ -34,6 +34,7 @@ class Setting:
 
     layers, hidden, vocabulary: shape of a BERT whose word embeddings are tied to its decoder.
     end, dev, auxiliary: rows of the step, each of ``tokens`` tokens. n: objectives sampled.
+    lora: rank of adapters, trained instead of the body. frozen: first layers that are not trained.
     """
 
     layers: int
@@ -44,12 +45,16 @@ class Setting:
     auxiliary: int
     tokens: int
     vocabulary: int = 30522
+    lora: int | None = None
+    frozen: int | None = None
 
     @property
     def name(self) -> str:
         """Key of the cell in JSON."""
         rows = f"{self.end}+{self.dev}+{self.auxiliary}x{self.tokens}"
-        return f"{self.layers}x{self.hidden} v{self.vocabulary} n{self.n} {rows}"
+        name = f"{self.layers}x{self.hidden} v{self.vocabulary} n{self.n} {rows}"
+        part = "" if self.lora is None else f" lora{self.lora}"
+        return name + part + ("" if self.frozen is None else f" frozen{self.frozen}")
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,14 @@ def _model(setting: Setting) -> TextModel:
     labels = [f"class-{i}" for i in range(CLASSES)]
     with tempfile.TemporaryDirectory() as folder:
         config.save_pretrained(folder)
-        return load_text_model(folder, tokenizer, labels, from_scratch=True)
+        return load_text_model(
+            folder,
+            tokenizer,
+            labels,
+            from_scratch=True,
+            lora=None if setting.lora is None else LoraSettings(setting.lora),
+            frozen_layers=setting.frozen,
+        )
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Small real encoders, built from config, for tests that need no tokenizer."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models
@@ -16,7 +17,10 @@ from aang_core.modeling import TextModel, load_text_model
 
 VOCABULARY = 50
 
-ARCHITECTURES = ("bert", "roberta", "electra", "distilbert", "mpnet", "modernbert")
+PACKED = ("bert", "roberta", "electra", "distilbert", "mpnet", "modernbert")
+"""Architectures whose gradients the packed engine splits by row."""
+
+ARCHITECTURES = (*PACKED, "deberta", "deberta-v2")
 
 _BERT = {
     "hidden_size": 16,
@@ -24,7 +28,15 @@ _BERT = {
     "num_attention_heads": 2,
     "intermediate_size": 24,
 }
-SHAPES: dict[str, dict[str, int]] = {
+# As DeBERTa-v3 has it: positions are relative to the other token, and nothing else.
+_RELATIVE = {
+    "relative_attention": True,
+    "position_biased_input": False,
+    "pos_att_type": ["p2c", "c2p"],
+    "type_vocab_size": 0,
+}
+SHAPES: dict[str, dict[str, Any]] = {
+    "bert": _BERT,
     "roberta": {**_BERT, "max_position_embeddings": 34, "type_vocab_size": 1},
     "electra": {**_BERT, "max_position_embeddings": 32, "embedding_size": 8},
     "distilbert": {
@@ -39,6 +51,13 @@ SHAPES: dict[str, dict[str, int]] = {
         "local_attention": 4,
         **{"bos_token_id": 1, "cls_token_id": 1, "eos_token_id": 2, "sep_token_id": 2},
     },
+    "deberta": {**_BERT, **_RELATIVE, "max_position_embeddings": 32},
+    "deberta-v2": {
+        **_BERT,
+        **_RELATIVE,
+        "max_position_embeddings": 32,
+        **{"position_buckets": 4, "share_att_key": True, "norm_rel_ebd": "layer_norm"},
+    },
 }
 
 DROPOUTS = (
@@ -50,6 +69,8 @@ DROPOUTS = (
     "mlp_dropout",
     "classifier_dropout",
     "seq_classif_dropout",
+    "cls_dropout",
+    "pooler_dropout",
 )
 
 
@@ -96,8 +117,12 @@ def tiny_text_model(
     architecture: str = "bert",
     dropout: float = 0.0,
     dtype: torch.dtype = torch.float64,
+    **options: Any,
 ) -> TextModel:
-    """A tiny encoder that is ready to be trained, in float64 unless said otherwise."""
+    """A tiny encoder that is ready to be trained, in float64 unless said otherwise.
+
+    options: further ones of `load_text_model`.
+    """
     if architecture == "bert":
         save_tiny_bert(folder, tied=tied, dropout=dropout)
     else:
@@ -106,7 +131,8 @@ def tiny_text_model(
         tokenizer_object=Tokenizer(models.WordLevel({"a": 0}, unk_token="a")), model_max_length=32
     )
     torch.manual_seed(1)
-    model = load_text_model(str(folder), tokenizer, [f"class-{i}" for i in range(classes)])
+    labels = [f"class-{i}" for i in range(classes)]
+    model = load_text_model(str(folder), tokenizer, labels, **options)
     model.body.to(dtype)
     model.classifier.to(dtype)
     model.heads._language_model.to(dtype)

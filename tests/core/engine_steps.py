@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +52,11 @@ class Denoise(Classify):
 
 @functools.cache
 def tiny_model(
-    architecture: str, tied: bool, dropout: float = 0.0, dtype: torch.dtype = torch.float64
+    architecture: str,
+    tied: bool,
+    dropout: float = 0.0,
+    dtype: torch.dtype = torch.float64,
+    **options: Any,
 ) -> TextModel:
     """A tiny encoder, made once; tests that change it must restore it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -62,6 +67,7 @@ def tiny_model(
             dropout=dropout,
             dtype=dtype,
             classes=CLASSES,
+            **options,
         )
 
 

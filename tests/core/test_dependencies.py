@@ -54,7 +54,15 @@ def test_the_core_declares_what_it_imports() -> None:
     about = project(ROOT)
     needed = names(about["dependencies"])
     extras = about["optional-dependencies"]
-    optional = names([*extras["tensorboard"], *extras["distributed"], *extras["testing"], "pytest"])
+    optional = names(
+        [
+            *extras["tensorboard"],
+            *extras["distributed"],
+            *extras["lora"],
+            *extras["testing"],
+            "pytest",
+        ]
+    )
     found = imported(ROOT / "aang_core")
     assert found - needed - optional == UNDECLARED
     assert needed - found == set()

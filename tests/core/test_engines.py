@@ -22,7 +22,7 @@ from aang_core.gradients import (
 from aang_core.gradients.passes import Precision
 from aang_core.modeling import EncoderBody
 from aang_core.tasks.task import RowLosses
-from tests.core.encoders import ARCHITECTURES
+from tests.core.encoders import ARCHITECTURES, PACKED
 from tests.core.engine_checks import SIGNALS, assert_exact, assert_gradients, make_step
 from tests.core.engine_steps import (
     Classify,
@@ -45,7 +45,7 @@ def engines(body: nn.Module) -> list[GradientEngine]:
 @pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", PACKED)
 def test_engines_equal_autograd(architecture: str, tied: bool, split: bool) -> None:
     """Cosines, dots, norms and every ``.grad`` to 1e-9, without falling back."""
     model = tiny_model(architecture, tied)
@@ -59,7 +59,7 @@ def test_engines_equal_autograd(architecture: str, tied: bool, split: bool) -> N
 
 @st.composite
 def drawn_steps(draw: st.DrawFn) -> tuple[Step, int]:
-    model = tiny_model(draw(st.sampled_from(ARCHITECTURES)), draw(st.booleans(), label="tied"))
+    model = tiny_model(draw(st.sampled_from(PACKED)), draw(st.booleans(), label="tied"))
     n = draw(st.integers(0, 5), label="n")
     four = {"min_size": 4, "max_size": 4}
     step = make_step(
@@ -218,7 +218,7 @@ def test_dropout_is_seeded(
     assert first[0] != other[0]
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", PACKED)
 def test_packed_is_exact_under_dropout(architecture: str) -> None:
     """With the dropout masks of its one pass, each task's gradient is autograd's."""
     model = tiny_model(architecture, True, dropout=0.2)

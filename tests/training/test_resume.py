@@ -14,6 +14,8 @@ from tests.training.resuming import after_lines, assert_same_stage, everything, 
 CASES: dict[str, list[object]] = {
     "factored": ["--dev-head", "remembered", "--precision", "fp16"],
     "draws": ["--draws-per-step", 3, "--weights-every", 3, "--set", "factored.n=2"],
+    "adapters": ["--lora", 2, "--freeze-layers", 0],
+    "frozen layers": ["--freeze-layers", 1, "--gradients", "packed"],
     "alpha-vil": [
         *("--weighter", "alpha-vil", "--steps", 60, "--eval-every", 5),
         *("--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"),

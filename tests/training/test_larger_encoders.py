@@ -1,0 +1,211 @@
+"""Adapters, frozen layers and newer architectures, from the command line to a plain folder."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import PeftModel
+from safetensors.torch import load_file
+from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    pipeline,
+)
+
+from tests.training.conftest import Aang
+
+TEXTS = ["The event loop runs tasks.", "Return the message's headers as bytes."]
+
+
+@pytest.fixture(scope="session")
+def encoders(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Small models with the shapes of ModernBERT-base and DeBERTa-v3, and a real tokenizer."""
+    folder = tmp_path_factory.mktemp("encoders")
+    size: dict[str, Any] = {
+        "vocab_size": len(AutoTokenizer.from_pretrained(encoder)),
+        **{"hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 64},
+        **{"intermediate_size": 48, "pad_token_id": 0},
+    }
+    shapes: dict[str, dict[str, Any]] = {
+        # Global attention in every third layer, local attention in the others.
+        "modernbert": {
+            **{"num_hidden_layers": 4, "local_attention": 8},
+            **{"bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3},
+        },
+        "deberta-v2": {
+            **{"num_hidden_layers": 2, "relative_attention": True, "position_biased_input": False},
+            **{"pos_att_type": ["p2c", "c2p"], "position_buckets": 16, "type_vocab_size": 0},
+            **{"share_att_key": True, "norm_rel_ebd": "layer_norm"},
+        },
+    }
+    torch.manual_seed(0)
+    for name, shape in shapes.items():
+        config = AutoConfig.for_model(name, **size, **shape)
+        AutoModelForMaskedLM.from_config(config).save_pretrained(folder / name)
+        tokenizer = AutoTokenizer.from_pretrained(encoder)
+        if name == "modernbert":  # which knows no types of tokens
+            tokenizer.model_input_names = ["input_ids", "attention_mask"]
+        tokenizer.save_pretrained(folder / name)
+    return {name: folder / name for name in shapes}
+
+
+@pytest.mark.filterwarnings("ignore:DeBERTa computes its relative positions:UserWarning")
+@pytest.mark.parametrize("engine", ["stream", "packed"])
+@pytest.mark.parametrize("name", ["modernbert", "deberta-v2"])
+def test_td_trains_it_and_plain_transformers_loads_it(
+    aang: Aang,
+    encoders: dict[str, Path],
+    train_options: list[object],
+    tmp_path: Path,
+    name: str,
+    engine: str,
+) -> None:
+    """The model's predictions are those that the run was scored with."""
+    run = tmp_path / "run"
+    done = aang(
+        *("train", *train_options, "--model", encoders[name], "--gradients", engine),
+        *("--set", "factored.n=8", "--out", run),
+    )
+    assert done.status == 0, done.err
+    steps = map(json.loads, (run / "weights.jsonl").read_text(encoding="utf-8").splitlines())
+    cosines = [step["cosines"] for step in steps if "cosines" in step]
+    assert cosines
+    assert all(any(value != 0 for value in step.values()) for step in cosines)
+    classify = pipeline("text-classification", model=str(run / "model"))
+    assert type(classify.model).__name__.endswith("ForSequenceClassification")
+    assert len(classify(TEXTS)) == 2
+    scored = aang("evaluate", run, "--data", train_options[5], "--json")
+    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    test = json.loads(scored.out)["scores"]["macro-f1"]
+    assert test == pytest.approx(result["metric"]["test"])
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+def test_a_run_with_adapters(
+    aang: Aang,
+    encoder: Path,
+    train_options: list[object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """``model`` needs no peft, ``adapter`` goes on the encoder; both predict the same."""
+    run = tmp_path / "run"
+    done = aang(
+        *("train", *train_options, "--lora", 4, "--lora-alpha", 4, "--lora-target", "query"),
+        *("--lora-target", "output.dense", "--lr", 3e-3, "--out", run),
+    )
+    assert done.status == 0, done.err
+    assert "adapters of rank 4 on 6 linear layers" in done.err
+    described = json.loads((run / "adapter" / "adapter_config.json").read_text(encoding="utf-8"))
+    assert (described["r"], described["lora_alpha"]) == (4, 4)
+    assert sorted(described["target_modules"]) == ["output.dense", "query"]
+    base: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+        encoder,
+        num_labels=len(json.loads((run / "evaluation.json").read_text(encoding="utf-8"))["labels"]),
+    )
+    with_peft = PeftModel.from_pretrained(base, str(run / "adapter")).eval()
+    merged = AutoModelForSequenceClassification.from_pretrained(run / "model").eval()
+    tokens = AutoTokenizer.from_pretrained(run / "model")(TEXTS, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        expected = merged(**tokens).logits
+        torch.testing.assert_close(with_peft(**tokens).logits, expected, rtol=1e-4, atol=1e-5)
+    # The layers with an adapter have moved, and no other layer.
+    before, after = (load_file(place / "model.safetensors") for place in (encoder, run / "model"))
+    moved = {
+        name.removesuffix(".weight")
+        for name, value in after.items()
+        if name in before and not torch.equal(value, before[name])
+    }
+    assert moved == {
+        f"bert.encoder.layer.{i}.{name}"
+        for i in (0, 1)
+        for name in ("attention.self.query", "attention.output.dense", "output.dense")
+    }
+    monkeypatch.setitem(sys.modules, "peft", None)
+    predicted = aang("predict", run, *TEXTS)
+    assert predicted.status == 0, predicted.err
+
+
+def test_stages_of_pre_training_train_adapters_too(
+    aang: Aang, encoder: Path, train_options: list[object], tmp_path: Path
+) -> None:
+    """A stage saves the encoder with its adapters merged, and the fine-tuning begins with new
+    ones."""
+    run = tmp_path / "run"
+    done = aang(
+        *("train", *train_options, "--recipe", "tapt", "--lora", 2, "--lr", 1e-2),
+        *("--head-lr", 1e-2, "--set", "tapt.steps=3", "--out", run, "--quiet"),
+    )
+    assert done.status == 0, done.err
+    stage, first, last = (
+        load_file(place / "model.safetensors")
+        for place in (run / "pretraining" / "tapt" / "model", encoder, run / "model")
+    )
+    query = "bert.encoder.layer.0.attention.self.{}.weight"
+    for name, moves in (("query", True), ("value", True), ("key", False)):
+        values = [part[query.format(name)] for part in (first, stage, last)]
+        assert torch.equal(values[0], values[1]) is not moves
+        assert torch.equal(values[1], values[2]) is not moves
+    assert not [name for name in stage if "lora" in name]
+
+
+def test_frozen_layers_keep_their_weights(
+    aang: Aang, encoder: Path, train_options: list[object], tmp_path: Path
+) -> None:
+    """Embeddings and the first layer are those of the encoder, bit for bit."""
+    run = tmp_path / "run"
+    done = aang("train", *train_options, "--freeze-layers", 1, "--lr", 1e-2, "--out", run)
+    assert done.status == 0, done.err
+    assert "the embeddings and the first 1 of 2 layers are not trained" in done.err
+    before, after = (load_file(place / "model.safetensors") for place in (encoder, run / "model"))
+    moved = {n for n, value in after.items() if n in before and not torch.equal(value, before[n])}
+    assert moved
+    assert all(name.startswith("bert.encoder.layer.1.") for name in moved)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--lora", 2, "--lora-target", "LayerNorm"], "--lora-target LayerNorm: is LayerNorm"),
+        (["--freeze-layers", 2], "--freeze-layers 2: BertModel has 2 layers"),
+        (["--lora-target", "query"], "--lora-target goes with --lora RANK"),
+        (["--lora-alpha", 8], "--lora-alpha goes with --lora RANK"),
+        (["--lora", 2, "--from-scratch"], "--lora 2 never trains some of the weights"),
+        (["--lora", 0], "--lora"),
+        (["--freeze-layers", -1], "--freeze-layers"),
+    ],
+)
+def test_refused_before_a_folder_is_made(
+    aang: Aang,
+    train_options: list[object],
+    tmp_path: Path,
+    options: list[object],
+    reason: str,
+) -> None:
+    """In one line that says what to do."""
+    done = aang("train", *train_options, *options, "--out", tmp_path / "run")
+    assert done.status == 2
+    assert reason in done.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_deberta_with_a_convolution_is_refused(
+    aang: Aang, encoders: dict[str, Path], train_options: list[object], tmp_path: Path
+) -> None:
+    """As deberta-v2-xlarge has one."""
+    folder = tmp_path / "encoder"
+    shutil.copytree(encoders["deberta-v2"], folder)
+    described = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(described | {"conv_kernel_size": 3}))
+    done = aang("train", *train_options, "--model", folder, "--out", tmp_path / "run")
+    assert done.status == 2
+    assert "convolution" in done.err
+    assert "microsoft/deberta-v3-base" in done.err
+    assert not (tmp_path / "run").exists()
