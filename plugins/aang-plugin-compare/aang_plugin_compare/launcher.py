@@ -1,6 +1,7 @@
 """The interface of launchers, which train runs, and the orders that they are given."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -133,3 +134,18 @@ class Launcher(Protocol):
 
         A second call ends them at once.
         """
+
+
+def wait_for(pool: ThreadPoolExecutor, stop: Callable[[], None]) -> None:
+    """Wait until the runs of a pool have ended.
+
+    Args:
+        pool: its threads train runs that have been asked to end, or will end by themselves.
+        stop: called if an interrupt arrives meanwhile, to end the runs at once.
+    """
+    try:
+        pool.shutdown()
+    except BaseException:
+        stop()
+        pool.shutdown()
+        raise

@@ -8,7 +8,7 @@ from threading import Event, Lock, Timer
 
 from aang_core import AangError
 from aang_core.storage import locked
-from aang_plugin_compare.launcher import Launcher, Order, write_order
+from aang_plugin_compare.launcher import Launcher, Order, wait_for, write_order
 from aang_plugin_compare.matching import matched
 from aang_plugin_compare.run_folders import State, run_state
 from aang_plugin_compare.spec import Cell
@@ -106,16 +106,7 @@ class Runner:
         finally:
             if timer is not None:
                 timer.cancel()
-            self._wait_for(pool)
-
-    def _wait_for(self, pool: ThreadPoolExecutor) -> None:
-        try:
-            pool.shutdown()
-        except BaseException:
-            # A second request stops processes at once.
-            self._halt()
-            pool.shutdown()
-            raise
+            wait_for(pool, self._halt)
 
     def _halt(self) -> None:
         """Start no more runs, and stop the running ones."""

@@ -279,7 +279,8 @@ def _outcome(search: "Search", root: Path, study: Any) -> "Outcome":
     from aang_plugin_tune.outcome import Outcome, rows_of
     from aang_plugin_tune.refit import read_chosen, refitted
 
-    trials = [trial for trial in study.trials if trial.same_as is None]
+    # A process that was killed may have left a trial that has no setting yet.
+    trials = [trial for trial in study.trials if trial.same_as is None and trial.setting]
     chosen = read_chosen(root)
     return Outcome(
         metric=search.config(next(iter(search.methods_chosen()))).metric,

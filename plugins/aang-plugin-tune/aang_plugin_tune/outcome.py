@@ -80,11 +80,8 @@ def _forming(setting: Setting) -> dict[str, Any]:
 def _row(method: str, trials: Sequence[Tried]) -> Row:
     states = [trial.state for trial in trials]
     best = best_of(trials)
-    rest = (
-        {}
-        if best is None
-        else {n: v for n, v in best.setting.items() if n not in (METHOD, *FORMING)}
-    )
+    setting = {} if best is None else best.setting
+    rest = {name: value for name, value in setting.items() if name not in _forming(setting)}
     return Row(
         method=method,
         tried=len(trials) - states.count("unfinished"),
@@ -128,8 +125,8 @@ def text_of(outcome: Outcome, kind: str) -> str:
 
 def _refits(outcome: Outcome, chosen: Chosen, markdown: bool) -> str:
     tried = sum(row.tried for row in outcome.rows)
-    what = f"Trial {chosen.trial} of {tried}" if tried > 1 else "The trial"
-    lead = f"{what} is the best on dev, with {shown(chosen.setting)}."
+    lead = f"Of {tried} settings, that of trial {chosen.trial} is the best on dev: "
+    lead += f"{shown(chosen.setting)}."
     if not outcome.refits:
         return f"{lead}\n"
     tests = [r.metric.test for r in outcome.refits if r.metric.test is not None]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from aang_plugin_compare.launcher import Launcher, write_order
+from aang_plugin_compare.launcher import Launcher, wait_for, write_order
 from aang_plugin_compare.run_folders import run_state
 
 from aang_core import ConfigError, DataError
@@ -128,9 +128,10 @@ def refit(
         failures = list(pool.map(one, range(first, first + seeds)))
     except BaseException:
         launcher.stop()
+        pool.shutdown(wait=False, cancel_futures=True)
         raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        wait_for(pool, launcher.stop)
     if failed := [failure for failure in failures if failure]:
         raise ConfigError(f"{len(failed)} of {seeds} refits failed: {failed[0]}")
 

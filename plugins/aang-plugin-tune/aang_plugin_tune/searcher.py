@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Event, RLock
 
-from aang_plugin_compare.launcher import Launcher, write_order
+from aang_plugin_compare.launcher import Launcher, wait_for, write_order
 from aang_plugin_compare.run_folders import run_state
 from optuna.trial import Trial
 
@@ -92,17 +92,8 @@ class Searcher:
                 worker.result()
         finally:
             self._stop.set()
-            self._wait_for(pool)
+            wait_for(pool, self._launcher.stop)
             self._study.add_seconds(time.monotonic() - begin)
-
-    def _wait_for(self, pool: ThreadPoolExecutor) -> None:
-        try:
-            pool.shutdown()
-        except BaseException:
-            # A second request stops processes at once.
-            self._launcher.stop()
-            pool.shutdown()
-            raise
 
     def _work(self) -> None:
         try:
