@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from aang_core.assembly.option_owners import option_owners
+    from aang_core.assembly.named_options import option_owners
     from aang_core.assembly.prediction import predict
     from aang_core.assembly.sources import encoder_of, read_end_task
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "aang_core.assembly.option_owners": "option_owners",
+    "aang_core.assembly.named_options": "option_owners",
     "aang_core.assembly.prediction": "predict",
     "aang_core.assembly.sources": "encoder_of read_end_task",
 }
