@@ -46,7 +46,9 @@ class Search:
     methods: Mapping[str, Mapping[str, Any]]
     dimensions: Mapping[str, Dimension]
     registry: Registry
-    _owners: dict[str, Mapping[str, Primitive | None]] = field(default_factory=dict, repr=False)
+    _owners: dict[str, Mapping[str, Primitive | None]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @cached_property
     def forming(self) -> dict[str, Dimension]:
