@@ -289,7 +289,7 @@ def aang_register_commands(register: RegisterCommand) -> None:
 
 @hookspec
 def aang_register_grids(register: RegisterGrid) -> None:
-    """Register grids of hyper-parameters: the values that ``aang compare --grid NAME`` tries.
+    """Register grids of hyper-parameters, for ``--grid NAME`` of the commands that take one.
 
     The plug-in that owns a weighter registers the grids that its paper searched.
     """

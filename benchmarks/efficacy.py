@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 import yaml
-from aang_plugin_compare.runner import make_root
+from aang_plugin_compare.run_folders import make_root
 
 from aang_core.cli import main as aang
 

@@ -30,7 +30,7 @@ from aang_plugin_compare.control_results import (
     write_result,
 )
 from aang_plugin_compare.quick_controls import quick_cells
-from aang_plugin_compare.runner import make_root
+from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.spec import Cell, read_comparison
 from datasets import Dataset
 from sklearn.linear_model import LogisticRegression

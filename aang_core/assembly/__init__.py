@@ -4,6 +4,7 @@ Public, for commands of plug-ins that compute something on the end task without 
 
 - :func:`read_end_task` reads the task that a configuration names, and :func:`encoder_of` returns
   the encoder that it names.
+- :func:`option_owners` says which primitives, weighters and tasks may have options in a run.
 - :func:`predict` applies a model to tokenised rows, in batches.
 """
 
@@ -12,16 +13,19 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from aang_core.assembly.named_options import option_owners
     from aang_core.assembly.prediction import predict
     from aang_core.assembly.sources import encoder_of, read_end_task
 
 __all__ = [
     "encoder_of",
+    "option_owners",
     "predict",
     "read_end_task",
 ]
 
 _HOMES = {
+    "aang_core.assembly.named_options": "option_owners",
     "aang_core.assembly.prediction": "predict",
     "aang_core.assembly.sources": "encoder_of read_end_task",
 }

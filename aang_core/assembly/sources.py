@@ -121,9 +121,9 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
             "Python documentation only; roberta-base, say, knows more"
         )
     as_shipped = config.model is None and config.train_rows is None
-    comparable = config.is_demo and as_shipped and not config.from_scratch
+    comparable = config.is_demo and as_shipped and not config.from_scratch and config.test_score
     return Sources(
-        task=task,
+        task=_with_test_if_scored(config, task),
         encoder=encoder_of(config),
         domain=read.domain,
         out_of_domain=read.out_of_domain,
@@ -159,7 +159,13 @@ def read_end_task(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask
     Raises:
         AangError: a file cannot be used, or has too few rows to draw from.
     """
-    return _drawn(config, _read(config, report).task, report)
+    task, draw = _drawn(config, _read(config, report).task, report)
+    return _with_test_if_scored(config, task), draw
+
+
+def _with_test_if_scored(config: TrainConfig, task: LabelledTask) -> LabelledTask:
+    # Not where it is read: text that is also in test stays out of the unlabelled text.
+    return task if config.test_score else replace(task, test=())
 
 
 def _drawn(
@@ -247,7 +253,8 @@ def _read(config: TrainConfig, report: ReadReport) -> _Read:
     if files is not None:
         columns = files.columns
         options |= column_options(columns)
-        task = load_task(files.train, files.dev, files.test, task=columns.task, **options)
+        test = files.test if config.test_score else None
+        task = load_task(files.train, files.dev, test, task=columns.task, **options)
         return _Read(task, columns, domain, other)
     if config.dataset is not None:
         name, _, part = config.dataset.partition(":")

@@ -46,6 +46,10 @@ class TrainConfig(BaseModel):
     )
     dev: Path | None = Field(None, description="labelled dev data; by default split off --train")
     test: Path | None = Field(None, description="labelled test data, used only for the final score")
+    test_score: bool = Field(
+        True,
+        description="score the best model on test; without it the run has no test set",
+    )
     dataset: str | None = Field(
         None, description="name or folder of a Hugging Face dataset, instead of --train"
     )

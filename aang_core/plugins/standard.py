@@ -65,6 +65,7 @@ STANDARD_COMMANDS: Mapping[str, str] = {
     "compare": "aang-plugin-compare",
     "prepare-domain": "aang-plugin-s2orc",
     "report": "aang-plugin-report",
+    "tune": "aang-plugin-tune",
 }
 
 STANDARD_GRIDS: Mapping[str, str] = {"paper-td": "aang-plugin-factored"}

@@ -23,7 +23,7 @@ class NumberLoader(yaml.SafeLoader):
 
 NumberLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"),
+    re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+$"),
     list("-+0123456789"),
 )
 

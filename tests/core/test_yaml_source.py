@@ -52,3 +52,9 @@ def test_a_configuration_in_utf_16(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("lr: 1e-4\ntext: größe\n", encoding="utf-16")
     assert read_config_file(path) == {"lr": 1e-4, "text": "größe"}
+
+
+def test_text_that_begins_as_a_number_is_text(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("lr: 1e-4\nmodel: 1e-5-rates\n", encoding="utf-8")
+    assert read_config_file(path) == {"lr": 1e-4, "model": "1e-5-rates"}

@@ -2,4 +2,16 @@
 
 The command is ``aang_plugin_compare.command:compare``. Nothing is imported here, so that listing
 plug-ins stays light.
+
+Public, for commands of other plug-ins that train many runs:
+
+- ``choose_launcher``: ``chosen_launcher`` returns the launcher that the options of a command ask
+  for, processes of this machine or a Ray cluster;
+- ``launcher``: ``Launcher`` trains an ``Order``, which ``write_order`` makes; ``wait_for`` waits
+  for several;
+- ``run_folders``: ``make_root`` makes the folder for such runs, ``run_state`` says how far a run in
+  it has come;
+- ``settings``: ``with_setting`` puts values of a grid or a search into options, ``setting_text``
+  words them;
+- ``plain_tables``: ``plain_table`` and ``score_text`` make tables.
 """

@@ -108,7 +108,7 @@ def compare(
     """
     # Imported here, so that --help need not wait for it.
     from aang_plugin_compare.curves import curves
-    from aang_plugin_compare.runner import make_root
+    from aang_plugin_compare.run_folders import make_root
     from aang_plugin_compare.spec import read_comparison
     from aang_plugin_compare.tables import outcome, table
     from aang_plugin_compare.written import write_outcome
@@ -173,7 +173,8 @@ def _run(
 ) -> "Sequence[Ended]":
     """Train the runs that have not finished and print how each ended; exit on an interrupt."""
     from aang_core.runs import Interrupted, interruptible
-    from aang_plugin_compare.runner import Runner, make_root
+    from aang_plugin_compare.run_folders import make_root
+    from aang_plugin_compare.runner import Runner
 
     context = click.get_current_context()
 

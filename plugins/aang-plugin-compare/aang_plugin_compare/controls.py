@@ -1,11 +1,12 @@
 """Methods defined by another method, for example fine-tuning with the same compute."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from aang_core import ConfigError, did_you_mean
 from aang_core.storage import Source
+from aang_plugin_compare.settings import merged_settings
 
 What = Literal["compute", "seconds"]
 
@@ -94,17 +95,3 @@ def _over(base: Options, over: Options) -> Options:
     if "set" in base and "set" in over:
         options["set"] = merged_settings([base["set"], over["set"]])
     return options
-
-
-def merged_settings(settings: Sequence[Any]) -> Any:
-    """Options of primitives and weighters, where later ones replace earlier ones.
-
-    A part that is not a mapping of mappings is returned unchanged; the schema then rejects it.
-    """
-    merged: dict[str, dict[str, Any]] = {}
-    for part in settings:
-        if not isinstance(part, Mapping) or not all(isinstance(v, Mapping) for v in part.values()):
-            return part
-        for name, options in part.items():
-            merged[name] = {**merged.get(name, {}), **options}
-    return merged

@@ -1,9 +1,15 @@
-"""The interface of launchers, which train the runs of a comparison."""
+"""The interface of launchers, which train runs, and the orders that they are given."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import yaml
+
+from aang_core.config import TrainConfig
+from aang_core.storage import writing
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,41 @@ class Order:
         return f"{words} (exit status {status}{on}; {self.log})"
 
 
+def write_order(
+    root: Path,
+    folder: Path,
+    config: TrainConfig,
+    *,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+) -> Order:
+    """Write the files that a launcher needs to train a run, and name them.
+
+    Its output and its options go to the folder ``logs``, under the name that the run has in
+    ``runs``.
+
+    Args:
+        root: the folder that holds both.
+        folder: the run folder, relative to ``root``; it is somewhere in ``runs``.
+        config: the run's options. All of them are written, so that a new default cannot change the
+            run.
+        before: options of ``aang``, written before the command.
+        after: options of ``aang train`` that a file cannot give.
+
+    Raises:
+        StorageError: a file cannot be written.
+    """
+    name = folder.relative_to("runs")
+    log = root / "logs" / name.with_suffix(".txt")
+    options = log.with_suffix(".yaml")
+    given = config.model_dump(mode="json", exclude={"out"}, exclude_none=True)
+    with writing(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("", encoding="utf-8")
+        options.write_text(yaml.safe_dump(given), encoding="utf-8")
+    return Order(str(name), root / folder, options, log, before, after)
+
+
 class Launcher(Protocol):
     """Trains runs, each in a process of its own.
 
@@ -76,8 +117,35 @@ class Launcher(Protocol):
             Why it failed; None if it finished.
         """
 
+    def end(self, order: Order) -> bool:
+        """Ask one run to take a checkpoint and end; :meth:`train` then returns.
+
+        Call it once for each run: a second call ends the run without a checkpoint.
+
+        Args:
+            order: the run.
+
+        Returns:
+            Whether it was running.
+        """
+
     def stop(self) -> None:
         """Start no more runs, and ask running ones to take a checkpoint and end.
 
         A second call ends them at once.
         """
+
+
+def wait_for(pool: ThreadPoolExecutor, stop: Callable[[], None]) -> None:
+    """Wait until the runs of a pool have ended.
+
+    Args:
+        pool: its threads train runs that have been asked to end, or will end by themselves.
+        stop: called if an interrupt arrives meanwhile, to end the runs at once.
+    """
+    try:
+        pool.shutdown()
+    except BaseException:
+        stop()
+        pool.shutdown()
+        raise

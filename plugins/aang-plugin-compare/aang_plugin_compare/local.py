@@ -3,15 +3,17 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
+from pathlib import Path
 from threading import Lock
 
+from aang_plugin_compare.claim import claim_file, read_claim
 from aang_plugin_compare.launcher import Order
+from aang_plugin_compare.leashed import command
 
 
 class LocalLauncher:
-    """Starts a process for each run.
+    """Starts a process for each run, which ends at once if this process dies.
 
     Args:
         jobs: number of processes that run at the same time and share the cores.
@@ -21,32 +23,48 @@ class LocalLauncher:
         self.at_once = jobs
         self._lock = Lock()
         self._stopped = False
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: dict[Path, subprocess.Popen[str]] = {}
 
     def ready(self) -> None:
         """Do nothing: processes can always be started here."""
 
     def train(self, order: Order) -> str | None:
-        command = [sys.executable, "-m", "aang_core", *order.arguments]
+        claim = read_claim(claim_file(order.log))
+        attempt = 1 if claim is None else claim.attempt + 1
         with order.log.open("a", encoding="utf-8") as log:
             # A terminal sends an interrupt to its whole process group. In a group of its own, the
             # process only gets the signal sent from here; a second one would end it at once.
             process = subprocess.Popen(
-                command, stdout=log, stderr=log, text=True, env=self._environment(), process_group=0
+                command(order, attempt, "this machine"),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                text=True,
+                env=self._environment(),
+                process_group=0,
             )
             with self._lock:
-                self._running.add(process)
+                self._running[order.folder] = process
                 if self._stopped:
                     process.send_signal(signal.SIGTERM)
-            status = process.wait()
+            # The process ends when its input closes, so that stays open until it has ended.
+            with process:
+                status = process.wait()
             with self._lock:
-                self._running.discard(process)
+                del self._running[order.folder]
         return None if status == 0 else order.failure(status)
+
+    def end(self, order: Order) -> bool:
+        with self._lock:
+            process = self._running.get(order.folder)
+            if process is not None:
+                process.send_signal(signal.SIGTERM)
+        return process is not None
 
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
-            for process in self._running:
+            for process in self._running.values():
                 process.send_signal(signal.SIGTERM)
 
     def _environment(self) -> Mapping[str, str]:

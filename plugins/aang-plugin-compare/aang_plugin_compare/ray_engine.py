@@ -155,7 +155,8 @@ class RayLauncher:
         self._site = Site.here(root)
         self._task = ray.remote(max_retries=0, num_cpus=cpus, num_gpus=gpus)(_train)
         self._lock = Lock()
-        self._running: set[Any] = set()
+        self._running: dict[Path, Any] = {}
+        self._ended: set[Path] = set()
         self._stops = 0
 
     def ready(self) -> None:
@@ -191,7 +192,7 @@ class RayLauncher:
         while True:
             attempt += 1
             ended = self._tried(order, attempt)
-            if isinstance(ended, Status) or self._stops:
+            if isinstance(ended, Status) or self._stops or order.folder in self._ended:
                 return self._judged(order, ended)
             where = self._where(order, attempt)
             lost += 1
@@ -202,10 +203,18 @@ class RayLauncher:
                 f"({lost} of {RETRIES})"
             )
 
+    def end(self, order: Order) -> bool:
+        with self._lock:
+            task = self._running.get(order.folder)
+            if task is not None:
+                self._ended.add(order.folder)
+                ray.cancel(task)
+        return task is not None
+
     def stop(self) -> None:
         with self._lock:
             self._stops += 1
-            for task in self._running:
+            for task in self._running.values():
                 ray.cancel(task, force=self._stops > 1)
 
     def _tried(self, order: Order, attempt: int) -> Status | str:
@@ -213,15 +222,16 @@ class RayLauncher:
         with self._lock:
             if self._stops:
                 return "stopped"
+            self._ended.discard(order.folder)
             environment = self._environment()
             task = self._task.options(name=order.name).remote(
                 order, self._site, attempt, environment
             )
-            self._running.add(task)
+            self._running[order.folder] = task
         try:
             if why := self._without_room(task):
                 return Status("", None, why)
-            status = self._status(task)
+            status = self._status(order, task)
         except exceptions.TaskCancelledError:
             return "stopped"
         except exceptions.NodeDiedError:
@@ -234,17 +244,17 @@ class RayLauncher:
             return Status("", None, _last_line(error))
         finally:
             with self._lock:
-                self._running.discard(task)
+                del self._running[order.folder]
         return _FROM_OUTSIDE.get(status.number, status)
 
-    def _status(self, task: "ray.ObjectRef[Status]") -> Status:
-        """Wait for a task to end, and cancel it again while it continues after a stop.
+    def _status(self, order: Order, task: "ray.ObjectRef[Status]") -> Status:
+        """Wait for a task to end, and cancel it again while it continues after it was to end.
 
         A node that is busy may lose a cancellation.
         """
         while not ray.wait([task], timeout=_CANCEL_SECONDS)[0]:
             with self._lock:
-                if self._stops:
+                if self._stops or order.folder in self._ended:
                     ray.cancel(task, force=self._stops > 1)
         status: Status = ray.get(task)
         return status

@@ -5,19 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock, Timer
-from typing import Literal
 
-import yaml
-
-from aang_core import AangError, ConfigError
-from aang_core.config import recorded_config
-from aang_core.runs import refuse_links
-from aang_core.storage import RunFolder, locked, writing
-from aang_plugin_compare.launcher import Launcher, Order
+from aang_core import AangError
+from aang_core.storage import locked
+from aang_plugin_compare.launcher import Launcher, Order, wait_for, write_order
 from aang_plugin_compare.matching import matched
+from aang_plugin_compare.run_folders import State, run_state
 from aang_plugin_compare.spec import Cell
-
-State = Literal["finished", "interrupted", "new"]
 
 
 @dataclass(frozen=True)
@@ -33,32 +27,6 @@ class Ended:
     cell: Cell
     state: State
     error: str | None
-
-
-def state_of(cell: Cell, root: Path) -> State:
-    """Whether the run is finished, interrupted or new.
-
-    Raises:
-        ConfigError: the folder holds a run with different options.
-    """
-    folder = root / cell.folder
-    if not (folder / "config.yaml").is_file():
-        return "new"
-    there = recorded_config(folder / "config.yaml")
-    if cell.config.precision == "auto":
-        # A run records the precision that was chosen on its machine.
-        there = there.model_copy(update={"precision": "auto"})
-    if there.model_dump(exclude={"out"}) != cell.config.model_dump(exclude={"out"}):
-        differing = [
-            name
-            for name in type(there).model_fields
-            if name != "out" and getattr(there, name) != getattr(cell.config, name)
-        ]
-        raise ConfigError(
-            f"{folder}: holds a run with another {' and '.join(differing)}. Remove it, or give the "
-            "comparison another folder with --out"
-        )
-    return "finished" if (folder / "result.json").is_file() else "interrupted"
 
 
 class Runner:
@@ -138,16 +106,7 @@ class Runner:
         finally:
             if timer is not None:
                 timer.cancel()
-            self._wait_for(pool)
-
-    def _wait_for(self, pool: ThreadPoolExecutor) -> None:
-        try:
-            pool.shutdown()
-        except BaseException:
-            # A second request stops processes at once.
-            self._halt()
-            pool.shutdown()
-            raise
+            wait_for(pool, self._halt)
 
     def _halt(self) -> None:
         """Start no more runs, and stop the running ones."""
@@ -169,7 +128,7 @@ class Runner:
             cell = self._resolved(cell)
         except AangError as error:
             return self._told(Ended(cell, "new", f"Error: {error}"))
-        state = state_of(cell, self._root)
+        state = run_state(self._root / cell.folder, cell.config)
         failure = None if state == "finished" else self._launcher.train(self._order(cell))
         if self._stop.is_set():
             return None
@@ -187,34 +146,6 @@ class Runner:
         return ended
 
     def _order(self, cell: Cell) -> Order:
-        """Write the files that a launcher needs to train the cell, and name them."""
-        name = cell.folder.relative_to("runs")
-        log = self._root / "logs" / name.with_suffix(".txt")
-        options = log.with_suffix(".yaml")
-        with writing(log):
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_text("", encoding="utf-8")
-            options.write_text(yaml.safe_dump(_options(cell)), encoding="utf-8")
-        folder = self._root / cell.folder
-        return Order(str(name), folder, options, log, self._before, self._after)
-
-
-def _options(cell: Cell) -> dict[str, object]:
-    """All options of the run, so that a new default cannot change it."""
-    return cell.config.model_dump(mode="json", exclude={"out"}, exclude_none=True)
-
-
-def make_root(root: Path) -> None:
-    """Make the folder of a comparison if it does not exist.
-
-    Raises:
-        ConfigError: it cannot be made, or holds something other than a comparison.
-        DataError: a link in it points outside.
-    """
-    if root.is_dir() and any(root.iterdir()) and not (root / "runs").is_dir():
-        RunFolder.check_free(root)
-    refuse_links(root)
-    try:
-        (root / "runs").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--out {root}: cannot make the folder: {error}") from error
+        return write_order(
+            self._root, cell.folder, cell.config, before=self._before, after=self._after
+        )

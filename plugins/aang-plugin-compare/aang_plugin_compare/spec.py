@@ -11,9 +11,10 @@ from aang_core import AangError, ConfigError, Registry, load_space
 from aang_core.config import TrainConfig, refuse_trust, resolve_config
 from aang_core.storage import NumberLoader, Source, parse_yaml
 from aang_plugin_compare.comparison_file import ComparisonFile, read_content
-from aang_plugin_compare.controls import Control, controls_of, merged_settings
+from aang_plugin_compare.controls import Control, controls_of
 from aang_plugin_compare.matching import Match
 from aang_plugin_compare.same_rows import refuse_own_rows, with_train_rows
+from aang_plugin_compare.settings import merged_settings, setting_text, with_setting
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,12 @@ def _cells(
         setting = dict(zip(used, values, strict=True))
         for seed in given.seeds:
             config = _resolved(
-                {**_with(options, setting), "seed": seed}, given, source, task, method, registry
+                {**with_setting(options, setting), "seed": seed},
+                given,
+                source,
+                task,
+                method,
+                registry,
             )
             yield Cell(
                 task,
@@ -233,20 +239,8 @@ def _cells(
                 seed,
                 config,
                 choice if used else None,
-                ", ".join(f"{name}={value}" for name, value in setting.items()),
+                setting_text(setting),
             )
-
-
-def _with(options: Mapping[str, Any], setting: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, replaced by those of the grid; ``NAME.OPTION`` goes into ``set``."""
-    changed = {**options, "set": {name: dict(of) for name, of in options.get("set", {}).items()}}
-    for name, value in setting.items():
-        primitive, dot, option = name.rpartition(".")
-        if dot:
-            changed["set"].setdefault(primitive, {})[option] = value
-        else:
-            changed[name] = value
-    return changed
 
 
 def _resolved(

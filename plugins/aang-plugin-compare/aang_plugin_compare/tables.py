@@ -18,6 +18,7 @@ from aang_plugin_compare.control_results import (
     result_files,
     results_of,
 )
+from aang_plugin_compare.plain_tables import plain_table, score_text
 from aang_plugin_compare.same_rows import check_same_rows
 from aang_plugin_compare.spec import Cell, Comparison
 from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
@@ -243,15 +244,7 @@ def table(
     rows = [_row(entry, kind, baseline, difference, drawn) for entry in entries]
     if kind == "latex":
         return _latex(header, rows)
-    if kind == "markdown":
-        lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-        return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (header, *rows)
-    ]
-    return "\n".join(lines) + "\n"
+    return plain_table(header, rows, markdown=kind == "markdown")
 
 
 def _row(entry: Entry, kind: str, baseline: str | None, difference: bool, drawn: bool) -> list[str]:
@@ -260,7 +253,8 @@ def _row(entry: Entry, kind: str, baseline: str | None, difference: bool, drawn:
         seeds += f" of {len(entry.seeds) + entry.missing}"
     if drawn and not entry.drawn:
         seeds += " seeds"
-    dev, test = _spread(entry.dev, kind), _spread(entry.test, kind)
+    plus = r"$\pm$" if kind == "latex" else "±"
+    dev, test = score_text(entry.dev, plus), score_text(entry.test, plus)
     if entry.best:
         bold = {"markdown": "**{}**", "latex": r"\textbf{{{}}}", "text": "{} *"}[kind]
         if entry.test:
@@ -275,14 +269,6 @@ def _row(entry: Entry, kind: str, baseline: str | None, difference: bool, drawn:
     if baseline is not None:
         row += ["–" if p is None else f"{p:.3f}" for p in (entry.permutation, entry.t_test)]
     return row
-
-
-def _spread(scores: Sequence[float], kind: str) -> str:
-    if not scores:
-        return "–"
-    plus = r"$\pm$" if kind == "latex" else "±"
-    spread = f" {plus} {100 * statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
-    return f"{100 * statistics.mean(scores):.2f}{spread}"
 
 
 _SPECIAL = str.maketrans(

@@ -1,0 +1,56 @@
+"""The folder of a comparison or a search, and the state of the runs in it."""
+
+from pathlib import Path
+from typing import Literal
+
+from aang_core import ConfigError
+from aang_core.config import TrainConfig, recorded_config
+from aang_core.runs import refuse_links
+from aang_core.storage import RunFolder
+
+State = Literal["finished", "interrupted", "new"]
+
+
+def run_state(folder: Path, config: TrainConfig) -> State:
+    """Whether the run in a folder is finished, interrupted or new.
+
+    Args:
+        folder: the run folder.
+        config: the options that the run should have.
+
+    Raises:
+        ConfigError: the folder holds a run with different options.
+    """
+    if not (folder / "config.yaml").is_file():
+        return "new"
+    there = recorded_config(folder / "config.yaml")
+    if config.precision == "auto":
+        # A run records the precision that was chosen on its machine.
+        there = there.model_copy(update={"precision": "auto"})
+    if there.model_dump(exclude={"out"}) != config.model_dump(exclude={"out"}):
+        differing = [
+            name
+            for name in type(there).model_fields
+            if name != "out" and getattr(there, name) != getattr(config, name)
+        ]
+        raise ConfigError(
+            f"{folder}: holds a run with another {' and '.join(differing)}. Remove it, or give "
+            "another folder with --out"
+        )
+    return "finished" if (folder / "result.json").is_file() else "interrupted"
+
+
+def make_root(root: Path) -> None:
+    """Make the folder of a comparison or a search, with its folder ``runs``, if there is none.
+
+    Raises:
+        ConfigError: it cannot be made, or holds something else.
+        DataError: a link in it points outside.
+    """
+    if root.is_dir() and any(root.iterdir()) and not (root / "runs").is_dir():
+        RunFolder.check_free(root)
+    refuse_links(root)
+    try:
+        (root / "runs").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {root}: cannot make the folder: {error}") from error

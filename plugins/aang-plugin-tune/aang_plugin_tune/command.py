@@ -1,0 +1,292 @@
+"""``aang tune``: search settings on dev, and refit the best."""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from aang_plugin_compare.choose_launcher import chosen_launcher
+from aang_plugin_compare.launcher import Launcher
+
+from aang_core import ConfigError, Plugins
+from aang_core.cli import echo, given_arguments, plugin_options
+
+if TYPE_CHECKING:
+    from aang_plugin_tune.outcome import Outcome
+    from aang_plugin_tune.search import Search
+    from aang_plugin_tune.study import Tried
+
+DEFAULT_RUNS = 20
+
+
+@click.command(short_help="Search settings on dev, and refit the best; resumable.")
+@click.option(
+    "--search",
+    "searched",
+    multiple=True,
+    metavar="NAME=…",
+    help="option to search: values such as lr=1e-5,1e-4 or a range such as lr=1e-5..1e-3:log; may "
+    "be given again",
+)
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    help="a recipe or weighter to choose from; may be given again",
+)
+@click.option("--grid", help="grid whose options are searched, by the name a plug-in gives it")
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1, max=10_000),
+    help=f"most runs of the search; without --minutes, {DEFAULT_RUNS} or as many as there are "
+    "settings",
+)
+@click.option(
+    "--minutes", type=click.FloatRange(min=0, min_open=True), help="most minutes of the search"
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="runs at once"
+)
+@click.option(
+    "--sampler",
+    type=click.Choice(["grid", "tpe", "random"]),
+    help="how settings are proposed: all of them in a random order, by Optuna's TPE, or at random; "
+    "grid if only values are searched, else tpe",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="of what is proposed; the seed of the runs goes after --",
+)
+@click.option(
+    "--prune/--no-prune",
+    default=True,
+    show_default=True,
+    help="stop runs whose dev score is below the median of the others at the same step",
+)
+@click.option(
+    "--prune-after",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="finished runs from which on others are pruned",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1, max=1000),
+    default=1,
+    show_default=True,
+    help="seeds that the best setting is refitted with",
+)
+@click.option(
+    "--refit/--no-refit",
+    default=True,
+    show_default=True,
+    help="train the best setting again, with test data, which ends the search",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="folder of the search; by default search"
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="where runs run: as processes of this machine, or on a Ray cluster",
+)
+@click.option("--address", metavar="HOST:PORT", help="of the Ray cluster; auto for this machine's")
+@click.option("--cpus-per-run", type=click.IntRange(min=1), help="on Ray, by default 1")
+@click.option("--gpus-per-run", type=click.FloatRange(min=0), help="on Ray, by default 0")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    show_default=True,
+    help="of the table that is printed; all three are written",
+)
+@click.option(
+    "--trust-remote-code",
+    is_flag=True,
+    help="run the Python code that comes with the model, for models that have some",
+)
+@click.option("--table-only", is_flag=True, help="run nothing; the table of what is there")
+@click.option("--quiet", is_flag=True, help="no line for each run")
+@click.argument(
+    "arguments", metavar="SEARCH.yaml | -- [TRAIN OPTIONS]", nargs=-1, type=click.UNPROCESSED
+)
+@click.pass_obj
+def tune(
+    plugins: Plugins,
+    /,
+    searched: tuple[str, ...],
+    methods: tuple[str, ...],
+    grid: str | None,
+    arguments: tuple[str, ...],
+    out: Path | None,
+    kind: str,
+    **options: Any,
+) -> None:
+    """Search options, recipes and grids for the setting with the best dev score.
+
+    Runs of the search have no test data. The best setting is trained again with it at the end, and
+    its test score is reported. The same command goes on after an interrupt.
+    """
+    # Imported here, so that --help need not wait for it.
+    from aang_plugin_compare.run_folders import make_root
+
+    from aang_core.storage import locked
+    from aang_plugin_tune.outcome import text_of
+    from aang_plugin_tune.plan import plan
+
+    file = Path(arguments[0]) if arguments and arguments[0].endswith((".yaml", ".yml")) else None
+    search = plan(
+        plugins.registry,
+        file=file,
+        searched=searched,
+        methods=methods,
+        grid=grid,
+        arguments=arguments if file is None else arguments[1:],
+    )
+    root = out or (Path("search") if file is None else file.with_suffix(""))
+    how = _how(search, options)
+    launcher = chosen_launcher(
+        options["engine"],
+        root,
+        options["jobs"],
+        options["address"],
+        options["cpus_per_run"],
+        options["gpus_per_run"],
+    )
+    with launcher as launching:
+        make_root(root)
+        with locked(root):
+            outcome = _searched(search, root, how, launching, options)
+    echo(text_of(outcome, kind), nl=False)
+
+
+def _how(search: "Search", options: Mapping[str, Any]) -> dict[str, Any]:
+    """How settings are proposed and pruned, as the options say."""
+    finite = search.listed() is not None
+    if options["sampler"] == "grid" and not finite:
+        raise ConfigError("--sampler grid: a range has no list of values; give values, or take tpe")
+    return {
+        "sampler": options["sampler"] or ("grid" if finite else "tpe"),
+        "seed": options["seed"],
+        "prune_after": options["prune_after"] if options["prune"] else None,
+    }
+
+
+def _searched(
+    search: "Search",
+    root: Path,
+    how: Mapping[str, Any],
+    launcher: Launcher,
+    options: Mapping[str, Any],
+) -> "Outcome":
+    from aang_plugin_tune.identity import claim_folder
+    from aang_plugin_tune.outcome import write_outcome
+    from aang_plugin_tune.study import Study
+
+    claim_folder(root, search, **how)
+    study = Study(root, search, **how)
+    if not options["table_only"]:
+        _run(search, root, study, launcher, options)
+    outcome = _outcome(search, root, study)
+    write_outcome(root, outcome)
+    return outcome
+
+
+def _run(
+    search: "Search", root: Path, study: Any, launcher: Launcher, options: Mapping[str, Any]
+) -> None:
+    """Search until the budget is spent, and refit the best; exit on an interrupt."""
+    from aang_core.runs import Interrupted, interruptible
+    from aang_plugin_tune.outcome import write_outcome
+    from aang_plugin_tune.refit import (
+        Chosen,
+        best_of,
+        read_chosen,
+        refit,
+        refuse_longer,
+        write_chosen,
+    )
+    from aang_plugin_tune.searcher import Searcher, trial_folder
+
+    context = click.get_current_context()
+    before = plugin_options(context)
+    after = ["--trust-remote-code"] if options["trust_remote_code"] else []
+    runs, minutes = options["runs"], options["minutes"]
+    if runs is None and minutes is None:
+        runs = DEFAULT_RUNS
+
+    def tell(trial: "Tried") -> None:
+        if not options["quiet"] or trial.error:
+            echo(f"{trial_folder(trial.number).name}: {_ended(trial)}", err=True)
+
+    def tell_refit(name: str, failure: str | None) -> None:
+        if not options["quiet"] or failure:
+            echo(f"{name}: {failure or 'done'}", err=True)
+
+    try:
+        with interruptible():
+            launcher.ready()
+            chosen = read_chosen(root)
+            if chosen is None:
+                searcher = Searcher(root, search, study, launcher, tell, before=before, after=after)
+                searcher.run(
+                    runs=float("inf") if runs is None else runs,
+                    seconds=float("inf") if minutes is None else 60 * minutes,
+                )
+                best = best_of(study.trials)
+                if best is None:
+                    raise ConfigError("no run of the search has finished; give it a larger budget")
+                if not options["refit"]:
+                    return
+                chosen = Chosen(best.number, dict(best.setting), runs, minutes)
+                write_outcome(root, _outcome(search, root, study))
+                write_chosen(root, chosen)
+            else:
+                refuse_longer(chosen, options["runs"], minutes)
+            if options["refit"]:
+                refit(
+                    *(root, search, chosen, options["seeds"], launcher, tell_refit),
+                    before=before,
+                    after=after,
+                )
+    except Interrupted as stopped:
+        again = shlex.join(["aang", *given_arguments(context)])
+        echo(f"{stopped}; to go on:\n    {again}", err=True)
+        raise SystemExit(stopped.status) from None
+
+
+def _ended(trial: "Tried") -> str:
+    from aang_plugin_tune.search import shown
+
+    setting = shown(trial.setting)
+    if trial.error:
+        return f"{setting}: {trial.error}"
+    score = "" if trial.score is None else f" {100 * trial.score:.2f}"
+    if trial.state == "pruned":
+        return f"{setting}: pruned at step {trial.step}, dev{score}"
+    return f"{setting}: dev{score}"
+
+
+def _outcome(search: "Search", root: Path, study: Any) -> "Outcome":
+    from aang_plugin_tune.outcome import Outcome, rows_of
+    from aang_plugin_tune.refit import read_chosen, refitted
+
+    # A process that was killed may have left a trial that has no setting yet.
+    trials = [trial for trial in study.trials if trial.same_as is None and trial.setting]
+    chosen = read_chosen(root)
+    return Outcome(
+        metric=search.config(next(iter(search.methods_chosen()))).metric,
+        rows=rows_of(search, trials),
+        trials=trials,
+        seconds=study.seconds,
+        chosen=chosen,
+        refits=[] if chosen is None else refitted(root, search, chosen),
+    )

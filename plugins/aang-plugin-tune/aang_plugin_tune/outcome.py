@@ -1,0 +1,172 @@
+"""The outcome of a search: how many settings each method tried, and how good its best was."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from aang_plugin_compare.plain_tables import plain_table, score_text
+
+from aang_core.runs import Result
+from aang_core.storage import write_file, writing
+from aang_plugin_tune.refit import Chosen, best_of, refit_folder
+from aang_plugin_tune.search import FORMING, METHOD, Search, Setting, shown
+from aang_plugin_tune.study import Tried
+
+FORMATS = ("text", "markdown", "json")
+_ENDINGS = ("txt", "md", "json")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method in the table.
+
+    Attributes:
+        method: its name.
+        tried: how many of its settings were run, to the end or not.
+        pruned: how many of those runs were pruned.
+        failed: how many of them failed.
+        unfinished: how many have not ended yet.
+        dev: the best dev score of a run that has finished; None if none has.
+        setting: the setting that has it, without what names the method.
+        trial: the number of that trial.
+    """
+
+    method: str
+    tried: int
+    pruned: int
+    failed: int
+    unfinished: int
+    dev: float | None
+    setting: str
+    trial: int | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The table of a search.
+
+    Attributes:
+        metric: name of the metric.
+        rows: the methods, best first.
+        trials: all trials that were run, by number.
+        seconds: seconds that the search has taken.
+        chosen: what it has chosen; None as long as it goes on.
+        refits: the results of the chosen setting with each seed.
+    """
+
+    metric: str
+    rows: Sequence[Row]
+    trials: Sequence[Tried]
+    seconds: float
+    chosen: Chosen | None
+    refits: Sequence[Result]
+
+
+def rows_of(search: Search, trials: Sequence[Tried]) -> list[Row]:
+    """A row for each method that can be chosen, best first; those without a score come last."""
+    by_method: dict[str, list[Tried]] = {search.method(m): [] for m in search.methods_chosen()}
+    for trial in trials:
+        by_method.setdefault(search.method(_forming(trial.setting)), []).append(trial)
+    rows = [_row(method, of) for method, of in by_method.items()]
+    return sorted(rows, key=lambda row: -1.0 if row.dev is None else row.dev, reverse=True)
+
+
+def _forming(setting: Setting) -> dict[str, Any]:
+    return {name: value for name, value in setting.items() if name in (METHOD, *FORMING)}
+
+
+def _row(method: str, trials: Sequence[Tried]) -> Row:
+    states = [trial.state for trial in trials]
+    best = best_of(trials)
+    setting = {} if best is None else best.setting
+    rest = {name: value for name, value in setting.items() if name not in _forming(setting)}
+    return Row(
+        method=method,
+        tried=len(trials) - states.count("unfinished"),
+        pruned=states.count("pruned"),
+        failed=states.count("failed"),
+        unfinished=states.count("unfinished"),
+        dev=None if best is None else best.score,
+        setting=shown(rest),
+        trial=None if best is None else best.number,
+    )
+
+
+def text_of(outcome: Outcome, kind: str) -> str:
+    """The outcome as text.
+
+    Args:
+        outcome: the outcome.
+        kind: one of `FORMATS`.
+    """
+    if kind == "json":
+        return json.dumps(_document(outcome), indent=2) + "\n"
+    markdown = kind == "markdown"
+    unfinished = any(row.unfinished for row in outcome.rows)
+    header = ["method", f"dev {outcome.metric}", "tried", "pruned", "failed"]
+    header += ["unfinished"] * unfinished + ["best setting"]
+    rows = [
+        [
+            row.method,
+            _score(row.dev),
+            *map(str, (row.tried, row.pruned, row.failed)),
+            *([str(row.unfinished)] * unfinished),
+            row.setting or "–",
+        ]
+        for row in outcome.rows
+    ]
+    text = plain_table(header, rows, markdown=markdown)
+    if outcome.chosen is None:
+        return text
+    return f"{text}\n{_refits(outcome, outcome.chosen, markdown)}"
+
+
+def _refits(outcome: Outcome, chosen: Chosen, markdown: bool) -> str:
+    tried = sum(row.tried for row in outcome.rows)
+    lead = f"Of {tried} settings, that of trial {chosen.trial} is the best on dev: "
+    lead += f"{shown(chosen.setting)}."
+    if not outcome.refits:
+        return f"{lead}\n"
+    tests = [r.metric.test for r in outcome.refits if r.metric.test is not None]
+    seeds = ", ".join(str(r.seed) for r in outcome.refits)
+    row = [seeds, score_text([r.metric.dev for r in outcome.refits]), score_text(tests)]
+    table = plain_table(["refitted with seed", "dev", "test"], [row], markdown=markdown)
+    return f"{lead}\n\n{table}"
+
+
+def _score(score: float | None) -> str:
+    return "–" if score is None else f"{100 * score:.2f}"
+
+
+def _document(outcome: Outcome) -> dict[str, Any]:
+    chosen = outcome.chosen
+    return {
+        "metric": outcome.metric,
+        "methods": [asdict(row) for row in outcome.rows],
+        "trials": [asdict(trial) for trial in outcome.trials],
+        "seconds": round(outcome.seconds, 1),
+        "chosen": None if chosen is None else asdict(chosen),
+        "refits": [
+            {
+                "seed": result.seed,
+                "dev": result.metric.dev,
+                "test": result.metric.test,
+                "run": str(refit_folder(result.seed)),
+            }
+            for result in outcome.refits
+        ],
+    }
+
+
+def write_outcome(root: Path, outcome: Outcome) -> None:
+    """Write the table in all formats.
+
+    Raises:
+        StorageError: a file cannot be written.
+    """
+    for kind, ending in zip(FORMATS, _ENDINGS, strict=True):
+        path = root / f"table.{ending}"
+        with writing(path):
+            write_file(path, text_of(outcome, kind))

@@ -1,0 +1,232 @@
+"""The study: Optuna's record of a search, in the search's folder."""
+
+import hashlib
+import json
+import random
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.pruners import MedianPruner, NopPruner
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from aang_core import DataError
+from aang_core.storage import writing
+from aang_plugin_tune.search import Search
+
+JOURNAL = "journal.log"
+_NAME = "aang tune"
+
+Sampler = Literal["grid", "tpe", "random"]
+State = Literal["finished", "pruned", "failed", "unfinished"]
+
+_STATES: Mapping[TrialState, State] = {
+    TrialState.COMPLETE: "finished",
+    TrialState.PRUNED: "pruned",
+    TrialState.FAIL: "failed",
+}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A trial so far.
+
+    Attributes:
+        number: its number, from 0.
+        state: how it ended; ``unfinished`` if it has not.
+        setting: its setting.
+        score: its dev score; the best one so far if it was pruned or has not finished.
+        step: the last step whose score is known.
+        error: why it failed.
+        same_as: the number of an earlier trial with the same setting, which was not repeated.
+    """
+
+    number: int
+    state: State
+    setting: Mapping[str, Any]
+    score: float | None
+    step: int | None
+    error: str | None
+    same_as: int | None
+
+
+class Study:
+    """The trials of a search. Call it from one thread at a time.
+
+    Args:
+        root: the search's folder, which this process has locked.
+        search: the search.
+        sampler: how settings are proposed: ``grid`` takes every listed setting in a random order.
+        seed: seed of the proposals.
+        prune_after: number of finished trials from which on others are pruned; None for never.
+
+    Raises:
+        DataError: the record is damaged.
+    """
+
+    def __init__(
+        self, root: Path, search: Search, sampler: Sampler, seed: int, prune_after: int | None
+    ) -> None:
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._search = search
+        self._order = _shuffled(search, seed) if sampler == "grid" else None
+        pruner = NopPruner() if prune_after is None else MedianPruner(prune_after, 1)
+        path = root / JOURNAL
+        try:
+            with writing(path):
+                _mend(path)
+                self._study = optuna.create_study(
+                    storage=JournalStorage(
+                        JournalFileBackend(str(path), JournalFileOpenLock(str(path)))
+                    ),
+                    sampler=_Proposals(sampler, seed, self._order or ()),
+                    pruner=pruner,
+                    study_name=_NAME,
+                    direction="maximize",
+                    load_if_exists=True,
+                )
+        except (ValueError, KeyError) as error:
+            raise DataError(f"{path}: is damaged: {error}; remove {root}") from error
+
+    @property
+    def trials(self) -> list[Tried]:
+        """All trials, by number."""
+        return [_tried(trial) for trial in self._study.get_trials(deepcopy=False)]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the search has taken so far."""
+        return float(self._study.user_attrs.get("seconds", 0.0))
+
+    def add_seconds(self, seconds: float) -> None:
+        """Record that the search has taken longer."""
+        self._study.set_user_attr("seconds", self.seconds + seconds)
+
+    def exhausted(self) -> bool:
+        """Whether every setting of a grid has a trial."""
+        return self._order is not None and len(self._study.get_trials(deepcopy=False)) >= len(
+            self._order
+        )
+
+    def new_trial(self) -> Trial:
+        """A new trial, whose setting :meth:`setting` tells."""
+        return self._study.ask()
+
+    def trial(self, number: int) -> Trial:
+        """A trial that has not ended, from an earlier process."""
+        return Trial(self._study, self._study.get_trials(deepcopy=False)[number]._trial_id)
+
+    def setting(self, trial: Trial) -> dict[str, Any]:
+        """The setting of a trial: proposed the first time, recorded after that."""
+        setting = self._search.setting(trial)
+        trial.set_user_attr("setting", json.dumps(setting))
+        return setting
+
+    def finish(self, trial: Trial, score: float) -> None:
+        """Record the dev score of a trial."""
+        self._study.tell(trial, score)
+
+    def prune(self, trial: Trial) -> None:
+        """Record that a trial was pruned."""
+        self._study.tell(trial, state=TrialState.PRUNED)
+
+    def fail(self, trial: Trial, error: str) -> None:
+        """Record that a trial failed."""
+        trial.set_user_attr("error", error)
+        self._study.tell(trial, state=TrialState.FAIL)
+
+    def repeat(self, trial: Trial, of: Tried) -> None:
+        """Record that a trial has the setting of an earlier one, and therefore its outcome."""
+        trial.set_user_attr("same_as", of.number)
+        if of.state == "finished" and of.score is not None:
+            self._study.tell(trial, of.score)
+        else:
+            self._study.tell(trial, state=TrialState.FAIL)
+
+
+class _Proposals(BaseSampler):
+    """Proposes values that depend on the seed, the trial, the option and the ended trials alone.
+
+    A generator that was kept from one trial to the next would be lost with the process: a search
+    that goes on after a kill would propose other settings than one that was never stopped.
+
+    Args:
+        kind: how values are proposed.
+        seed: the seed.
+        order: the settings of a grid, in the order of the trials.
+    """
+
+    def __init__(self, kind: Sampler, seed: int, order: Sequence[Mapping[str, Any]]) -> None:
+        self._kind = kind
+        self._seed = seed
+        self._order = order
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        return {}
+
+    def sample_relative(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        search_space: dict[str, BaseDistribution],
+    ) -> dict[str, Any]:
+        return {}
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        if self._kind == "grid":
+            return json.dumps(self._order[trial.number][param_name])
+        text = f"{self._seed} {trial.number} {param_name}".encode()
+        seed = int.from_bytes(hashlib.sha256(text).digest()[:4], "big")
+        by_kind = {"tpe": TPESampler(multivariate=False, seed=seed), "random": RandomSampler(seed)}
+        return by_kind[self._kind].sample_independent(study, trial, param_name, param_distribution)
+
+
+def _shuffled(search: Search, seed: int) -> list[dict[str, Any]]:
+    settings = search.listed()
+    if settings is None:
+        raise ValueError("a grid has no ranges")
+    random.Random(seed).shuffle(settings)
+    return settings
+
+
+def _tried(trial: FrozenTrial) -> Tried:
+    known = trial.intermediate_values
+    finished = trial.state == TrialState.COMPLETE
+    score = trial.value if finished else max(known.values(), default=None)
+    return Tried(
+        number=trial.number,
+        state=_STATES.get(trial.state, "unfinished"),
+        setting=json.loads(trial.user_attrs.get("setting", "{}")),
+        score=score,
+        step=max(known, default=None),
+        error=trial.user_attrs.get("error"),
+        same_as=trial.user_attrs.get("same_as"),
+    )
+
+
+def _mend(path: Path) -> None:
+    """Remove what a process that was killed while it wrote has left: half a line, and its lock.
+
+    Optuna would append to the half line, and could not read the record any more.
+    """
+    with suppress(FileNotFoundError):
+        content = path.read_bytes()
+        if not content.endswith(b"\n"):
+            with path.open("r+b") as file:
+                file.truncate(content.rfind(b"\n") + 1)
+    path.with_name(f"{path.name}.lock").unlink(missing_ok=True)

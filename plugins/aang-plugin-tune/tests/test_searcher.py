@@ -1,0 +1,242 @@
+"""Searches: what they propose, when they stop, and that a kill changes nothing.
+
+The runs are those of a launcher that computes their dev scores from a formula.
+"""
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aang_plugin_compare.launcher import Order
+from aang_plugin_compare.run_folders import make_root
+from aang_plugin_tune.dimensions import Dimension, read_dimension
+from aang_plugin_tune.identity import claim_folder
+from aang_plugin_tune.outcome import Outcome, rows_of, text_of
+from aang_plugin_tune.refit import Chosen, best_of, refit, refitted
+from aang_plugin_tune.search import Search
+from aang_plugin_tune.searcher import Searcher
+from aang_plugin_tune.study import JOURNAL, Sampler, Study, Tried
+
+from aang_core import ConfigError, DataError, Registry, load_plugins
+
+from .trained import FormulaLauncher, options_of, score_of
+
+ANY = float("inf")
+FIXED = {"weighter": "single-task", "steps": 40, "eval_every": 10, "set": {}}
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return load_plugins().registry
+
+
+def search_over(
+    registry: Registry, methods: Mapping[str, Mapping[str, Any]] | None = None, **texts: str
+) -> Search:
+    dimensions: dict[str, Dimension] = {n: read_dimension(t, n) for n, t in texts.items()}
+    return Search(FIXED, methods or {}, dimensions, registry)
+
+
+def searched(
+    root: Path,
+    search: Search,
+    launcher: Any = None,
+    *,
+    runs: float = 12,
+    seconds: float = ANY,
+    sampler: Sampler = "tpe",
+    prune_after: int | None = 4,
+) -> list[Tried]:
+    make_root(root)
+    study = Study(root, search, sampler, 7, prune_after)
+    searcher = Searcher(root, search, study, launcher or FormulaLauncher(), lambda trial: None)
+    searcher.run(runs=runs, seconds=seconds)
+    return study.trials
+
+
+def test_it_finds_the_best_and_prunes_the_others(registry: Registry, tmp_path: Path) -> None:
+    trials = searched(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), runs=30)
+    assert [t.number for t in trials] == list(range(30))
+    best = best_of(trials)
+    assert best is not None
+    assert 3e-5 < best.setting["lr"] < 3e-4
+    assert best.score == pytest.approx(score_of(best.setting["lr"]))
+    pruned = [t for t in trials if t.state == "pruned"]
+    assert pruned
+    # The first four runs finish, and none is judged by its first quarter.
+    assert min(t.number for t in pruned) >= 4
+    assert {t.step for t in pruned} == {10}
+    assert all(t.score is not None and t.score < 0.9 / 4 for t in pruned)
+    assert not any(
+        t.state == "pruned"
+        for t in searched(
+            tmp_path / "all", search_over(registry, lr="1e-6..1e-1:log"), prune_after=None
+        )
+    )
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+def test_after_a_kill_it_goes_on_as_if_nothing_had_happened(
+    registry: Registry, tmp_path: Path, sampler: Sampler
+) -> None:
+    """Wherever its record ends: between two lines, or in the middle of one."""
+    methods = {"plain": {"weighter": "single-task"}, "equal": {"weighter": "static"}}
+    search = search_over(registry, methods, lr="1e-6..1e-2:log", batch_size="16,32")
+    search = replace(search, options={k: v for k, v in FIXED.items() if k != "weighter"})
+    whole = searched(tmp_path / "whole", search, sampler=sampler)
+    record = (tmp_path / "whole" / JOURNAL).read_bytes()
+    lines = [i + 1 for i, byte in enumerate(record) if byte == 10]
+    assert len(lines) > 100
+    for end in [0, *(end + offset for end in lines[::9] for offset in (0, 20))]:
+        root = tmp_path / "again"
+        make_root(root)
+        (root / JOURNAL).write_bytes(record[:end])
+        (root / f"{JOURNAL}.lock").touch()
+        assert searched(root, search, sampler=sampler) == whole, end
+        shutil.rmtree(root)
+
+
+def test_an_interrupted_run_is_taken_up_again(registry: Registry, tmp_path: Path) -> None:
+    search = search_over(registry, lr="1e-6..1e-1:log")
+    whole = searched(tmp_path / "whole", search)
+    with pytest.raises(KeyboardInterrupt):
+        searched(tmp_path / "again", search, FormulaLauncher(dies_at=3))
+    launcher = FormulaLauncher()
+    assert searched(tmp_path / "again", search, launcher) == whole
+    assert launcher.trained[0] == "trial-2"
+
+
+def test_a_larger_budget_goes_on(registry: Registry, tmp_path: Path) -> None:
+    search = search_over(registry, lr="1e-6..1e-1:log")
+    whole = searched(tmp_path / "whole", search)
+    few = searched(tmp_path / "again", search, runs=5)
+    assert few == whole[:5]
+    launcher = FormulaLauncher()
+    assert searched(tmp_path / "again", search, launcher) == whole
+    assert launcher.trained == [f"trial-{n}" for n in range(5, 12)]
+
+
+def test_a_grid_is_tried_once_and_in_full(registry: Registry, tmp_path: Path) -> None:
+    search = search_over(registry, lr="1e-5,1e-4,1e-3", batch_size="16,32")
+    trials = searched(tmp_path, search, sampler="grid", runs=100)
+    assert len(trials) == 6
+    assert len({json.dumps(t.setting) for t in trials}) == 6
+    assert [t.setting for t in trials] != search.listed()
+
+
+def test_a_setting_is_not_trained_twice(registry: Registry, tmp_path: Path) -> None:
+    """A sampler proposes some again; they cost nothing and end when nothing new comes."""
+    launcher = FormulaLauncher()
+    trials = searched(tmp_path, search_over(registry, lr="1e-5,1e-4"), launcher, runs=5)
+    assert launcher.trained == ["trial-0", next(n for n in launcher.trained if n != "trial-0")]
+    runs = [t for t in trials if t.same_as is None]
+    assert len(runs) == 2
+    assert len(trials) > 2
+    assert {t.score for t in trials} == {t.score for t in runs}
+
+
+def test_several_at_once(registry: Registry, tmp_path: Path) -> None:
+    search = search_over(registry, lr="1e-6..1e-1:log")
+    trials = searched(tmp_path, search, FormulaLauncher(at_once=3))
+    assert len(trials) == 12
+    assert not any(t.state in ("failed", "unfinished") for t in trials)
+
+
+def test_failures_are_told_and_do_not_stop_it(registry: Registry, tmp_path: Path) -> None:
+    search = search_over(registry, lr="1e-4,1e-3,1.0")
+    trials = searched(tmp_path, search, sampler="grid")
+    (failed,) = [t for t in trials if t.state == "failed"]
+    assert failed.error == "Error: diverged"
+    assert rows_of(search, trials)[0].failed == 1
+    with pytest.raises(
+        ConfigError, match="the first 3 runs have failed, the last with: Error: div"
+    ):
+        searched(tmp_path / "all", search_over(registry, lr="1.0..9.0"))
+
+
+class _Endless(FormulaLauncher):
+    """Runs that train until they are asked to end, as one does that takes hours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked = threading.Event()
+
+    def train(self, order: Order) -> str | None:
+        if len(self.trained) < 2:
+            return super().train(order)
+        self.trained.append(order.name)
+        assert self._asked.wait(60)
+        return "Error: stopped by SIGTERM"
+
+    def end(self, order: Order) -> bool:
+        self._asked.set()
+        return True
+
+
+def test_minutes_end_a_search_and_its_runs(registry: Registry, tmp_path: Path) -> None:
+    """The run that was stopped counts as unfinished; more minutes go on with it."""
+    search = search_over(registry, lr="1e-6..1e-1:log")
+    begin = time.monotonic()
+    trials = searched(tmp_path, search, _Endless(), runs=ANY, seconds=4)
+    assert 4 <= time.monotonic() - begin < 40
+    assert [t.state for t in trials] == ["finished", "finished", "unfinished"]
+    launcher = FormulaLauncher()
+    assert searched(tmp_path, search, launcher, runs=ANY, seconds=4) == trials
+    assert launcher.trained == []
+    assert [t.number for t in searched(tmp_path, search, launcher, runs=4)] == [0, 1, 2, 3]
+    assert launcher.trained == ["trial-2", "trial-3"]
+
+
+def test_the_table(registry: Registry, tmp_path: Path) -> None:
+    methods = {n: {"weighter": n} for n in ("single-task", "static", "factored")}
+    search = search_over(registry, methods, lr="1e-6..1e-1:log")
+    search = replace(search, options={"steps": 40, "set": {}})
+    trials = searched(tmp_path, search)
+    rows = rows_of(search, trials)
+    assert {row.method for row in rows} == set(methods)
+    assert sum(row.tried for row in rows) == 12
+    scores = [row.dev for row in rows if row.dev is not None]
+    assert scores == sorted(scores, reverse=True)
+    best = best_of(trials)
+    assert best is not None
+    chosen = Chosen(best.number, dict(best.setting), 12, None)
+    refit(tmp_path, search, chosen, 3, FormulaLauncher(), lambda name, failure: None)
+    results = refitted(tmp_path, search, chosen)
+    assert [result.seed for result in results] == [0, 1, 2]
+    for number in range(12):
+        assert options_of(tmp_path, f"trial-{number}")["test_score"] is False
+    assert options_of(tmp_path, "refit-seed-1")["test_score"] is True
+    outcome = Outcome("macro-f1", rows, trials, 5.0, chosen, results)
+    document = json.loads(text_of(outcome, "json"))
+    assert [row["method"] for row in document["methods"]] == [row.method for row in rows]
+    assert [r["test"] for r in document["refits"]] == [best.score - 0.1] * 3  # type: ignore[operator]
+    assert "0, 1, 2" in text_of(outcome, "text")
+    assert f"| {rows[0].method} |" in text_of(outcome, "markdown")
+
+
+def test_the_folder_of_another_search(registry: Registry, tmp_path: Path) -> None:
+    make_root(tmp_path)
+    how = {"sampler": "tpe", "seed": 0, "prune_after": 5}
+    claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), **how)
+    claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), **how)
+    with pytest.raises(ConfigError, match="belongs to another search, with another search"):
+        claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-2:log"), **how)
+    with pytest.raises(ConfigError, match="with another seed: 0 and not 1"):
+        claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), **{**how, "seed": 1})
+    other = tmp_path / "other"
+    (other / "runs" / "task").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="holds runs that are no search's"):
+        claim_folder(other, search_over(registry, lr="1e-6..1e-1:log"), **how)
+
+
+def test_a_record_that_is_damaged(registry: Registry, tmp_path: Path) -> None:
+    make_root(tmp_path)
+    (tmp_path / JOURNAL).write_text("this is not a record\nat all\n")
+    with pytest.raises(DataError, match="is damaged"):
+        Study(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), "tpe", 0, 5)

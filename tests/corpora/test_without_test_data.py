@@ -1,0 +1,27 @@
+"""``--no-test-score``: the run has no test set, wherever it would come from."""
+
+import json
+from pathlib import Path
+
+from aang_core.assembly import read_end_task
+from aang_core.config import TrainConfig
+from aang_core.objectives.stages import ReadReport
+
+
+def test_the_file_is_not_read(tmp_path: Path) -> None:
+    lines = [json.dumps({"text": f"text {i}", "label": "ab"[i % 2]}) for i in range(20)]
+    (tmp_path / "train.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    config = TrainConfig(
+        train=tmp_path / "train.jsonl", test=tmp_path / "gone.jsonl", test_score=False
+    )
+    task, _ = read_end_task(config, ReadReport())
+    assert task.test == ()
+    assert task.dev
+
+
+def test_the_demo_has_none() -> None:
+    whole, _ = read_end_task(TrainConfig(), ReadReport())
+    without, _ = read_end_task(TrainConfig(test_score=False), ReadReport())
+    assert whole.test
+    assert without.test == ()
+    assert (without.train, without.dev) == (whole.train, whole.dev)
