@@ -29,15 +29,19 @@ def evaluate(
     plugins: Plugins, /, run: Path, data: Path, trust_remote_code: bool, as_json: bool
 ) -> None:
     """Score the model of the run folder RUN on labelled data."""
+    from aang_core.corpora.labelled import read_rows
     from aang_core.objectives.stages import ReadReport
+    from aang_core.runs.evaluating import evaluate_rows
+    from aang_core.runs.predictor import Predictor
     from aang_core.runs.run import Run
-    from aang_core.runs.scoring import score_file
+    from aang_core.runs.training import choose_device
 
     opened = Run.open(run)
     for difference in opened.differences(plugins):
         note(difference)
     report = ReadReport()
-    scores = score_file(opened, data, report, trust_remote_code=trust_remote_code)
+    predictor = Predictor.load(run, choose_device("cpu"), trust_remote_code=trust_remote_code)
+    scores = evaluate_rows(predictor, read_rows(data, predictor.columns, report), report).scores
     for line in report.lines():
         note(line)
     if as_json:

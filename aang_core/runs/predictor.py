@@ -8,13 +8,14 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from aang_core.assembly.labelled_tasks import end_task_columns
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.tables import read_table
 from aang_core.corpora.text_files import well_formed
 from aang_core.errors import DataError
 from aang_core.modeling import load_classifier, load_tokenizer
-from aang_core.runs.run import Run
-from aang_core.runs.scoring import columns_of
+from aang_core.runs.finished import finished_result, recorded_options
+from aang_core.runs.run_files import inside
 
 Text = tuple[str, str | None]
 """A text and, for models of pairs, the second one."""
@@ -70,9 +71,9 @@ class Predictor:
         """
         columns, folder, limit = Columns(), source, None
         if (source / "config.yaml").is_file():
-            run = Run.open(source)
-            columns, folder = columns_of(run), run.model_folder
-            limit = run.config.max_length
+            config = recorded_options(source)
+            folder = inside(source, finished_result(source).model)
+            columns, limit = end_task_columns(config), config.max_length
         model = load_classifier(str(folder), trust_remote_code=trust_remote_code)
         tokenizer = load_tokenizer(str(folder), trust_remote_code=trust_remote_code)
         model.to(device).eval()  # type: ignore[arg-type]
