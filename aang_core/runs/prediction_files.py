@@ -150,8 +150,8 @@ def _write_parquet(found: Found, out: Path, labels: Sequence[str], source: Path 
         raise DataError(f"{source or 'the input'}: there is no row in it, and so no columns.")
     schema = _schema(first, source)
     with parquet.ParquetWriter(out, schema) as writer:
-        group, number = first, 0
-        while group:
+        number = 0
+        for group in chain([first], iter(lambda: list(islice(rows, _AT_ONCE)), [])):
             try:
                 writer.write_table(pa.Table.from_pylist(group, schema=schema))
             except pa.ArrowException as error:
@@ -160,7 +160,6 @@ def _write_parquet(found: Found, out: Path, labels: Sequence[str], source: Path 
                     "Parquet has one type a column; write JSON Lines instead"
                 ) from error
             number += len(group)
-            group = list(islice(rows, _AT_ONCE))
 
 
 def _schema(rows: Sequence[Mapping[str, Any]], source: Path | None) -> Any:

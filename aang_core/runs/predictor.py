@@ -8,11 +8,12 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from aang_core.assembly.labelled_tasks import end_task_columns
 from aang_core.corpora.labelled import Columns
 from aang_core.errors import ModelError
 from aang_core.modeling import load_classifier, load_tokenizer
-from aang_core.runs.run import Run
-from aang_core.runs.scoring import columns_of
+from aang_core.runs.finished import finished_result, recorded_options
+from aang_core.runs.run_files import inside
 
 Text = tuple[str, str | None]
 """A text and, for models of pairs, the second one."""
@@ -71,9 +72,10 @@ class Predictor:
         refuse_wrong_paths(source)
         columns, folder, limit, pairs = Columns(), source, None, None
         if (source / "config.yaml").is_file():
-            run = Run.open(source)
-            columns, folder = columns_of(run), run.model_folder
-            limit, pairs = run.config.max_length, columns.text_pair is not None
+            folder = inside(source, finished_result(source).model)
+            config = recorded_options(source)
+            columns, limit = end_task_columns(config), config.max_length
+            pairs = columns.text_pair is not None
         model = load_classifier(str(folder), trust_remote_code=trust_remote_code)
         tokenizer = load_tokenizer(str(folder), trust_remote_code=trust_remote_code)
         model.to(device).eval()  # type: ignore[arg-type]
@@ -137,9 +139,14 @@ def refuse_wrong_paths(source: Path) -> None:
     Without this, a misspelled folder would be asked for on the hub.
 
     Raises:
-        ModelError: there is no such folder, or it is not a folder.
+        ModelError: there is no such folder, or it is not a folder, or not one of a classifier.
     """
     if source.is_dir():
+        if not any((source / name).is_file() for name in ("config.yaml", "config.json")):
+            raise ModelError(
+                f"{source}: has neither config.yaml, as a run folder has, nor config.json, as a "
+                "classifier's folder has"
+            )
         return
     if source.exists() or source.is_symlink():
         raise ModelError(f"{source}: is not a folder; give a run folder or a classifier's folder")

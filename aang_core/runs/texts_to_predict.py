@@ -108,7 +108,11 @@ def predicted(
 
 
 def read_columns(
-    predictor: Predictor, source: Path, text: str | None, text_pair: str | None
+    predictor: Predictor,
+    source: Path,
+    text: str | None,
+    text_pair: str | None,
+    label: str | None = None,
 ) -> Columns:
     """The columns of the texts: those that the user names, else those of the run.
 
@@ -118,7 +122,7 @@ def read_columns(
     own = predictor.columns
     if text_pair is not None:
         check_pairs(predictor, source, pairs=True)
-    return Columns(text or own.text, text_pair or own.text_pair, own.label)
+    return Columns(text or own.text, text_pair or own.text_pair, label or own.label)
 
 
 def check_pairs(predictor: Predictor, source: Path, *, pairs: bool) -> None:
