@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import click
 
     from aang_core import Diagnosis, Run
+    from aang_core.config import TrainConfig
 
 PROJECT = "aang"
 
@@ -307,6 +308,20 @@ def aang_after_run(run: "Run") -> None:
 
     Args:
         run: the run, with everything that :class:`aang_core.Run` reads.
+    """
+
+
+@hookspec
+def aang_check_push(config: "TrainConfig") -> None:
+    """Refuse ``--push-to-hub`` before training, if the model could not be pushed after it.
+
+    Only one loaded plug-in may implement it. Its ``aang_after_run`` pushes the model.
+
+    Args:
+        config: the options of the training.
+
+    Raises:
+        AangError: the model could not be pushed; the message says why.
     """
 
 

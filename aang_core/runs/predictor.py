@@ -76,8 +76,16 @@ class Predictor:
             config = recorded_options(source)
             columns, limit = end_task_columns(config), config.max_length
             pairs = columns.text_pair is not None
-        model = load_classifier(str(folder), trust_remote_code=trust_remote_code)
-        tokenizer = load_tokenizer(str(folder), trust_remote_code=trust_remote_code)
+        try:
+            model = load_classifier(str(folder), trust_remote_code=trust_remote_code)
+            tokenizer = load_tokenizer(str(folder), trust_remote_code=trust_remote_code)
+        except ModelError as error:
+            if folder.exists():
+                raise
+            raise ModelError(
+                f"{source}: there is no such folder, and as a name on the hub it cannot be loaded: "
+                f"{error.__cause__ or error}"
+            ) from error
         model.to(device).eval()  # type: ignore[arg-type]
         longest = min(tokenizer.model_max_length, 512 if limit is None else limit)
         return cls(model, tokenizer, longest, columns, pairs)

@@ -16,7 +16,7 @@ from aang_core.modeling.untaught import untaught_heads
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import Plugins
 from aang_core.runs import drawn_rows, outcome, recorded_plugins, resuming
-from aang_core.runs.after_run import call_after_run
+from aang_core.runs.after_run import call_after_run, check_push
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import (
     During,
@@ -92,6 +92,8 @@ def train_run(
     processes = processes_of_environment(device)
     check_options(config, processes)
     check_trackers(config.log)
+    if not resume:
+        check_push(plugins.registry, config)
     changes = recorded_plugins.changes(out, plugins) if resume else []
     if resume:
         drawn_rows.check_same(out, sources.draw)

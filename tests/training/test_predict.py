@@ -98,10 +98,16 @@ def test_the_model_card(run: Path) -> None:
     _, header, body = text.split("---\n", 2)
     metadata = yaml.safe_load(header)
     result = json.loads((run / "result.json").read_text())
-    (entry,) = metadata["model-index"][0]["results"]
-    assert entry["metrics"] == [
-        {"type": "macro-f1", "value": pytest.approx(result["metric"]["test"], abs=1e-4)}
-    ]
+    entries = metadata["model-index"][0]["results"]
+    assert [entry["dataset"]["split"] for entry in entries] == ["test", "validation"]
+    for entry, part in zip(entries, ("test", "dev"), strict=True):
+        score = pytest.approx(result["metric"][part], abs=1e-4)
+        assert entry["metrics"][0] == {"type": "f1", "name": "macro-f1", "value": score}
+        assert {metric["name"] for metric in entry["metrics"]} == {
+            "macro-f1",
+            "micro-f1",
+            "accuracy",
+        }
     assert metadata["pipeline_tag"] == "text-classification"
     for words in (
         "“email”",
