@@ -62,7 +62,7 @@ def _hub_name(source: str | None) -> str | None:
     return None if set(source) <= set("./") or source.startswith(".") else source
 
 
-def model_card(run: Run, origins: Origins | None = None) -> str:
+def card_of(run: Run, origins: Origins | None = None) -> str:
     """``README.md`` of a model folder, with the metadata header that the Hugging Face hub reads.
 
     No path of this machine is in it.
@@ -121,7 +121,9 @@ def _what(run: Run, origins: Origins) -> str:
     result = run.outcome
     how = f"with the weighter `{result.weighter}`"
     if result.objectives:
-        how += f" over {result.objectives} objectives of the space `{Path(result.space).stem}`"
+        several = "s" if result.objectives > 1 else ""
+        space = Path(result.space).stem
+        how += f" over {result.objectives} objective{several} of the space `{space}`"
     if result.recipe:
         how += f", recipe `{result.recipe}`"
     return (
@@ -187,8 +189,8 @@ def _training(run: Run) -> str:
     outcome = run.outcome
     return (
         f"## Training\n\n{outcome.steps} steps, {outcome.body_rows} rows through the encoder, "
-        f"{outcome.train_seconds:.0f} seconds. The options of `aang train`, further ones at their "
-        "defaults or as the recipe sets them:\n\n" + table(["option", "value"], rows)
+        f"{outcome.train_seconds:.0f} seconds. The main options of `aang train`:\n\n"
+        + table(["option", "value"], rows)
     )
 
 

@@ -25,7 +25,7 @@ from aang_core.runs.main_training import (
     train_and_evaluate,
     unobserved,
 )
-from aang_core.runs.model_card import model_card
+from aang_core.runs.model_card import card_of
 from aang_core.runs.pretraining import ReadyStage, pretrain, try_stages
 from aang_core.runs.run import Run
 from aang_core.runs.run_files import write_part
@@ -136,7 +136,7 @@ def train_run(
         if stages:
             result = result.model_copy(update={"pretraining": stages})
         run = Run.about_to_finish(folder.path, result)
-        folder.write_text("model/README.md", model_card(run))
+        folder.write_text("model/README.md", card_of(run))
         for failure in call_after_run(plugins.registry, run):
             report.note(failure)
         # Written last: this file marks the run as finished.

@@ -36,7 +36,7 @@ def push(
     from aang_core import Run
     from aang_plugin_hub.pushing import push as push_run
 
-    url = push_run(
+    pushed = push_run(
         Run.open(run),
         name,
         private=private,
@@ -44,4 +44,4 @@ def push(
         licence=licence,
         languages=languages,
     )
-    echo(f"The model is at {url}")
+    echo("\n".join(pushed.lines()))

@@ -49,10 +49,14 @@ def _reason(endpoint: str, error: Exception) -> str:
             return "HF_HUB_OFFLINE forbids the network; unset it to push"
         if isinstance(cause, HFValidationError):
             return f"is no name on the hub ({_first_line(cause)})"
-    return (
-        f"{endpoint} cannot be reached ({_first_line(causes[-1])}). Push again when there is a "
-        "network: aang push RUN NAME"
-    )
+    for cause in causes:
+        # The HTTP library wraps what the socket raises; an error about a file names it.
+        if isinstance(cause, OSError) and cause.filename is None:
+            return (
+                f"{endpoint} cannot be reached ({_first_line(cause)}). Push when there is a "
+                "network: aang push RUN NAME"
+            )
+    return f"the hub's client failed with {type(error).__name__}: {_first_line(causes[-1])}"
 
 
 def no_token(endpoint: str) -> str:

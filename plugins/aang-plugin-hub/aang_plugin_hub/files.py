@@ -7,7 +7,7 @@ from typing import Any
 from huggingface_hub import CommitOperationAdd
 
 from aang_core import Run
-from aang_core.runs import Origins, model_card
+from aang_core.runs import Origins, card_of
 
 CARD = "README.md"
 
@@ -27,7 +27,7 @@ def additions(run: Run, origins: Origins) -> list[CommitOperationAdd]:
         DataError: a file of the run is damaged.
     """
     folder = run.model_folder
-    found = [CommitOperationAdd(CARD, model_card(run, origins).encode())]
+    found = [CommitOperationAdd(CARD, card_of(run, origins).encode())]
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_dir() or name == CARD or any(part.startswith(".") for part in Path(name).parts):
@@ -39,7 +39,7 @@ def additions(run: Run, origins: Origins) -> list[CommitOperationAdd]:
 def _content(path: Path, run: Run, origins: Origins) -> Path | bytes:
     """The file itself, or its content without the paths that its settings hold."""
     if path.suffix == ".md":
-        return model_card(run, origins).encode()
+        return card_of(run, origins).encode()
     if path.suffix != ".json" or path.name in _VOCABULARIES:
         return path
     settings = json.loads(path.read_text(encoding="utf-8"))

@@ -34,11 +34,11 @@ def aang_after_run(run: "Run") -> None:
     from aang_core.cli import echo
     from aang_plugin_hub.pushing import push
 
-    url = push(
+    pushed = push(
         run,
         options["push_to_hub"],
         private=bool(options.get("hub_private")),
         licence=options.get("hub_license"),
         languages=tuple(options.get("hub_language") or ()),
     )
-    echo(f"The model is at {url}", err=True)
+    echo("\n".join(pushed.lines()), err=True)

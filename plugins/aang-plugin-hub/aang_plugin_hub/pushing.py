@@ -1,6 +1,7 @@
 """A push: one commit with all files, or nothing."""
 
 import contextlib
+from dataclasses import dataclass
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.utils import disable_progress_bars
@@ -14,6 +15,27 @@ from aang_plugin_hub.origins import origins_of
 _HUBS_OWN = {".gitattributes"}
 
 
+@dataclass(frozen=True)
+class Pushed:
+    """A model on the hub.
+
+    Attributes:
+        address: where people find it.
+        missing: what its card does not say, with the option that would.
+    """
+
+    address: str
+    missing: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """What the user reads about it."""
+        told = [f"The model is at {self.address}"]
+        if self.missing:
+            names = " and no ".join(self.missing)
+            told.append(f"Its card names no {names}; push again with --update to add it")
+        return told
+
+
 def push(
     run: Run,
     name: str,
@@ -22,7 +44,7 @@ def push(
     update: bool = False,
     licence: str | None = None,
     languages: tuple[str, ...] = (),
-) -> str:
+) -> Pushed:
     """Push a run's model, its tokenizer and its card in one commit.
 
     If anything fails, the hub is as it was: a repository made for this push is removed again.
@@ -36,7 +58,7 @@ def push(
         languages: the languages; empty takes the encoder's.
 
     Returns:
-        The model's address.
+        The model's address, and what its card does not say.
 
     Raises:
         HubError: there is no token, no network, or the name is taken or somebody else's.
@@ -61,7 +83,9 @@ def push(
         if not exists:
             _remove(account, full)
         raise
-    return f"{account.endpoint}/{full}"
+    silent = {"licence (--license)": origins.licence, "language (--language)": origins.languages}
+    missing = tuple(what for what, said in silent.items() if not said)
+    return Pushed(f"{account.endpoint}/{full}", missing)
 
 
 def _commit(account: Account, name: str, files: list[CommitOperationAdd], *, replace: bool) -> None:

@@ -20,6 +20,9 @@ from aang_core.cli import main
 
 HERE = Path(__file__).parent
 
+# The client's own use of its HTTP library.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning")
+
 
 @dataclass(frozen=True)
 class Done:
@@ -212,11 +215,24 @@ def test_what_the_user_says_wins_over_the_encoder(aang: Aang, hub: LocalHub, run
     assert metadata["language"] == ["fr"]
 
 
+def test_a_card_that_lacks_something_is_told(
+    aang: Aang, hub: LocalHub, run: Path, encoder: Path
+) -> None:
+    options = (run / "config.yaml").read_text().replace(str(encoder), str(run))
+    (run / "config.yaml").write_text(options)
+    done = aang("push", run, "reviews", "--language", "en")
+    assert done.status == 0, done.err
+    assert "Its card names no licence (--license); push again with --update" in done.out
+    metadata, _ = hub.card("ada/reviews")
+    assert "license" not in metadata
+    assert metadata["language"] == ["en"]
+
+
 def test_the_card_of_an_encoder_on_the_hub(
     aang: Aang, hub: LocalHub, run: Path, encoder: Path
 ) -> None:
     """Its name, its licence, its language."""
-    from aang_core.runs import Origins, model_card
+    from aang_core.runs import Origins, card_of
 
     base = hub.folder / "engines" / "base"
     base.mkdir(parents=True)
@@ -225,7 +241,7 @@ def test_the_card_of_an_encoder_on_the_hub(
     options = (run / "config.yaml").read_text().replace(str(encoder), "engines/base")
     (run / "config.yaml").write_text(options)
     assert Origins.of_options(Run.open(run).options).base_model == "engines/base"
-    (run / "model" / "README.md").write_text(model_card(Run.open(run)))
+    (run / "model" / "README.md").write_text(card_of(Run.open(run)))
     done = aang("push", run, "reviews")
     assert done.status == 0, done.err
     metadata, body = hub.card("ada/reviews")
@@ -294,6 +310,7 @@ def test_names(aang: Aang, hub: LocalHub, run: Path) -> None:
     assert "ada may not write to others" in said
     assert "engines/…" in said
     (hub.folder / "engines" / "taken").mkdir(parents=True)
+    (hub.folder / "engines" / "taken" / "commits.json").write_text("[]")
     assert "already" in refused(aang("push", run, "engines/taken"))
     assert not (hub.folder / "ada").exists()
 
