@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import click
 
     from aang_core import Diagnosis, Run
-    from aang_core.config import TrainConfig
 
 PROJECT = "aang"
 
@@ -312,13 +311,13 @@ def aang_after_run(run: "Run") -> None:
 
 
 @hookspec
-def aang_check_push(config: "TrainConfig") -> None:
+def aang_check_push(name: str) -> None:
     """Refuse ``--push-to-hub`` before training, if the model could not be pushed after it.
 
     Only one loaded plug-in may implement it. Its ``aang_after_run`` pushes the model.
 
     Args:
-        config: the options of the training.
+        name: the name on the hub that the model is to be pushed to.
 
     Raises:
         AangError: the model could not be pushed; the message says why.

@@ -52,4 +52,4 @@ def check_push(registry: Registry, config: TrainConfig) -> None:
         raise ConfigError(
             f"--push-to-hub {config.push_to_hub}: a plug-in pushes models, and {error}"
         ) from error
-    hook.call(config=config)
+    hook.call(name=config.push_to_hub)

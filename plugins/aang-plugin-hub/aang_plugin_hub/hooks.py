@@ -6,7 +6,6 @@ from aang_core import RegisterCommand, hookimpl
 
 if TYPE_CHECKING:
     from aang_core import Run
-    from aang_core.config import TrainConfig
 
 
 @hookimpl
@@ -16,13 +15,12 @@ def aang_register_commands(register: RegisterCommand) -> None:
 
 
 @hookimpl
-def aang_check_push(config: "TrainConfig") -> None:
+def aang_check_push(name: str) -> None:
     """Look at the token and the name before hours of training, not after them."""
     from aang_plugin_hub.account import Account
 
-    assert config.push_to_hub is not None
     account = Account.of_token()
-    account.refuse_taken(account.full_name(config.push_to_hub))
+    account.refuse_taken(account.full_name(name))
 
 
 @hookimpl
