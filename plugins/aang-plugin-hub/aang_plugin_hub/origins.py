@@ -1,6 +1,7 @@
 """The licence and the languages of a model: those that the user gives, else its encoder's."""
 
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 from huggingface_hub import ModelCard
@@ -70,9 +71,7 @@ def _encoder_card(run: Run, base: str | None, account: Account, name: str) -> Mo
 
 def demo_encoder() -> Path:
     """The folder of the demo's small encoder."""
-    import aang_core
-
-    return Path(aang_core.__file__).parent / "assets" / "demo-encoder"
+    return Path(str(files("aang_core"))) / "assets" / "demo-encoder"
 
 
 def _card(path: Path) -> ModelCard:
