@@ -311,6 +311,20 @@ def aang_after_run(run: "Run") -> None:
 
 
 @hookspec
+def aang_check_push(name: str) -> None:
+    """Refuse ``--push-to-hub`` before training, if the model could not be pushed after it.
+
+    Only one loaded plug-in may implement it. Its ``aang_after_run`` pushes the model.
+
+    Args:
+        name: the name on the hub that the model is to be pushed to.
+
+    Raises:
+        AangError: the model could not be pushed; the message says why.
+    """
+
+
+@hookspec
 def aang_plot_run(run: "Run", what: str) -> Any:
     """Draw a chart of a run, for :meth:`aang_core.Run.plot`.
 

@@ -50,6 +50,12 @@ def end_task_files(config: TrainConfig) -> TaskFiles | None:
     return tasks[config.target]
 
 
+def end_task_columns(config: TrainConfig) -> Columns:
+    """The columns of the end task; raises like :func:`end_task_files`."""
+    files = end_task_files(config)
+    return Columns(config.text, config.text_pair, config.label) if files is None else files.columns
+
+
 def auxiliary_files(config: TrainConfig) -> list[TaskFiles]:
     """The labelled data sets besides the end task; raises like :func:`end_task_files`."""
     target = end_task_files(config)

@@ -24,6 +24,10 @@ ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
 """The options for the number of rows per step, which ``scale_rows`` scales."""
 
 
+HUB = ("hub_private", "hub_license", "hub_language")
+"""The options that say how ``push_to_hub`` pushes."""
+
+
 def _in_a_list(value: Any) -> Any:
     return (str(value),) if isinstance(value, str | Path) else value
 
@@ -257,6 +261,16 @@ class TrainConfig(BaseModel):
         120.0, ge=0, description="seconds between checkpoints; 0 takes one after every round"
     )
     out: Path | None = Field(None, description="the run's folder; default: a new one under runs/")
+    push_to_hub: str | None = Field(
+        None, description="name on the Hugging Face hub to push the finished model to"
+    )
+    hub_private: bool = Field(False, description="only you can see the pushed model")
+    hub_license: str | None = Field(
+        None, description="licence of the pushed model, such as mit; default: the encoder's own"
+    )
+    hub_language: tuple[str, ...] = Field(
+        (), description="language of the pushed model, such as en; default: the encoder's own"
+    )
 
     @property
     def is_demo(self) -> bool:
@@ -315,6 +329,14 @@ class TrainConfig(BaseModel):
                 f"--unlabelled {REST} is the training rows that --train-rows leaves out; give that "
                 f"too. A file of that name is ./{REST}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _only_what_is_pushed_has_a_licence(self) -> "TrainConfig":
+        given = [name for name in HUB if getattr(self, name)]
+        if given and self.push_to_hub is None:
+            option = given[0].replace("_", "-")
+            raise ValueError(f"--{option} is about a model that is pushed; give --push-to-hub too")
         return self
 
     @model_validator(mode="after")

@@ -64,6 +64,7 @@ STANDARD: Mapping[Stage, Mapping[str, str]] = {
 STANDARD_COMMANDS: Mapping[str, str] = {
     "compare": "aang-plugin-compare",
     "prepare-domain": "aang-plugin-s2orc",
+    "push": "aang-plugin-hub",
     "report": "aang-plugin-report",
     "tune": "aang-plugin-tune",
 }
@@ -109,5 +110,6 @@ STANDARD_OBJECTIVES: Mapping[str, str] = {
 STANDARD_HOOKS: Mapping[str, str] = {
     "aang_plot_run": "aang-plugin-report",
     "aang_plot_diagnosis": "aang-plugin-report",
+    "aang_check_push": "aang-plugin-hub",
 }
 """Who implements the hooks that a command or a method cannot work without."""

@@ -1,9 +1,11 @@
-"""Calls the hook ``aang_after_run`` of every plug-in that implements it."""
+"""Calls the hooks about a finished run: ``aang_after_run``, and the check before a push."""
 
 import contextlib
 import sys
 from collections.abc import Iterator
 
+from aang_core.config import TrainConfig
+from aang_core.errors import ConfigError, UnknownNameError
 from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.registry import Registry
 from aang_core.runs.run import Run
@@ -33,3 +35,21 @@ def call_after_run(registry: Registry, run: Run) -> Iterator[str]:
                 f"plug-in {hook.origin.entry_point} ({hook.origin}) failed after the run, which is "
                 f"complete without it: {type(error).__name__}: {text_of(error)}{where}"
             )
+
+
+def check_push(registry: Registry, config: TrainConfig) -> None:
+    """Refuse ``--push-to-hub`` if the model could not be pushed.
+
+    Raises:
+        ConfigError: no plug-in pushes models.
+        AangError: the plug-in says why.
+    """
+    if config.push_to_hub is None:
+        return
+    try:
+        hook = registry.hooks.find("aang_check_push")
+    except UnknownNameError as error:
+        raise ConfigError(
+            f"--push-to-hub {config.push_to_hub}: a plug-in pushes models, and {error}"
+        ) from error
+    hook.call(name=config.push_to_hub)

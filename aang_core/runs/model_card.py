@@ -1,6 +1,11 @@
 """The model card: what somebody who finds the model folder needs to know."""
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 from huggingface_hub import EvalResult, ModelCardData
 
@@ -8,67 +13,146 @@ from aang_core.runs.markdown import plain, table
 from aang_core.runs.run import Run
 
 LISTED = 10
+TRAINED_WITH = (
+    *("steps", "eval_every", "patience", "batch_size", "dev_batch_size", "aux_batch_size"),
+    *("lr", "head_lr", "weight_decay", "warmup", "max_grad_norm", "max_length", "seed"),
+)
+"""Options that the card lists; none of them can hold a path."""
+
+_ON_THE_HUB = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
+_METRICS = {"macro-f1": "f1", "micro-f1": "f1"}
+_SPLITS = {"dev": "validation"}
 
 
-def model_card(run: Run) -> str:
-    """``README.md`` of a model folder, with the metadata header that the Hugging Face hub reads."""
-    sections = [_header(run), _what(run), _use(run), _data(run), _scores(run), _weights(run)]
+@dataclass(frozen=True)
+class Origins:
+    """Where a model comes from and what may be done with it, as its card says.
+
+    Attributes:
+        name: the model's name on the hub; None for a folder.
+        base_model: the encoder's name on the hub; None if it has none.
+        dataset: the data set's name on the hub; None if it has none.
+        licence: the hub's identifier of the licence, such as ``apache-2.0``; None if unknown.
+        languages: ISO 639-1 codes, such as ``en``.
+    """
+
+    name: str | None = None
+    base_model: str | None = None
+    dataset: str | None = None
+    licence: str | None = None
+    languages: tuple[str, ...] = ()
+
+    @classmethod
+    def of_options(cls, options: Mapping[str, Any]) -> "Origins":
+        """The names on the hub of the encoder and the data set, from the options of a run.
+
+        Call it where the run was trained, since a folder there is not a name on the hub.
+        """
+        dataset = options.get("dataset")
+        return cls(
+            base_model=_hub_name(options.get("model")),
+            dataset=_hub_name(dataset.partition(":")[0] if dataset else None),
+        )
+
+
+def _hub_name(source: str | None) -> str | None:
+    """``source`` if it is a name on the hub and not a path."""
+    if source is None or Path(source).exists() or not _ON_THE_HUB.fullmatch(source):
+        return None
+    return None if set(source) <= set("./") or source.startswith(".") else source
+
+
+def card_of(run: Run, origins: Origins | None = None) -> str:
+    """``README.md`` of a model folder, with the metadata header that the Hugging Face hub reads.
+
+    No path of this machine is in it.
+
+    Args:
+        run: the run.
+        origins: where the model comes from; default: what the run's options say.
+    """
+    known = Origins.of_options(run.options) if origins is None else origins
+    sections = [
+        *(_header(run, known), _what(run, known), _use(run, known), _data(run, known)),
+        *(_scores(run), _training(run), _weights(run)),
+    ]
     return "\n".join([*filter(None, sections), _made(run)])
 
 
-def _header(run: Run) -> str:
-    metric, task = run.outcome.metric, run.records.data.task
-    part = "test" if metric.test is not None else "validation"
-    value = metric.dev if metric.test is None else metric.test
-    encoder = run.options.get("model")
+def _header(run: Run, origins: Origins) -> str:
+    name = origins.name or run.name
+    evaluated = run.records.evaluation.parts
     data = ModelCardData(
         library_name="transformers",
         pipeline_tag="text-classification",
-        base_model=encoder if encoder and "/" not in str(encoder).strip("./") else None,
+        base_model=origins.base_model,
+        license=origins.licence,
+        language=list(origins.languages) or None,
+        datasets=[origins.dataset] if origins.dataset else None,
+        metrics=sorted({_METRICS.get(name, name) for name in evaluated["dev"].scores}),
         tags=["auxiliary-learning", "aang"],
-        model_name=run.name,
+        model_name=name.rpartition("/")[2],
         eval_results=[
-            EvalResult(
-                task_type="text-classification",
-                dataset_type=task,
-                dataset_name=task,
-                dataset_split=part,
-                metric_type=run.metric,
-                metric_value=round(value, 4),
-            )
+            result for part in reversed(evaluated) for result in _eval_results(run, part, origins)
         ],
     )
     return f"---\n{data.to_yaml()}\n---\n"
 
 
-def _what(run: Run) -> str:
+def _eval_results(run: Run, part: str, origins: Origins) -> list[EvalResult]:
+    """The scores on ``dev`` or ``test``, the metric that chose the model first."""
+    task, scores = run.records.data.task, run.records.evaluation.parts[part].scores
+    return [
+        EvalResult(
+            task_type="text-classification",
+            dataset_type=origins.dataset or task,
+            dataset_name=task,
+            dataset_split=_SPLITS.get(part, part),
+            metric_type=_METRICS.get(name, name),
+            metric_name=name,
+            metric_value=round(scores[name], 4),
+        )
+        for name in sorted(scores, key=lambda name: name != run.metric)
+    ]
+
+
+def _what(run: Run, origins: Origins) -> str:
     labels = ", ".join(_code(label) for label in run.records.evaluation.labels)
     result = run.outcome
     how = f"with the weighter `{result.weighter}`"
     if result.objectives:
-        how += f" over {result.objectives} objectives of the space `{result.space}`"
+        several = "s" if result.objectives > 1 else ""
+        space = Path(result.space).stem
+        how += f" over {result.objectives} objective{several} of the space `{space}`"
     if result.recipe:
         how += f", recipe `{result.recipe}`"
-    encoder = run.options.get("model") or "The small encoder of AANG's demo"
     return (
-        f"# {plain(run.records.data.task)}\n\n"
-        f"A text classifier with the classes {labels}. {plain(encoder)} was fine-tuned by "
+        f"# {plain(origins.name or run.records.data.task)}\n\n"
+        f"A text classifier with the classes {labels}. {_encoder(run, origins)} was fine-tuned by "
         f"AANG {how}; seed {result.seed}, best on dev at step "
         f"{result.best_step} of {result.steps}.\n"
     )
 
 
-def _use(run: Run) -> str:
+def _encoder(run: Run, origins: Origins) -> str:
+    source = run.options.get("model")
+    if not source:
+        return "The small encoder of AANG's demo"
+    return plain(origins.base_model or f"The encoder {Path(source).name} of a local folder")
+
+
+def _use(run: Run, origins: Origins) -> str:
     pair = run.options.get("text_pair")
     argument = '{"text": "…", "text_pair": "…"}' if pair else '"…"'
     return (
         "## How to load it\n\n```python\nfrom transformers import pipeline\n\n"
-        f'classify = pipeline("text-classification", model=".")\nclassify({argument})\n```\n\n'
+        f'classify = pipeline("text-classification", model="{origins.name or "."}")\n'
+        f"classify({argument})\n```\n\n"
         f"Texts were cut to {run.options['max_length']} tokens in training.\n"
     )
 
 
-def _data(run: Run) -> str:
+def _data(run: Run, origins: Origins) -> str:
     parts = run.records.data.parts
     header = ["class", *parts]
     rows = [
@@ -76,7 +160,8 @@ def _data(run: Run) -> str:
         for label in run.records.evaluation.labels
     ]
     rows.append(["all", *(str(part.examples) for part in parts.values())])
-    return "## Data\n\n" + table(header, rows)
+    called = origins.dataset or run.records.data.task
+    return f"## Data\n\nThe task is {plain(called)}.\n\n" + table(header, rows)
 
 
 def _scores(run: Run) -> str:
@@ -94,6 +179,19 @@ def _scores(run: Run) -> str:
 
 def _score(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
+
+
+def _training(run: Run) -> str:
+    options = [(name, run.options.get(name)) for name in TRAINED_WITH]
+    rows = [
+        [f"`--{n.replace('_', '-')}`", f"{v}"] for n, v in options if isinstance(v, int | float)
+    ]
+    outcome = run.outcome
+    return (
+        f"## Training\n\n{outcome.steps} steps, {outcome.body_rows} rows through the encoder, "
+        f"{outcome.train_seconds:.0f} seconds. The main options of `aang train`:\n\n"
+        + table(["option", "value"], rows)
+    )
 
 
 def _weights(run: Run) -> str:

@@ -15,23 +15,19 @@ from aang_core.assembly.stream_rows import StreamRows
 from aang_core.config import TrainConfig
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.tokens import TokenRows
+from aang_core.runs.evaluating import evaluation_of
 from aang_core.runs.schema import (
     ChosenScores,
-    ClassScores,
     DataStatistics,
     Evaluation,
     FinalFineTuning,
     LabelledRows,
-    PartEvaluation,
     PlainFineTuning,
     Result,
     Scores,
     SourceTexts,
 )
-from aang_core.training.evaluation import confusion, majority_scores, per_class, scores
-
-MOST_CONFUSED = 1000
-"""No confusion matrix above this many classes: it grows with their square."""
+from aang_core.training.evaluation import majority_scores
 
 
 def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
@@ -68,7 +64,7 @@ def _sources(assembly: Assembly) -> dict[str, TokenRows | StreamRows]:
 def evaluation(sources: Sources, assembly: Assembly) -> Evaluation:
     """Scores, confusion and per-class scores of the model in its current state, on dev and test.
 
-    There is no confusion matrix above :data:`MOST_CONFUSED` classes.
+    There is no confusion matrix above :data:`~.evaluating.MOST_CONFUSED` classes.
     """
     labels = list(sources.task.labels)
     classifier = Classifier(assembly.model.body, assembly.model.classifier)
@@ -79,20 +75,7 @@ def evaluation(sources: Sources, assembly: Assembly) -> Evaluation:
         assert rows.labels is not None
         truth = rows.labels.tolist()
         predicted = predict(classifier, rows).argmax(dim=-1).tolist()
-        classes = per_class(truth, predicted, len(labels))
-        matrix = {}
-        if len(labels) <= MOST_CONFUSED:
-            matrix["confusion"] = confusion(truth, predicted, len(labels))
-        parts[part] = PartEvaluation.model_validate(
-            {
-                "scores": dict(scores(truth, predicted)),
-                "classes": {
-                    label: ClassScores.model_validate(values)
-                    for label, values in zip(labels, classes, strict=True)
-                },
-                **matrix,
-            }
-        )
+        parts[part] = evaluation_of(truth, predicted, labels)
     return Evaluation(labels=labels, **parts)
 
 

@@ -7,12 +7,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aang_core.config import TrainConfig, read_config_file, recorded_config
-from aang_core.errors import ConfigError, DataError, UnknownNameError
+from aang_core.config import TrainConfig, read_config_file
+from aang_core.errors import ConfigError, UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.comparison import plugin_differences
+from aang_core.runs.finished import finished_result, recorded_options
 from aang_core.runs.records import Records, missing
-from aang_core.runs.run_files import inside, read_part, refuse_links
+from aang_core.runs.run_files import inside, read_part
 from aang_core.runs.schema import PluginsUsed, Result
 from aang_core.training.evaluation import Metric
 
@@ -62,13 +63,7 @@ class Run:
                 it, or a file in it is damaged.
         """
         place = Path(folder)
-        refuse_links(place)
-        if not (place / "config.yaml").is_file():
-            raise DataError(f"{place}: is not a run folder, it has no config.yaml")
-        try:
-            return cls.about_to_finish(place, read_part(Result, place))
-        except FileNotFoundError as error:
-            raise DataError(f"{place}: the run did not finish, result.json is missing") from error
+        return cls.about_to_finish(place, finished_result(place))
 
     @classmethod
     def about_to_finish(
@@ -115,12 +110,7 @@ class Run:
             AangError: this version does not have these options, or the record of drawn rows is
                 damaged.
         """
-        # Imports torch, which reading JSON does not need.
-        from aang_core.runs.drawn_rows import check_recorded
-
-        config = recorded_config(self.folder / "config.yaml")
-        check_recorded(self.folder, config.train_rows)
-        return config
+        return recorded_options(self.folder)
 
     @cached_property
     def records(self) -> Records:

@@ -17,7 +17,7 @@ from aang_core.modeling.untaught import untaught_heads
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import Plugins
 from aang_core.runs import drawn_rows, outcome, recorded_plugins, resuming
-from aang_core.runs.after_run import call_after_run
+from aang_core.runs.after_run import call_after_run, check_push
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import (
     During,
@@ -26,7 +26,7 @@ from aang_core.runs.main_training import (
     train_and_evaluate,
     unobserved,
 )
-from aang_core.runs.model_card import model_card
+from aang_core.runs.model_card import card_of
 from aang_core.runs.pretraining import ReadyStage, pretrain, try_stages
 from aang_core.runs.run import Run
 from aang_core.runs.run_files import write_part
@@ -93,6 +93,8 @@ def train_run(
     processes = processes_of_environment(device)
     check_options(config, processes)
     check_trackers(config.log)
+    if not resume:
+        check_push(plugins.registry, config)
     changes = recorded_plugins.changes(out, plugins) if resume else []
     if resume:
         drawn_rows.check_same(out, sources.draw)
@@ -136,7 +138,7 @@ def train_run(
         if stages:
             result = result.model_copy(update={"pretraining": stages})
         run = Run.about_to_finish(folder.path, result)
-        folder.write_text("model/README.md", model_card(run))
+        folder.write_text("model/README.md", card_of(run))
         for failure in call_after_run(plugins.registry, run):
             report.note(failure)
         # Written last: this file marks the run as finished.

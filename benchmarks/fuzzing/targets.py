@@ -18,6 +18,7 @@ from aang_plugin_s2orc.source import S2orc
 from aang_plugin_text.out_of_domain import OutOfDomain
 from pyarrow import parquet
 
+from aang_core.assembly.labelled_tasks import end_task_columns
 from aang_core.cli.train import parse_files
 from aang_core.config import AUXILIARY_TASKS, read_config_file, resolve_config
 from aang_core.config.settings import parse_settings
@@ -31,7 +32,6 @@ from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.registry import Registry
 from aang_core.runs.predictor import read_texts
 from aang_core.runs.run import Run
-from aang_core.runs.scoring import columns_of
 from aang_core.runs.train_run import free_run_folder
 
 Check = Callable[[Path], None]
@@ -189,7 +189,7 @@ def run_folder_check(run: Path) -> Check:
             tables_of(finished)
             finished.differences(_plugins())
             assert finished.model_folder.resolve().is_relative_to(run.resolve())
-            columns_of(finished)
+            end_task_columns(finished.config)
         finally:
             (run / known).write_bytes(whole[known])
 

@@ -5,7 +5,8 @@ language   what is done with a block
 =========  =====================================================================================
 python     one that is headed ``# NAME.py`` is a file: it is written, run, and its tests are run;
            of the others, which need a trained model, all imports are resolved
-yaml       read as what it is: a space, a comparison, or the options of ``aang train``
+yaml       read as what it is: a space, a comparison, the header of a model card, or the options of
+           ``aang train``
 toml       parsed
 json       parsed; its keys are names that the code uses
 console    commands that are cheap are run and must print what is shown, ``…`` standing for
@@ -34,11 +35,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
+from typing import get_args
 
 import click
 import yaml
 from aang_plugin_compare.spec import read_comparison
 from click.testing import CliRunner
+from huggingface_hub import ModelCardData
 from ray.scripts.scripts import cli as ray_commands
 
 from aang_core import Objective, Registry, load_plugins
@@ -46,6 +49,7 @@ from aang_core.cli.app import aang
 from aang_core.cli.train import given_options
 from aang_core.config import TrainConfig, read_config_file, resolve_config
 from aang_core.objectives.space import load_space
+from aang_core.training.evaluation import Metric
 from tests.docs.documents import ROOT
 
 CHEAP = {
@@ -188,6 +192,11 @@ def _yaml(block: Block, folder: Path, registry: Registry) -> None:
         assert load_space(path, registry).objectives
     elif "methods" in keys:
         assert read_comparison(path, registry).cells
+    elif "model-index" in keys:
+        # Refuses an index that the hub could not read.
+        card = ModelCardData(**yaml.safe_load(block.text))
+        assert card.eval_results
+        assert {result.metric_name for result in card.eval_results} == set(get_args(Metric))
     else:
         _names_in(resolve_config(read_config_file(path), {}, registry), registry)
 

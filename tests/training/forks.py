@@ -20,7 +20,7 @@ from typing import IO, Any
 ROOT = Path(__file__).parents[2]
 
 _IMPORTED = (
-    *("aang_core.cli.train", "aang_core.runs.train_run", "aang_core.runs.scoring", "datasets"),
+    *("aang_core.cli.train", "aang_core.runs.train_run", "aang_core.runs.evaluating", "datasets"),
     *("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert"),
     *("sklearn.metrics", "torch.optim", "torch._dynamo", "plotly.graph_objects"),
 )

@@ -39,20 +39,22 @@ def test_it_says_what_the_pipeline_says(aang: Aang, run: Path) -> None:
         }
         assert record["probabilities"] == pytest.approx(expected, abs=1e-5)
         assert sum(record["probabilities"].values()) == pytest.approx(1)
-        assert record["label"] == max(expected, key=lambda label: expected[label])
+        assert record["predicted"] == max(expected, key=lambda label: expected[label])
 
 
 def test_a_file_and_a_model_folder(aang: Aang, run: Path, task_files: Path) -> None:
-    """In file order, as CSV; labels in the file are not asked for."""
+    """In file order, as CSV, with the labels of the file beside the predicted ones."""
     done = aang("predict", run / "model", "--data", task_files / "test.jsonl", "--format", "csv")
     assert done.status == 0, done.err
     rows = list(csv.DictReader(io.StringIO(done.out)))
     lines = (task_files / "test.jsonl").read_text(encoding="utf-8").splitlines()
     assert [row["text"] for row in rows] == [json.loads(line)["text"] for line in lines]
-    labels = set(rows[0]) - {"text", "text_pair", "label"}
+    assert [row["label"] for row in rows] == [json.loads(line)["label"] for line in lines]
+    labels = {name.partition(":")[2] for name in rows[0] if name.startswith("probability:")}
+    assert "email" in labels
     for row in rows:
-        shares = {label: float(row[label]) for label in labels}
-        assert row["label"] == max(shares, key=lambda label: shares[label])
+        shares = {label: float(row[f"probability:{label}"]) for label in labels}
+        assert row["predicted"] == max(shares, key=lambda label: shares[label])
 
 
 def test_lines_from_standard_input_are_answered_as_they_come(run: Path) -> None:
@@ -76,7 +78,7 @@ def test_lines_from_standard_input_are_answered_as_they_come(run: Path) -> None:
 
 
 def test_bad_input(aang: Aang, run: Path, tmp_path: Path) -> None:
-    assert "give either texts or a file" in aang("predict", run).err
+    assert "give either texts" in aang("predict", run).err
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"body": "text"}\n')
     done = aang("predict", run, "--data", bad)
@@ -96,10 +98,16 @@ def test_the_model_card(run: Path) -> None:
     _, header, body = text.split("---\n", 2)
     metadata = yaml.safe_load(header)
     result = json.loads((run / "result.json").read_text())
-    (entry,) = metadata["model-index"][0]["results"]
-    assert entry["metrics"] == [
-        {"type": "macro-f1", "value": pytest.approx(result["metric"]["test"], abs=1e-4)}
-    ]
+    entries = metadata["model-index"][0]["results"]
+    assert [entry["dataset"]["split"] for entry in entries] == ["test", "validation"]
+    for entry, part in zip(entries, ("test", "dev"), strict=True):
+        score = pytest.approx(result["metric"][part], abs=1e-4)
+        assert entry["metrics"][0] == {"type": "f1", "name": "macro-f1", "value": score}
+        assert {metric["name"] for metric in entry["metrics"]} == {
+            "macro-f1",
+            "micro-f1",
+            "accuracy",
+        }
     assert metadata["pipeline_tag"] == "text-classification"
     for words in (
         "“email”",

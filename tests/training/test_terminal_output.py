@@ -136,7 +136,7 @@ def test_labels_texts_and_predictions(
     assert not ACTING.search(done.out.replace("\r\n", "\n"))
     header, row = csv.reader(io.StringIO(done.out))
     assert row[0] == SHOWN
-    assert printable(label) in header
+    assert f"probability:{printable(label)}" in header
     assert not ACTING.search(aang("evaluate", run, "--data", data).err)
 
 

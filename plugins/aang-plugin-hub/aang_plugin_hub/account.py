@@ -1,0 +1,86 @@
+"""Who pushes: a token, and the names that it may write to."""
+
+import os
+from dataclasses import dataclass
+
+from huggingface_hub import HfApi, constants, get_token
+from huggingface_hub.utils import validate_repo_id
+
+from aang_plugin_hub.errors import HubError, no_token, taken, told
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user of the hub, as the token says.
+
+    Attributes:
+        api: the hub's client, with the token.
+        user: the user's name.
+        namespaces: the names before the slash that the user may write to.
+    """
+
+    api: HfApi
+    user: str
+    namespaces: tuple[str, ...]
+
+    @classmethod
+    def of_token(cls) -> "Account":
+        """The account of the token in ``HF_TOKEN``, or of ``hf auth login``.
+
+        Raises:
+            HubError: there is no token, it may only read, or the hub cannot be reached.
+        """
+        endpoint = (os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).rstrip("/")
+        token = get_token()
+        if token is None:
+            raise HubError(no_token(endpoint))
+        api = HfApi(endpoint=endpoint, token=token, library_name="aang")
+        with told(endpoint, "the hub"):
+            who = api.whoami()
+        if who.get("auth", {}).get("accessToken", {}).get("role") == "read":
+            raise HubError(
+                f"the token of {who['name']} may only read; create one that may write at "
+                f"{endpoint}/settings/tokens, then run hf auth login or set HF_TOKEN"
+            )
+        writable = [org["name"] for org in who.get("orgs", ()) if org.get("roleInOrg") != "read"]
+        return cls(api, who["name"], (who["name"], *writable))
+
+    @property
+    def endpoint(self) -> str:
+        """The address of the hub."""
+        return self.api.endpoint
+
+    def full_name(self, name: str) -> str:
+        """``name`` with the user's own name before it if it has none.
+
+        Raises:
+            HubError: it is no name on the hub, or the name of somebody else.
+        """
+        full = name if "/" in name else f"{self.user}/{name}"
+        with told(self.endpoint, name):
+            validate_repo_id(full)
+        owner = full.partition("/")[0]
+        if owner not in self.namespaces:
+            raise HubError(
+                f"{full}: {self.user} may not write to {owner}; give one of "
+                f"{', '.join(f'{n}/…' for n in self.namespaces)}, or a token of {owner}"
+            )
+        return full
+
+    def refuse_taken(self, name: str) -> None:
+        """Refuse a name that a model has.
+
+        Raises:
+            HubError: it is taken, or the hub cannot be reached.
+        """
+        if self.has(name):
+            raise HubError(f"{name}: {taken()}")
+
+    def has(self, name: str) -> bool:
+        """Whether there is a model of this name.
+
+        Raises:
+            HubError: the hub cannot be reached.
+        """
+        with told(self.endpoint, name):
+            return self.api.repo_exists(name)

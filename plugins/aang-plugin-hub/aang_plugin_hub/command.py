@@ -1,0 +1,47 @@
+"""``aang push``: a run's model on the Hugging Face hub."""
+
+from pathlib import Path
+
+import click
+
+from aang_core.cli import echo
+
+
+@click.command(short_help="Push a run's model to the Hugging Face hub.")
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("name", metavar="NAME")
+@click.option("--private", is_flag=True, help="only you can see the model")
+@click.option("--update", is_flag=True, help="replace the files of a model that exists")
+@click.option("--license", "licence", help="licence, such as mit; default: the encoder's own")
+@click.option(
+    "--language",
+    "languages",
+    multiple=True,
+    help="language, such as en; default: the encoder's own; may be given again",
+)
+def push(
+    run: Path,
+    name: str,
+    private: bool,
+    update: bool,
+    licence: str | None,
+    languages: tuple[str, ...],
+) -> None:
+    """Push the model of the run folder RUN, with its tokenizer and its card, in one commit.
+
+    NAME is the model's name on the hub, MODEL or OWNER/MODEL. The token is that of hf auth login or
+    in HF_TOKEN.
+    """
+    # Imported here, because plug-ins are loaded for every command.
+    from aang_core import Run
+    from aang_plugin_hub.pushing import push as push_run
+
+    pushed = push_run(
+        Run.open(run),
+        name,
+        private=private,
+        update=update,
+        licence=licence,
+        languages=languages,
+    )
+    echo("\n".join(pushed.lines()))

@@ -1,0 +1,78 @@
+"""The licence and the languages of a model: those that the user gives, else its encoder's."""
+
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+from huggingface_hub import ModelCard
+from huggingface_hub.errors import EntryNotFoundError
+
+from aang_core import Run
+from aang_core.runs import Origins
+from aang_plugin_hub.account import Account
+from aang_plugin_hub.errors import told
+
+
+def origins_of(
+    run: Run,
+    name: str,
+    account: Account,
+    *,
+    licence: str | None = None,
+    languages: tuple[str, ...] = (),
+) -> Origins:
+    """What the card of the pushed model says about where it comes from.
+
+    The encoder's own card is read from the hub or, for a folder, from the folder.
+
+    Args:
+        run: the run.
+        name: the model's full name on the hub.
+        account: who pushes.
+        licence: the licence; None takes the encoder's.
+        languages: the languages; empty takes the encoder's.
+
+    Raises:
+        HubError: the encoder's card cannot be read from the hub.
+    """
+    # The card in the run folder was written where the run was trained: whether the encoder is a
+    # folder or a name on the hub was certain there.
+    trained = _card(run.model_folder / "README.md")
+    base, datasets = (trained.data.get(key) for key in ("base_model", "datasets"))
+    found = Origins(
+        name, base_model=base, dataset=datasets[0] if datasets else None, licence=licence
+    )
+    found = replace(found, languages=languages)
+    if licence is not None and languages:
+        return found
+    card = _encoder_card(run, base, account, name)
+    if card is None:
+        return found
+    spoken = card.data.get("language") or ()
+    return replace(
+        found,
+        licence=licence or card.data.get("license"),
+        languages=languages or ((spoken,) if isinstance(spoken, str) else tuple(spoken)),
+    )
+
+
+def _encoder_card(run: Run, base: str | None, account: Account, name: str) -> ModelCard | None:
+    if base is not None:
+        with told(account.endpoint, name):
+            try:
+                path = account.api.hf_hub_download(base, "README.md")
+            except EntryNotFoundError:
+                return None
+            return _card(Path(path))
+    source = run.config.model
+    folder = demo_encoder() if source is None else Path(source)
+    return _card(folder / "README.md") if (folder / "README.md").is_file() else None
+
+
+def demo_encoder() -> Path:
+    """The folder of the demo's small encoder."""
+    return Path(str(files("aang_core"))) / "assets" / "demo-encoder"
+
+
+def _card(path: Path) -> ModelCard:
+    return ModelCard.load(path, ignore_metadata_errors=True)

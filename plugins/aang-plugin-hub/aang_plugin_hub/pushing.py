@@ -1,0 +1,104 @@
+"""A push: one commit with all files, or nothing."""
+
+import contextlib
+from dataclasses import dataclass
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+from huggingface_hub.utils import disable_progress_bars
+
+from aang_core import Run
+from aang_plugin_hub.account import Account
+from aang_plugin_hub.errors import told
+from aang_plugin_hub.files import additions
+from aang_plugin_hub.origins import origins_of
+
+_HUBS_OWN = {".gitattributes"}
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """A model on the hub.
+
+    Attributes:
+        address: where people find it.
+        missing: what its card does not say, with the option that would.
+    """
+
+    address: str
+    missing: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """What the user reads about it."""
+        told = [f"The model is at {self.address}"]
+        if self.missing:
+            names = " and no ".join(self.missing)
+            told.append(f"Its card names no {names}; push again with --update to add it")
+        return told
+
+
+def push(
+    run: Run,
+    name: str,
+    *,
+    private: bool = False,
+    update: bool = False,
+    licence: str | None = None,
+    languages: tuple[str, ...] = (),
+) -> Pushed:
+    """Push a run's model, its tokenizer and its card in one commit.
+
+    If anything fails, the hub is as it was: a repository made for this push is removed again.
+
+    Args:
+        run: the run.
+        name: the name on the hub, ``model`` or ``owner/model``.
+        private: whether only the owner can see the model; one that exists stays as it is.
+        update: whether to replace all files of a model that exists.
+        licence: the licence, as the hub calls it; None takes the encoder's.
+        languages: the languages; empty takes the encoder's.
+
+    Returns:
+        The model's address, and what its card does not say.
+
+    Raises:
+        HubError: there is no token, no network, or the name is taken or somebody else's.
+        DataError: a file of the run is damaged.
+    """
+    disable_progress_bars()
+    account = Account.of_token()
+    full = account.full_name(name)
+    exists = account.has(full)
+    if exists and not update:
+        account.refuse_taken(full)
+    origins = origins_of(run, full, account, licence=licence, languages=languages)
+    operations = additions(run, origins)
+    if not exists:
+        with told(account.endpoint, full):
+            account.api.create_repo(full, private=private)
+    try:
+        with told(account.endpoint, full):
+            _commit(account, full, operations, replace=exists)
+    # An interrupt, too, must leave nothing behind.
+    except BaseException:
+        if not exists:
+            _remove(account, full)
+        raise
+    silent = {"licence (--license)": origins.licence, "language (--language)": origins.languages}
+    missing = tuple(what for what, said in silent.items() if not said)
+    return Pushed(f"{account.endpoint}/{full}", missing)
+
+
+def _commit(account: Account, name: str, files: list[CommitOperationAdd], *, replace: bool) -> None:
+    pushed = {file.path_in_repo for file in files}
+    old = set(account.api.list_repo_files(name)) - pushed - _HUBS_OWN if replace else set()
+    account.api.create_commit(
+        name,
+        [*files, *(CommitOperationDelete(path) for path in sorted(old))],
+        commit_message="Model trained by AANG",
+    )
+
+
+def _remove(account: Account, name: str) -> None:
+    """Remove the repository that this push has made; what failed is the error that is told."""
+    with contextlib.suppress(Exception):
+        account.api.delete_repo(name, missing_ok=True)
