@@ -1,7 +1,8 @@
-"""``aang evaluate``: the scores of a run's model on other data."""
+"""``aang evaluate``: the scores of a classifier on labelled data."""
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,15 +10,23 @@ from aang_core.cli.output import echo, note
 from aang_core.cli.tables import print_table
 from aang_core.plugins import Plugins
 
+if TYPE_CHECKING:
+    from aang_core.runs.schema import PartEvaluation
+
 
 @click.command(short_help="Evaluate a trained classifier.")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("model", metavar="RUN|MODEL", type=click.Path(path_type=Path))
 @click.option(
     "--data",
     required=True,
     type=click.Path(path_type=Path),
-    help="labelled file with the columns that the run was trained with",
+    help="labelled file, in any format that training reads",
 )
+@click.option("--text", help="column of the text; default: the run's")
+@click.option("--text-pair", help="column of the second text; default: the run's")
+@click.option("--label", help="column of the label; default: the run's")
+@click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="torch device")
 @click.option(
     "--trust-remote-code",
     is_flag=True,
@@ -26,25 +35,56 @@ from aang_core.plugins import Plugins
 @click.option("--json", "as_json", is_flag=True, help="print the scores as JSON")
 @click.pass_obj
 def evaluate(
-    plugins: Plugins, /, run: Path, data: Path, trust_remote_code: bool, as_json: bool
+    plugins: Plugins,
+    /,
+    model: Path,
+    data: Path,
+    text: str | None,
+    text_pair: str | None,
+    label: str | None,
+    batch_size: int,
+    device: str,
+    trust_remote_code: bool,
+    as_json: bool,
 ) -> None:
-    """Score the model of the run folder RUN on labelled data."""
+    """Print the scores of a classifier on labelled data, over all examples and by class.
+
+    RUN is a run folder, MODEL any folder with a transformers classifier or its name on the hub.
+    """
     from aang_core.corpora.labelled import read_rows
     from aang_core.objectives.stages import ReadReport
     from aang_core.runs.evaluating import evaluate_rows
     from aang_core.runs.predictor import Predictor
     from aang_core.runs.run import Run
+    from aang_core.runs.texts_to_predict import read_columns
     from aang_core.runs.training import choose_device
 
-    opened = Run.open(run)
-    for difference in opened.differences(plugins):
-        note(difference)
+    if (model / "config.yaml").is_file():
+        for difference in Run.open(model).differences(plugins):
+            note(difference)
+    predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
+    columns = read_columns(predictor, model, text, text_pair, label)
     report = ReadReport()
-    predictor = Predictor.load(run, choose_device("cpu"), trust_remote_code=trust_remote_code)
-    scores = evaluate_rows(predictor, read_rows(data, predictor.columns, report), report).scores
+    rows = read_rows(data, columns, report)
+    found = evaluate_rows(predictor, rows, report, batch_size=batch_size)
     for line in report.lines():
         note(line)
     if as_json:
-        echo(json.dumps({"run": str(run), "data": str(data), "scores": dict(scores)}))
+        document = found.document()
+        echo(json.dumps({"model": str(model), "data": str(data), **document}))
     else:
-        print_table(["metric", str(data)], [[name, f"{s:.4f}"] for name, s in scores.items()])
+        _print_scores(found, str(data))
+
+
+def _print_scores(found: "PartEvaluation", data: str) -> None:
+    print_table(["metric", data], [[name, _share(s)] for name, s in found.scores.items()])
+    echo()
+    rows: list[list[Any]] = [
+        [label, _share(c.precision), _share(c.recall), _share(c.f1), str(c.examples)]
+        for label, c in found.classes.items()
+    ]
+    print_table(["class", "precision", "recall", "f1", "examples"], rows)
+
+
+def _share(value: float) -> str:
+    return f"{value:.4f}"
