@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         PluginError,
         UnknownNameError,
     )
+    from aang_core.from_python.estimator import AangClassifier
     from aang_core.from_python.training import train
     from aang_core.hookspecs import (
         RegisterCommand,
@@ -82,6 +83,7 @@ __all__ = [
     "PLUGIN_API",
     "SELECTION_RATE",
     "STAGES",
+    "AangClassifier",
     "AangError",
     "AmbiguousNameError",
     "Batch",
@@ -163,6 +165,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "from_python.estimator": "AangClassifier",
     "from_python.training": "train",
     "corpora.cache": "atomic_write cache_folder",
     "corpora.places": "find_files read_lines read_text_lines",

@@ -46,6 +46,11 @@ class GivenData:
             AangError: an argument holds data that cannot be used.
         """
         given, report = dict(arguments), ReadReport()
+        if _is_saved(given.get("train"), "dataset_dict.json"):
+            given["dataset"], given["train"] = str(given["train"]), given.get("dataset")
+        for name in PARTS:
+            if _is_saved(given.get(name), "state.json"):
+                given[name] = _loaded(given[name])
         for name in ("dataset", "train"):
             splits = _splits(given.get(name))
             if splits is None:
@@ -124,12 +129,19 @@ def _copy_of(name: str) -> str:
     return f"{FOLDER}/{name}.jsonl"
 
 
-def _splits(value: object) -> Mapping[str, Any] | None:
-    """The splits of a DatasetDict, or of a folder that ``save_to_disk`` has written."""
-    if isinstance(value, str | Path) and (Path(value) / "dataset_dict.json").is_file():
-        from datasets import DatasetDict
+def _is_saved(value: object, mark: str) -> bool:
+    """Whether the value is a folder that ``save_to_disk`` has written, with the file ``mark``."""
+    return isinstance(value, str | Path) and (Path(value) / mark).is_file()
 
-        return {str(name): rows for name, rows in DatasetDict.load_from_disk(value).items()}
+
+def _loaded(folder: Any) -> Any:
+    from datasets import Dataset
+
+    return Dataset.load_from_disk(folder)
+
+
+def _splits(value: object) -> Mapping[str, Any] | None:
+    """The splits of a DatasetDict."""
     datasets = sys.modules.get("datasets")
     if datasets is not None and isinstance(value, datasets.DatasetDict):
         return {str(name): rows for name, rows in value.items()}
