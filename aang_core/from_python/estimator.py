@@ -103,6 +103,10 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
         """
         texts, labels = _texts(X), _labels(y, len(_texts(X)))
         self.classes_ = np.unique(labels)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y holds one class, {self.classes_[0]!r}; a classifier needs at least two"
+            )
         names = _names(self.classes_)
         given: dict[str, Any] = {"train": _named(texts, labels, self.classes_, names)}
         if dev is not None:

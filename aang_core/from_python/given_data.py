@@ -15,9 +15,7 @@ from aang_core.corpora.labelled import Columns
 from aang_core.corpora.names import REST
 from aang_core.errors import ConfigError
 from aang_core.objectives.stages import ReadReport
-
-FOLDER = "data"
-"""The folder in a run folder that holds the copy of data in memory."""
+from aang_core.runs.kept_data import FOLDER, copy_of
 
 _TEXTS = ("unlabelled", "domain")
 _FILES_ALONE = ("out_of_domain", "aux_task")
@@ -70,7 +68,7 @@ class GivenData:
                 raise ConfigError(f"{name}: takes files only, not a {type(given[name]).__name__}")
         if given.get("text_pair") is None and _holds_pairs(values.get("train")):
             given["text_pair"] = "text_pair"
-        return cls({**given, **{name: _copy_of(name) for name in values}}, values, report)
+        return cls({**given, **{name: copy_of(name) for name in values}}, values, report)
 
     def placed(self, config: TrainConfig, out: Path) -> tuple[TrainConfig, "PlacedData"]:
         """Read the data as tables whose copies will be in the run folder.
@@ -90,7 +88,7 @@ class GivenData:
         wanted: dict[Path, Sequence[str]] = {}
         names: dict[str, Any] = {}
         for name, value in self.values.items():
-            path = out.absolute() / _copy_of(name)
+            path = out.absolute() / copy_of(name)
             labelled = name in PARTS
             table = table_in_memory(value, name, path, columns, labelled=labelled)
             if labelled:
@@ -123,10 +121,6 @@ class PlacedData:
             f"{FOLDER}/{path.name}": table.copy(self.wanted[path])
             for path, table in self.tables.items()
         }
-
-
-def _copy_of(name: str) -> str:
-    return f"{FOLDER}/{name}.jsonl"
 
 
 def _is_saved(value: object, mark: str) -> bool:
