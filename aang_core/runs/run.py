@@ -255,13 +255,14 @@ class Run:
     def __repr__(self) -> str:
         result, chosen = self.outcome, self.outcome.metric
         how = self.options.get("recipe") or result.weighter
+        count = f"{result.objectives} objective{'' if result.objectives == 1 else 's'}"
         return (
             f"Run {self.folder}: {how}, seed {result.seed}, {result.steps} steps in "
             f"{result.train_seconds:.1f} s, the best model from step {result.best_step}\n"
             f"{chosen.name}: dev {shown_score(chosen.dev)}, test {shown_score(chosen.test)}; "
             f"majority class: dev {shown_score(result.majority.dev)}, "
             f"test {shown_score(result.majority.test)}\n"
-            f"{result.objectives} objectives; model in {self.folder / result.model}"
+            f"{count}; model in {self.folder / result.model}"
         )
 
     def _repr_html_(self) -> str:
