@@ -15,7 +15,7 @@ def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     page = (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     cells = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", page, re.DOTALL)
-    assert len(cells) == 12
+    assert len(cells) == 11
     for code, shown in cells:
         *statements, last = code.strip().split("\n\n")[-1].splitlines()
         exec(code, names)
