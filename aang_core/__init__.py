@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aang_core.cli.from_python import train
     from aang_core.corpora.cache import atomic_write, cache_folder
     from aang_core.corpora.places import find_files, read_lines, read_text_lines
     from aang_core.diagnosis.objectives import Diagnosis
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
         PluginError,
         UnknownNameError,
     )
+    from aang_core.from_python.estimator import AangClassifier
+    from aang_core.from_python.training import train
     from aang_core.hookspecs import (
         RegisterCommand,
         RegisterGrid,
@@ -83,6 +84,7 @@ __all__ = [
     "PLUGIN_API",
     "SELECTION_RATE",
     "STAGES",
+    "AangClassifier",
     "AangError",
     "AmbiguousNameError",
     "Batch",
@@ -166,7 +168,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "cli.from_python": "train",
+    "from_python.estimator": "AangClassifier",
+    "from_python.training": "train",
     "corpora.cache": "atomic_write cache_folder",
     "corpora.places": "find_files read_lines read_text_lines",
     "diagnosis.objectives": "Diagnosis",

@@ -26,8 +26,10 @@ from aang_core.corpora.demo import (
     out_of_domain_paragraphs,
 )
 from aang_core.corpora.demo_unlabelled import UnlabelledParagraphs
+from aang_core.corpora.in_memory import DOMAIN_TEXT, TableInMemory
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import LabelledTask, load_task
+from aang_core.corpora.tables import NOTHING_IN_MEMORY
 from aang_core.corpora.task_files import TaskFiles, column_options
 from aang_core.corpora.train_draw import TrainDraw, draw_train
 from aang_core.corpora.unlabelled_texts import UnlabelledTexts
@@ -88,8 +90,17 @@ class Sources:
         return replace(self, encoder=encoder, pretrained=True, fine_tuning=None)
 
 
-def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
+def prepare_sources(
+    config: TrainConfig,
+    registry: Registry,
+    in_memory: Mapping[Path, TableInMemory] = NOTHING_IN_MEMORY,
+) -> Sources:
     """Resolve every name in ``config``, then read the end task.
+
+    Args:
+        config: the run's options.
+        registry: everything that plug-ins have registered.
+        in_memory: data in memory, by the files in ``config`` that will hold its copy.
 
     Raises:
         AangError: a name is unknown or ambiguous, an option is not used, a primitive cannot be
@@ -113,7 +124,7 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
     # Fail now if a target cannot be imported, before any data is read or a model is loaded.
     for primitive in dict.fromkeys(p for objective in composed for p in objective.primitives):
         primitive.load()
-    read = _read(config, report)
+    read = _read(config, report, in_memory)
     task, draw = _drawn(config, read.task, report)
     if config.model is None and not config.is_demo:
         report.note(
@@ -127,7 +138,7 @@ def prepare_sources(config: TrainConfig, registry: Registry) -> Sources:
         encoder=encoder_of(config),
         domain=read.domain,
         out_of_domain=read.out_of_domain,
-        unlabelled=_unlabelled(config, read, task, report),
+        unlabelled=_unlabelled(config, read, task, report, in_memory),
         weighter=weighter,
         objectives=objectives,
         pretraining=stages,
@@ -239,8 +250,15 @@ class _Read:
     out_of_domain: tuple[Path, ...]
 
 
-def _read(config: TrainConfig, report: ReadReport) -> _Read:
-    domain = tuple(Path(place) for place in config.domain)
+def _read(
+    config: TrainConfig,
+    report: ReadReport,
+    in_memory: Mapping[Path, TableInMemory] = NOTHING_IN_MEMORY,
+) -> _Read:
+    domain = tuple(
+        _domain_file(in_memory[Path(place)]) if Path(place) in in_memory else Path(place)
+        for place in config.domain
+    )
     other = tuple(Path(place) for place in config.out_of_domain)
     columns = Columns(config.text, config.text_pair, config.label)
     options: dict[str, Any] = {
@@ -253,8 +271,9 @@ def _read(config: TrainConfig, report: ReadReport) -> _Read:
     if files is not None:
         columns = files.columns
         options |= column_options(columns)
-        test = files.test if config.test_score else None
-        task = load_task(files.train, files.dev, test, task=columns.task, **options)
+        paths = (files.train, files.dev, files.test if config.test_score else None)
+        parts = [None if path is None else in_memory.get(path, path) for path in paths]
+        task = load_task(*parts, task=columns.task, **options)
         return _Read(task, columns, domain, other)
     if config.dataset is not None:
         name, _, part = config.dataset.partition(":")
@@ -276,11 +295,15 @@ def _read(config: TrainConfig, report: ReadReport) -> _Read:
 
 
 def _unlabelled(
-    config: TrainConfig, read: _Read, task: LabelledTask, report: ReadReport
+    config: TrainConfig,
+    read: _Read,
+    task: LabelledTask,
+    report: ReadReport,
+    in_memory: Mapping[Path, TableInMemory],
 ) -> Iterable[Example] | None:
     """Texts like the end task's own; they are read when they are iterated over."""
     if config.unlabelled:
-        return UnlabelledTexts(config.unlabelled, read.columns, task, report)
+        return UnlabelledTexts(config.unlabelled, read.columns, task, report, in_memory)
     return UnlabelledParagraphs(task) if config.is_demo else None
 
 
@@ -295,9 +318,17 @@ def _labelled(demo: DemoTask) -> LabelledTask:
 
 def _text_file(name: str, texts: Sequence[str]) -> Path:
     """Write the demo's unlabelled text to a file, one paragraph per line, and return its path."""
-    content = "\n".join(texts) + "\n"
+    return _cached_file("demo", name, ".txt", "\n".join(texts) + "\n")
+
+
+def _domain_file(table: TableInMemory) -> Path:
+    """Write in-domain text that is in memory to a file, which data primitives can read."""
+    return _cached_file("in-memory", "domain", ".jsonl", table.copy((DOMAIN_TEXT,)))
+
+
+def _cached_file(folder: str, name: str, extension: str, content: str) -> Path:
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-    path = cache_folder() / "demo" / f"{name}-{digest}.txt"
+    path = cache_folder() / folder / f"{name}-{digest}{extension}"
     if not path.exists():
         with atomic_write(path) as draft:
             draft.write_text(content, encoding="utf-8")

@@ -1,18 +1,19 @@
 """The end task from a data set of the Hugging Face hub, or a local folder laid out like one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from aang_core.corpora.in_memory import HIDDEN, dataset_table
 from aang_core.corpora.labelled import Columns, LabelledRows, examples_of
 from aang_core.corpora.labelled_task import LabelledTask, assemble_task
-from aang_core.corpora.tables import Row, Table
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
 
-_DEV_NAMES = ("validation", "valid", "dev")
+PARTS = ("train", "dev", "test")
+"""The parts of the end task."""
 
-_HIDDEN = -1
-"""Value of a ``ClassLabel`` column whose labels are not public, as in GLUE's test sets."""
+_DEV_NAMES = ("validation", "valid", "dev")
 
 
 def load_dataset_task(
@@ -33,7 +34,8 @@ def load_dataset_task(
     counted in the report.
 
     Args:
-        name: a data set of the hub (``imdb``) or a local folder that ``load_dataset`` understands.
+        name: a data set of the hub (``imdb``), a local folder that ``load_dataset`` understands, or
+            one that ``save_to_disk`` has written.
         config: configuration of the data set, such as ``rte`` of ``nyu-mll/glue``.
         text: column of the text.
         text_pair: column of the second text; None for single texts.
@@ -47,36 +49,64 @@ def load_dataset_task(
     """
     report = ReadReport() if report is None else report
     columns = Columns(text, text_pair, label)
-    splits = _load(name, config)
-    if "train" not in splits:
-        raise DataError(
-            f"{name}: the data set has no split 'train', only {', '.join(map(repr, splits))}."
-        )
-    dev_name = next((split for split in _DEV_NAMES if split in splits), None)
-    ignored = set(splits) - {"train", "test", dev_name}
-    for split in sorted(ignored):
-        report.note(f"{name}: split {split!r} is not used")
-    test = splits.get("test")
-    if test is not None and _labels_hidden(test, label):
-        report.note(f"{name}: split 'test' is left out, its labels are not public")
-        test = None
+    parts = parts_of(name, _load(name, config), label, report)
     return assemble_task(
         f"{name.rstrip('/').rsplit('/')[-1]}" + (f"-{config}" if config else ""),
-        _rows(name, "train", splits["train"], columns, report),
-        _rows(name, dev_name, splits[dev_name], columns, report) if dev_name else None,
-        None if test is None else _rows(name, "test", test, columns, report),
+        *(_rows(name, *parts[part], columns, report) if part in parts else None for part in PARTS),
         seed=seed,
         dev_fraction=dev_fraction,
         report=report,
     )
 
 
+def parts_of(
+    name: str, splits: Mapping[str, Any], label: str, report: ReadReport
+) -> dict[str, tuple[str, Any]]:
+    """Choose the splits that become the parts of the end task.
+
+    Args:
+        name: what messages call the data set.
+        splits: its splits.
+        label: column of the label.
+        report: where to note splits that are left out.
+
+    Returns:
+        The name and the rows of the split for each part that there is, by :data:`PARTS`.
+
+    Raises:
+        DataError: there is no split ``train``.
+    """
+    if "train" not in splits:
+        raise DataError(
+            f"{name}: the data set has no split 'train', only {', '.join(map(repr, splits))}."
+        )
+    dev_name = next((split for split in _DEV_NAMES if split in splits), None)
+    chosen = {"train": "train", "dev": dev_name, "test": "test"}
+    for split in sorted(set(splits) - set(chosen.values())):
+        report.note(f"{name}: split {split!r} is not used")
+    parts = {
+        part: (split, splits[split])
+        for part, split in chosen.items()
+        if split is not None and split in splits
+    }
+    if "test" in parts and _labels_hidden(parts["test"][1], label):
+        report.note(f"{name}: split 'test' is left out, its labels are not public")
+        del parts["test"]
+    return parts
+
+
 def _load(name: str, config: str | None) -> Mapping[str, Any]:
-    from datasets import DatasetDict, load_dataset
+    from datasets import Dataset, DatasetDict, load_dataset
     from datasets.exceptions import DatasetsError
 
+    saved = Path(name)
     try:
-        loaded = load_dataset(name, config)
+        if (saved / "dataset_dict.json").is_file():
+            loaded = DatasetDict.load_from_disk(saved)
+        elif (saved / "state.json").is_file():
+            loaded = DatasetDict(train=Dataset.load_from_disk(saved))
+        else:
+            loaded = load_dataset(name, config)
     # A missing configuration, unknown splits, no network, broken files: each has its own class.
     except (DatasetsError, OSError, ValueError, RuntimeError, ImportError) as error:
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
@@ -93,23 +123,11 @@ def _labels_hidden(split: Any, label: str) -> bool:
     if label not in split.column_names or not len(split):
         return False
     column = split.with_format("numpy")[label][:]
-    return bool((column == _HIDDEN).all()) if column.dtype.kind == "i" else False
+    return bool((column == HIDDEN).all()) if column.dtype.kind == "i" else False
 
 
 def _rows(
     name: str, split_name: str, split: Any, columns: Columns, report: ReadReport
 ) -> LabelledRows:
-    present = tuple(split.column_names)
-    wanted = [column for column in columns.names() if column in present]
-    table = Table(f"{name}, split {split_name!r}", "row", present, _values(split, wanted, columns))
-    return examples_of(table, columns, report)
-
-
-def _values(split: Any, wanted: list[str], columns: Columns) -> Iterator[Row]:
-    """Rows in which the name of the class replaces its id, if the data set declares classes."""
-    names = getattr(split.features.get(columns.label), "names", None)
-    for number, row in enumerate(split.select_columns(wanted), start=1):
-        class_id = row.get(columns.label)
-        if names and isinstance(class_id, int):
-            row[columns.label] = None if class_id == _HIDDEN else names[class_id]
-        yield number, row
+    table = dataset_table(split, f"{name}, split {split_name!r}", first=1)
+    return examples_of(table.table(columns.names()), columns, report)

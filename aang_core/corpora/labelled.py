@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from aang_core.corpora.tables import Table, read_table
+from aang_core.corpora.tables import Table, TableSource, read_table
 from aang_core.corpora.text_files import well_formed
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
@@ -67,14 +67,14 @@ class LabelledRows:
     places: tuple[str, ...]
 
 
-def read_rows(path: Path, columns: Columns, report: ReadReport) -> LabelledRows:
+def read_rows(path: Path | TableSource, columns: Columns, report: ReadReport) -> LabelledRows:
     """The examples of a JSON Lines, JSON, CSV, TSV or Parquet file, in file order.
 
     Labels become strings: ``1``, ``1.0`` and ``"1.0"`` are all ``"1"``, and true is ``"True"``,
     as pandas writes it to CSV, so that the formats agree. Spaces around a label is dropped.
 
     Args:
-        path: The file.
+        path: The file, or a table in memory.
         columns: Names of its columns.
         report: Where to count what was read differently from how it is written.
 

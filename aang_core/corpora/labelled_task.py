@@ -11,6 +11,7 @@ from pathlib import Path
 from aang_core.corpora.dev_split import split_dev
 from aang_core.corpora.labelled import Columns, LabelledRows, read_rows
 from aang_core.corpora.names import task_name
+from aang_core.corpora.tables import TableSource
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
 
@@ -53,9 +54,9 @@ class LabelledTask:
 
 
 def load_task(
-    train: Path,
-    dev: Path | None = None,
-    test: Path | None = None,
+    train: Path | TableSource,
+    dev: Path | TableSource | None = None,
+    test: Path | TableSource | None = None,
     *,
     text: str = "text",
     text_pair: str | None = None,
@@ -68,7 +69,7 @@ def load_task(
     """Read the end task from the user's files; formats as :func:`.labelled.read_rows`.
 
     Args:
-        train: the training file.
+        train: the training file, or a table in memory, as for the others.
         dev: the dev file; None to split ``dev_fraction`` of train off, stratified by class and
             drawn with ``seed``, which the report notes.
         test: the test file; None for a task without test examples.
@@ -88,7 +89,7 @@ def load_task(
     report = ReadReport() if report is None else report
     columns = Columns(text, text_pair, label, task)
     return assemble_task(
-        task or task_name(train),
+        task or task_name(train if isinstance(train, Path) else train.path),
         read_rows(train, columns, report),
         None if dev is None else read_rows(dev, columns, report),
         None if test is None else read_rows(test, columns, report),

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from aang_core.corpora.text_files import read_text, require_file, text_lines
 from aang_core.errors import DataError
@@ -28,7 +29,7 @@ class Table:
     Attributes:
         source: what messages call it.
         unit: what the numbers count: ``line`` (from 1, including the header), or ``record`` and
-            ``row`` (from 1) in files without lines.
+            ``row`` (from 1) in files without lines. Rows in memory count from 0.
         columns: the header, or None if every record has its own names.
         rows: number and values of each row; can be read once.
     """
@@ -45,17 +46,34 @@ class Table:
         return f"{self.source}, {self.unit} {number}"
 
 
-def read_table(path: Path, wanted: Sequence[str]) -> Table:
+class TableSource(Protocol):
+    """A table that is not a file; ``path`` is the file that will hold its copy."""
+
+    @property
+    def path(self) -> Path:
+        """The file that will hold its copy."""
+
+    def table(self, wanted: Sequence[str]) -> Table:
+        """The rows, as :func:`read_table` returns those of a file."""
+
+
+NOTHING_IN_MEMORY: Mapping[Path, Any] = MappingProxyType({})
+"""Tables in memory by the path of their copy, when all data is in files."""
+
+
+def read_table(path: Path | TableSource, wanted: Sequence[str]) -> Table:
     """Open a file in the format that its extension names.
 
     Args:
-        path: the file.
+        path: the file, or a table in memory.
         wanted: columns that the caller uses; others may be left out of the rows.
 
     Raises:
         DataError: the file is missing, of an unknown format or damaged. Damage further down is
             raised while the rows are read.
     """
+    if not isinstance(path, Path):
+        return path.table(wanted)
     require_file(path)
     extension = _extension(path)
     match extension:

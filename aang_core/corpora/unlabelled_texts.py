@@ -1,7 +1,7 @@
 """Texts like the end task's own, without labels: from files, or left out by a draw."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aang_core.corpora.held_out import HeldOutTexts
@@ -9,7 +9,14 @@ from aang_core.corpora.labelled import Columns, require_columns
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.names import REST
 from aang_core.corpora.places import find_files, read_lines, read_text_lines
-from aang_core.corpora.tables import FORMATS, Row, Table, read_table
+from aang_core.corpora.tables import (
+    FORMATS,
+    NOTHING_IN_MEMORY,
+    Row,
+    Table,
+    TableSource,
+    read_table,
+)
 from aang_core.corpora.text_files import well_formed
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
@@ -38,12 +45,19 @@ class UnlabelledTexts:
         columns: names of the columns. That of the label is not read.
         task: the end task.
         report: where to count what was left out. Another pass does not count it again.
+        in_memory: places that are tables in memory, by the path of their copy.
     """
 
     def __init__(
-        self, places: Sequence[str], columns: Columns, task: LabelledTask, report: ReadReport
+        self,
+        places: Sequence[str],
+        columns: Columns,
+        task: LabelledTask,
+        report: ReadReport,
+        in_memory: Mapping[Path, TableSource] = NOTHING_IN_MEMORY,
     ) -> None:
-        self._places = tuple(dict.fromkeys(places))
+        self._tables = [in_memory[Path(p)] for p in places if Path(p) in in_memory]
+        self._places = tuple(dict.fromkeys(p for p in places if Path(p) not in in_memory))
         self._columns = columns
         self._task = task
         self._report = report
@@ -68,16 +82,19 @@ class UnlabelledTexts:
             self._report.include(report)
         if not count:
             met = "; ".join(report.lines()) or "nothing in it"
-            raise DataError(f"{OPTION} {' '.join(self._places)}: no usable text: {met}.")
+            named = [*self._places, *(table.table(()).source for table in self._tables)]
+            raise DataError(f"{OPTION} {' '.join(named)}: no usable text: {met}.")
 
     def _found(self, report: ReadReport) -> Iterator[_Found]:
         if REST in self._places:
             yield from self._rest()
+        for source in self._tables:
+            yield from self._rows(source.table(self._columns.texts()), report)
         places = [Path(place) for place in self._places if place != REST]
         for path in find_files(places, _EXTENSIONS, OPTION, report):
             name = path.name.lower()
             if name.endswith(_TABLES):
-                yield from self._rows(path, name, report)
+                yield from self._rows(self._table(path, name, report), report)
             else:
                 yield from self._lines(path, report)
 
@@ -90,13 +107,14 @@ class UnlabelledTexts:
         for number, example in enumerate(self._task.rest, start=1):
             yield Example(example.text, example.text_pair), f"{REST}, row {number}"
 
-    def _rows(self, path: Path, name: str, report: ReadReport) -> Iterator[_Found]:
-        wanted = self._columns.texts()
+    def _table(self, path: Path, name: str, report: ReadReport) -> Table:
         if name.removesuffix(".gz").endswith(_JSON_LINES):
             # Line by line: unlike labelled data it may be larger than memory.
-            table = Table(str(path), "line", None, _json_lines(path, report))
-        else:
-            table = read_table(path, wanted)
+            return Table(str(path), "line", None, _json_lines(path, report))
+        return read_table(path, self._columns.texts())
+
+    def _rows(self, table: Table, report: ReadReport) -> Iterator[_Found]:
+        wanted = self._columns.texts()
         if table.columns is not None:
             require_columns(table.columns, wanted, self._columns, table.source)
         for number, values in table.rows:

@@ -9,6 +9,7 @@ from typing import Any
 
 from aang_core.config import TrainConfig, recorded_config
 from aang_core.errors import AangError, ConfigError, DataError, LockedError
+from aang_core.runs.kept_data import with_own_copies
 from aang_core.storage.lock import locked, refuse_if_locked
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
@@ -66,7 +67,7 @@ def unfinished(out: Path, **over: Any) -> TrainConfig:
     """
     check_unfinished(out)
     refuse_if_locked(out)
-    return recorded_config(out / "config.yaml", **over, out=out)
+    return with_own_copies(recorded_config(out / "config.yaml", **over, out=out), out)
 
 
 def check_unfinished(out: Path) -> None:

@@ -14,6 +14,7 @@ from aang_core.plugins.comparison import plugin_differences
 from aang_core.runs.finished import finished_result, recorded_options
 from aang_core.runs.records import Records, missing
 from aang_core.runs.run_files import inside, read_part
+from aang_core.runs.run_html import run_html, shown_score
 from aang_core.runs.schema import PluginsUsed, Result
 from aang_core.training.evaluation import Metric
 
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Index
     from transformers import PreTrainedModel
 
+    from aang_core.runs.applied import AppliedScores
+    from aang_core.runs.predictor import Predictor
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Run:
     """A finished run.
 
@@ -52,7 +56,8 @@ class Run:
     options: Mapping[str, Any]
     outcome: Result
     plugins: PluginsUsed
-    _notes: Sequence[str] | None = field(default=None, repr=False, compare=False)
+    _notes: Sequence[str] | None = field(default=None, compare=False)
+    _loaded: "list[Predictor]" = field(default_factory=list, compare=False)
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> "Run":
@@ -176,6 +181,93 @@ class Run:
         from aang_core.modeling import load_classifier
 
         return load_classifier(str(self.model_folder))
+
+    def predict(
+        self, data: object, *, batch_size: int = 32, trust_remote_code: bool = False
+    ) -> "DataFrame":
+        """Predict the labels of texts.
+
+        Args:
+            data: a text; a list or Series of texts, or of pairs of texts; a DataFrame, a Dataset, a
+                list of records or a dict of columns, with the columns of the training data; or the
+                ``Path`` of a file.
+            batch_size: texts per batch.
+            trust_remote_code: run the Python code that comes with the model, if any.
+
+        Returns:
+            A row per text, with the index of ``data`` if it has one: ``label``, and ``P(class)``,
+            the probability of each class.
+
+        Raises:
+            DataError: the data cannot be used; the message names the row.
+
+        Examples:
+            >>> from aang_core import train
+            >>> data = (10 * ["It rains again.", "What a fine day!"], 10 * ["bad", "good"])
+            >>> run = train(train=data, weighter="single-task", steps=2, quiet=True)
+            >>> list(run.predict("It snows.").columns)
+            ['label', 'P(bad)', 'P(good)']
+        """
+        from aang_core.runs.applied import predictions
+
+        return predictions(self._predictor(trust_remote_code), data, batch_size=batch_size)
+
+    def evaluate(
+        self, data: object, *, batch_size: int = 64, trust_remote_code: bool = False
+    ) -> "AppliedScores":
+        """Score the classifier on labelled data.
+
+        Args:
+            data: a pair ``(texts, labels)``; a DataFrame, a Dataset, a list of records or a dict of
+                columns, with the columns of the training data; or the path of a file.
+            batch_size: rows per batch.
+            trust_remote_code: run the Python code that comes with the model, if any.
+
+        Returns:
+            The metrics as ``scores``, and the tables ``classes`` and ``confusion``.
+
+        Raises:
+            DataError: the data cannot be used, or has a label that the classifier does not know.
+
+        Examples:
+            >>> from aang_core import train
+            >>> data = (10 * ["It rains again.", "What a fine day!"], 10 * ["bad", "good"])
+            >>> run = train(train=data, weighter="single-task", steps=2, quiet=True)
+            >>> list(run.evaluate((["It snows."], ["bad"])).classes.columns)
+            ['precision', 'recall', 'f1', 'examples']
+        """
+        from aang_core.runs.applied import applied_scores
+
+        return applied_scores(self._predictor(trust_remote_code), data, batch_size=batch_size)
+
+    def _predictor(self, trust_remote_code: bool) -> "Predictor":
+        """The classifier, loaded once."""
+        from aang_core.runs.predictor import Predictor
+        from aang_core.runs.training import choose_device
+
+        if not self._loaded:
+            device = choose_device("auto")
+            self._loaded.append(
+                Predictor.load(self.folder, device, trust_remote_code=trust_remote_code)
+            )
+        return self._loaded[0]
+
+    def __repr__(self) -> str:
+        result, chosen = self.outcome, self.outcome.metric
+        how = self.options.get("recipe") or result.weighter
+        count = f"{result.objectives} objective{'' if result.objectives == 1 else 's'}"
+        return (
+            f"Run {self.folder}: {how}, seed {result.seed}, {result.steps} steps in "
+            f"{result.train_seconds:.1f} s, the best model from step {result.best_step}\n"
+            f"{chosen.name}: dev {shown_score(chosen.dev)}, test {shown_score(chosen.test)}; "
+            f"majority class: dev {shown_score(result.majority.dev)}, "
+            f"test {shown_score(result.majority.test)}\n"
+            f"{count}; model in {self.folder / result.model}"
+        )
+
+    def _repr_html_(self) -> str:
+        """The scores and the heaviest objectives as tables, for notebooks."""
+        return run_html(repr(self).splitlines()[0], self.outcome, self.records)
 
     def differences(self, installed: Plugins) -> list[str]:
         """How the plug-ins that the run used differ from those installed, a sentence each."""

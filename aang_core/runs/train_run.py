@@ -1,9 +1,10 @@
 """A whole run, from a resolved configuration to a complete run folder."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
 
@@ -66,6 +67,7 @@ def train_run(
     resume: bool = False,
     interruption: Interruption | None = None,
     say: Callable[[str], None] = lambda sentence: None,
+    copies: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
     """Train, evaluate and write the run folder ``out``.
 
@@ -81,6 +83,8 @@ def train_run(
         interruption: where a request to stop arrives. It takes effect at once before the folder is
             created, and between two rounds afterwards.
         say: called with each sentence that a user may want to read before training begins.
+        copies: contents of files in the folder to which ``config`` refers, such as the copy of data
+            in memory, by name.
 
     Returns:
         The finished run.
@@ -115,6 +119,8 @@ def train_run(
             say(sentence)
     asked = interruption or Interruption()
     with asked.deferred(), resuming.opened(out, resume=resume, processes=processes) as folder:
+        for name, content in copies.items():
+            folder.write_text(name, content)
         folder.write_text("config.yaml", reusable(config))
         write_part(folder, recorded_plugins.plugins_used(plugins, sources, changes))
         write_part(folder, outcome.data_statistics(replace(sources, report=report), assembly))

@@ -108,8 +108,10 @@ class RunFolder:
         """Write ``name`` in UTF-8, completely or not at all."""
         if not self.writes:
             return
+        path = self.path / name
         with self.writing(name):
-            write_file(self.path / name, text)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, text)
 
     def write_folder(self, name: str, write: Callable[[Path], None]) -> None:
         """Write the folder ``name``, completely or not at all.

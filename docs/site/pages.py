@@ -80,7 +80,7 @@ REFERENCE = {
     "training": (
         "Training",
         [
-            "aang_core.cli.from_python.train",
+            "aang_core.from_python.training.train",
             "aang_core.runs.run.Run",
             "aang_core.runs.fitting",
             "aang_core.tasks.tensor_task",

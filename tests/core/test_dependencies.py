@@ -16,8 +16,12 @@ from tests.docs.documents import ROOT
 PLUGINS = sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml"))
 DISTRIBUTIONS = packages_distributions()
 
-UNDECLARED = {"pandas"}
-"""What ``Run.weights`` and ``Run.metrics`` import when they are asked for; datasets installs it."""
+UNDECLARED = {"pandas", "ipython"}
+"""What is imported when it is there already, or asked for.
+
+``datasets`` installs pandas, which the tables of ``Run`` are; a notebook has loaded IPython, which
+shows progress there.
+"""
 
 UNIMPORTED = {"tensorboard"}
 """Extras that are used through another library."""

@@ -29,6 +29,7 @@ LAYERS = [
     "testing",
     "authoring",
     "cli",
+    "from_python",
 ]
 """Folders and modules of the core, each of which may import those before it, and none after it.
 

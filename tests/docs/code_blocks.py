@@ -86,6 +86,9 @@ _LOG = (
     re.compile(r"folder, which needs no AANG:"),
     re.compile(r" +(from transformers import pipeline|classify = pipeline\('text-.+)"),
     re.compile(r"…"),
+    re.compile(r"Run \S+: \S+, seed \d+, \d+ steps in [\d.]+ s, the best model from step \d+"),
+    re.compile(r"\S+: dev [\d.]+, test [\d.–]+; majority class: dev [\d.]+, test [\d.–]+"),
+    re.compile(r"\d+ objectives?; model in \S+"),
 )
 
 

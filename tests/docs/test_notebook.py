@@ -15,13 +15,15 @@ def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     page = (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     cells = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", page, re.DOTALL)
-    assert len(cells) == 6
+    assert len(cells) == 11
     for code, shown in cells:
         *statements, last = code.strip().split("\n\n")[-1].splitlines()
         exec(code, names)
+        if "run" in names:
+            assert len(repr(names["run"]).splitlines()) == 3
         if shown:
             assert not statements
             assert repr(eval(last, names)) == shown.strip()
     assert names["heaviest"].index.str.startswith("task/").all()
-    assert names["label"] in names["run"].model.config.label2id
+    assert names["label"] in names["learned"].model.config.label2id
     assert len(names["figure"].data) == 4

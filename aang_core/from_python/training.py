@@ -1,0 +1,110 @@
+"""Training from Python, as the command line trains."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from aang_core.assembly.sources import prepare_sources
+from aang_core.cli.output import note
+from aang_core.cli.train import RESUMABLE_WITH
+from aang_core.config import read_config_file, resolve_training
+from aang_core.errors import ConfigError
+from aang_core.from_python.given_data import GivenData
+from aang_core.from_python.progress import progress
+from aang_core.plugins import load_plugins
+from aang_core.runs.recorded_plugins import recorded_differences
+from aang_core.runs.resuming import unfinished
+from aang_core.runs.run import Run
+from aang_core.runs.run_files import refuse_links
+from aang_core.runs.train_run import free_run_folder, train_run
+from aang_core.runs.training import choose_device
+from aang_core.tasks.processes import processes_of_environment
+from aang_core.training.interruption import Interrupted, interruptible
+
+
+def train(
+    config: str | PathLike[str] | None = None,
+    /,
+    *,
+    resume: str | PathLike[str] | None = None,
+    quiet: bool = False,
+    **options: Any,
+) -> Run:
+    """Train as ``aang train`` does, from Python.
+
+    Args:
+        config: A configuration file.
+        resume: The folder of an interrupted run to continue. It takes no other option but
+            ``on_nan`` and ``trust_remote_code``.
+        quiet: Show neither progress nor notes.
+        **options: Those of ``aang train``, with underscores for dashes, and ``set`` as a mapping:
+            ``train(space="td", set={"factored": {"n": 6}})``. ``train``, ``dev`` and ``test`` also
+            take a pandas DataFrame, a ``datasets.Dataset``, a list of records, a dict of columns,
+            or a pair ``(texts, labels)``; ``train`` alone takes a ``DatasetDict``, or a folder that
+            ``save_to_disk`` has written. ``unlabelled`` and ``domain`` also take a table, or a
+            list of texts. The run folder keeps a copy of data in memory.
+
+    Returns:
+        The run, finished.
+
+    Raises:
+        AangError: Something that was named cannot be used.
+        KeyboardInterrupt: Training was interrupted, in a notebook by its stop button; a checkpoint
+            has been written, and a note of the error says how to continue.
+
+    Examples:
+        >>> from aang_core import train
+        >>> texts = 10 * ["It rains again.", "What a fine day!"]
+        >>> labels = 10 * ["bad", "good"]
+        >>> run = train(
+        ...     train=(texts, labels), weighter="single-task", steps=2, out="mood", quiet=True
+        ... )
+        >>> run.result["steps"]
+        2
+    """
+    plugins = load_plugins()
+    copies: dict[str, str] = {}
+    if resume is not None:
+        out = Path(resume)
+        if config is not None or set(options) - RESUMABLE_WITH:
+            raise ConfigError(
+                "resume: an interrupted run continues with its own options; leave the others out"
+            )
+        refuse_links(out)
+        resolved = unfinished(out, **{"trust_remote_code": False, **options})
+        sources = prepare_sources(resolved, plugins.registry)
+        notes = recorded_differences(out, plugins)
+    else:
+        given = GivenData.of(options)
+        from_file = {} if config is None else read_config_file(Path(config))
+        resolved = resolve_training(from_file, given.options, plugins.registry)
+        out = free_run_folder(resolved)
+        resolved, data = given.placed(resolved, out)
+        sources = prepare_sources(resolved, plugins.registry, data.tables)
+        sources.report.include(given.report)
+        copies, notes = data.copies(), []
+    processes = processes_of_environment(choose_device(resolved.device))
+    processes.wait()  # until all of them have chosen the same free folder
+    quiet = quiet or not processes.first
+    for sentence in () if quiet else notes:
+        note(sentence)
+    try:
+        with interruptible() as interruption, progress(quiet=quiet) as observe:
+            run = train_run(
+                resolved,
+                sources,
+                out=out,
+                plugins=plugins,
+                observe=observe,
+                resume=resume is not None,
+                interruption=interruption,
+                say=(lambda sentence: None) if quiet else note,
+                copies=copies,
+            )
+    except Interrupted as stopped:
+        if (out / "config.yaml").is_file():
+            stopped.add_note(f"To continue: train(resume={str(out)!r})")
+        raise
+    for sentence in () if quiet else run.notes:
+        note(sentence)
+    return run

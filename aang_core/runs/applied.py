@@ -1,0 +1,135 @@
+"""A classifier applied to data in memory or in files: predictions and scores as tables."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aang_core.corpora.in_memory import table_in_memory
+from aang_core.corpora.labelled import read_rows, texts_of
+from aang_core.corpora.tables import TableSource, read_table
+from aang_core.objectives.stages import ReadReport
+from aang_core.runs.evaluating import evaluate_rows
+from aang_core.runs.predictor import Predictor
+from aang_core.runs.schema import PartEvaluation
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Index
+
+_WINDOW = 50
+"""Batches that are read ahead, so that texts of similar length share a batch."""
+
+
+@dataclass(frozen=True)
+class AppliedScores:
+    """The scores of a classifier on labelled data, which notebooks show as a table.
+
+    Attributes:
+        source: what messages call the data.
+        evaluation: metrics, scores of every class, and the confusion matrix.
+        notes: what was noticed about the data, a sentence each.
+    """
+
+    source: str
+    evaluation: PartEvaluation
+    notes: Sequence[str]
+
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """Every metric by its name."""
+        return {str(name): value for name, value in self.evaluation.scores.items()}
+
+    @property
+    def classes(self) -> "DataFrame":
+        """Precision, recall, F1 and number of examples: a row per class."""
+        from pandas import DataFrame
+
+        rows = {label: found.document() for label, found in self.evaluation.classes.items()}
+        return DataFrame.from_dict(rows, orient="index")
+
+    @property
+    def confusion(self) -> "DataFrame":
+        """How often each class, a row, was predicted as each class, a column."""
+        from pandas import DataFrame
+
+        labels = list(self.evaluation.classes) if self.evaluation.confusion else []
+        return DataFrame(self.evaluation.confusion, index=labels, columns=labels)
+
+    def __repr__(self) -> str:
+        named = ", ".join(f"{name} {value:.4f}" for name, value in self.scores.items())
+        return f"{self.source}: {named}"
+
+    def _repr_html_(self) -> str:
+        """The scores and a table of the classes, for notebooks."""
+        notes = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.notes)
+        return f"<p>{html.escape(repr(self))}</p>{self.classes.to_html(float_format='%.4f')}{notes}"
+
+
+def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "DataFrame":
+    """Predict the labels of texts.
+
+    Args:
+        predictor: the classifier.
+        data: a text; a list or Series of texts, or of pairs; a DataFrame, a Dataset, a list of
+            records or a dict of columns, with the columns that the classifier was trained with; or
+            the path of a file.
+        batch_size: texts per batch.
+
+    Returns:
+        A row per text, under the index of ``data`` if it has one: ``label``, and the probability of
+        each class, ``P(class)``.
+
+    Raises:
+        DataError: the data cannot be used; the message names the row.
+    """
+    from pandas import DataFrame
+
+    columns, report = predictor.columns, ReadReport()
+    source: Path | TableSource
+    if isinstance(data, Path):
+        source = data
+    else:
+        texts = [data] if isinstance(data, str) else data
+        source = table_in_memory(texts, "data", Path("data"), columns, labelled=False)
+    table = read_table(source, columns.texts())
+    found = predictor.predict(
+        (texts_of(values, columns, table.where(number), report) for number, values in table.rows),
+        batch_size=batch_size,
+        window=_WINDOW,
+    )
+    rows = [
+        {"label": p.label} | {f"P({name})": share for name, share in p.probabilities.items()}
+        for p in found
+    ]
+    names = ["label", *(f"P({label})" for label in predictor.labels)]
+    return DataFrame(rows, columns=names, index=_index_of(data))
+
+
+def _index_of(data: object) -> "Index[int] | None":
+    """The index of a DataFrame or Series, so that its predictions can be joined to it."""
+    has_one = hasattr(data, "iloc") and hasattr(data, "index")
+    return data.index if has_one else None  # type: ignore[attr-defined]
+
+
+def applied_scores(predictor: Predictor, data: object, *, batch_size: int) -> AppliedScores:
+    """Score a classifier on labelled data.
+
+    Args:
+        predictor: the classifier.
+        data: a pair ``(texts, labels)``; a DataFrame, a Dataset, a list of records or a dict of
+            columns, with the columns that the classifier was trained with; or the path of a file.
+        batch_size: rows per batch.
+
+    Raises:
+        DataError: the data cannot be used, or has a label that the classifier does not know.
+    """
+    columns, report = predictor.columns, ReadReport()
+    if isinstance(data, str | Path):
+        rows = read_rows(Path(data), columns, report)
+    else:
+        table = table_in_memory(data, "data", Path("data"), columns)
+        table.require_one_type(columns.label)
+        rows = read_rows(table, columns, report)
+    found = evaluate_rows(predictor, rows, report, batch_size=batch_size)
+    return AppliedScores(rows.source, found, report.lines())

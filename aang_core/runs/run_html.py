@@ -1,0 +1,46 @@
+"""A finished run as a few lines of HTML, which notebooks show."""
+
+from collections.abc import Sequence
+from html import escape
+
+from aang_core.runs.records import Records
+from aang_core.runs.schema import Result
+
+_OBJECTIVES = 5
+"""Objectives that are listed, those with the largest weights at the end."""
+
+
+def run_html(title: str, outcome: Result, records: Records) -> str:
+    """The scores on dev and test, and the objectives with the largest weights.
+
+    Args:
+        title: a line about the run.
+        outcome: the content of ``result.json``.
+        records: what the run recorded.
+    """
+    chosen = outcome.metric
+    scores = [
+        ["this run", shown_score(chosen.dev), shown_score(chosen.test)],
+        ["majority class", shown_score(outcome.majority.dev), shown_score(outcome.majority.test)],
+    ]
+    if plain := outcome.fine_tuning:
+        scores.insert(1, ["plain fine-tuning", shown_score(plain.dev), shown_score(plain.test)])
+    weights = records.mean_weights(0.75, 1.0)
+    heaviest = sorted(weights, key=lambda name: -weights[name])[:_OBJECTIVES]
+    parts = [f"<p>{escape(title)}</p>", _table([chosen.name, "dev", "test"], scores)]
+    if heaviest:
+        head = ["objective", "weight in the last quarter"]
+        parts.append(_table(head, [[name, f"{weights[name]:.4f}"] for name in heaviest]))
+    return "".join(parts)
+
+
+def shown_score(value: float | None) -> str:
+    """A score with four decimals; a dash if there is none."""
+    return "–" if value is None else f"{value:.4f}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    return f"<table>{line(head, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"

@@ -1,0 +1,158 @@
+"""Data in memory is checked like a file, and messages name its rows."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from datasets import ClassLabel, Dataset, List, Value
+
+from aang_core.corpora.in_memory import TableInMemory, table_in_memory
+from aang_core.corpora.labelled import Columns, LabelledRows, read_rows
+from aang_core.corpora.labelled_task import load_task
+from aang_core.corpora.unlabelled_texts import UnlabelledTexts
+from aang_core.errors import DataError
+from aang_core.objectives.stages import Example, ReadReport
+
+TEXTS = ["It rains.", "The sun shines.", "It snows.", "A fine day."]
+LABELS = ["bad", "good", "bad", "good"]
+PATH = Path("data/train.jsonl")
+
+
+def table(value: object, columns: Columns | None = None, *, labelled: bool = True) -> TableInMemory:
+    return table_in_memory(value, "train", PATH, columns or Columns(), labelled=labelled)
+
+
+def rows(value: object, columns: Columns | None = None) -> LabelledRows:
+    columns = columns or Columns()
+    return read_rows(table(value, columns), columns, ReadReport())
+
+
+DATASET = Dataset.from_dict({"text": TEXTS, "label": [0, 1, 0, 1], "other": [1, 2, 3, 4]})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (TEXTS, LABELS),
+        [TEXTS, LABELS],
+        (np.array(TEXTS), np.array(LABELS)),
+        (pd.Series(TEXTS), pd.Series(LABELS, dtype="category")),
+        {"text": TEXTS, "label": LABELS},
+        [{"text": t, "label": n} for t, n in zip(TEXTS, LABELS, strict=True)],
+        pd.DataFrame({"label": LABELS, "text": TEXTS, "n": 4 * [None]}, index=[7, 7, 8, 9]),
+        DATASET.cast_column("label", ClassLabel(names=["bad", "good"])),
+        DATASET.cast_column("label", ClassLabel(names=["bad", "good"])).with_format("numpy"),
+    ],
+)
+def test_every_form_is_read_alike(value: object, tmp_path: Path) -> None:
+    """And its copy, read as a file, is the same."""
+    read = rows(value)
+    expected = [Example(t, label=n) for t, n in zip(TEXTS, LABELS, strict=True)]
+    assert list(read.examples) == expected
+    assert [place.rpartition(", ")[2] for place in read.places] == [f"row {i}" for i in range(4)]
+    copy = tmp_path / "copy.jsonl"
+    copy.write_text(table(value).copy(Columns().names()), encoding="utf-8")
+    assert list(read_rows(copy, Columns(), ReadReport()).examples) == expected
+
+
+def test_odd_text_survives_the_copy(tmp_path: Path) -> None:
+    """Line separators, quotes, nulls and half a surrogate pair."""
+    odd = ["a\u2028b\nc\rd\te", 'He said "no"', "a\0b", "x\ud800y", " padded "]
+    value = (odd, [1, 2, 1, 2, 1])
+    copy = tmp_path / "copy.jsonl"
+    copy.write_text(table(value).copy(Columns().names()), encoding="utf-8")
+    assert read_rows(copy, Columns(), ReadReport()).examples == rows(value).examples
+
+
+def test_labels_of_pandas_and_numpy_are_those_of_files() -> None:
+    """A column of integers that once had nulls holds floats."""
+    frame = pd.DataFrame({"text": TEXTS, "label": [1.0, 2.0, 1.0, 2.0]})
+    assert [e.label for e in rows(frame).examples] == ["1", "2", "1", "2"]
+    assert rows((TEXTS, np.array([True, False] * 2))).examples[0].label == "True"
+    frame["label"] = pd.array([1, 2, 1, 2], dtype="Int64")
+    assert [e.label for e in rows(frame).examples] == ["1", "2", "1", "2"]
+
+
+def test_pairs() -> None:
+    columns = Columns(text_pair="second")
+    pairs = list(zip(TEXTS, reversed(TEXTS), strict=True))
+    assert rows((pairs, LABELS), columns).examples[0] == Example(TEXTS[0], TEXTS[3], "bad")
+    with pytest.raises(DataError, match=r"train list, row 1: holds 'x', which is not a pair"):
+        rows(([("a", "b"), "x"], [1, 2]), columns)
+
+
+def test_lists_of_class_ids_become_names() -> None:
+    """As tags of tokens are."""
+    tags = Dataset.from_dict({"tokens": [["a", "b"]], "tags": [[0, 1]]})
+    tags = tags.cast_column("tags", List(ClassLabel(names=["O", "B"])))
+    tags = tags.cast_column("tokens", List(Value("string")))
+    (row,) = table(tags).table(["tokens", "tags"]).rows
+    assert row == (0, {"tokens": ["a", "b"], "tags": ["O", "B"]})
+
+
+FRAME = pd.DataFrame({"text": TEXTS, "label": LABELS})
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (FRAME[["text"]], "train DataFrame: there is no column 'label'; the columns are 'text'"),
+        (FRAME.assign(text=[*TEXTS[:2], None, "x"]), "train DataFrame, row 2: column 'text' is nu"),
+        (FRAME.assign(text=[*TEXTS[:2], float("nan"), "x"]), "row 2: column 'text' is null"),
+        (FRAME.assign(text=[*TEXTS[:3], 3]), "row 3: column 'text' holds 3, which is not text"),
+        (FRAME.assign(text=[*TEXTS[:3], "  "]), "row 3: column 'text' is empty"),
+        (FRAME.assign(label=["a", "b", None, "a"]), "row 2: column 'label' is null"),
+        (FRAME.assign(label=pd.array([1, 2, None, 1], dtype="Int64")), "row 2: column 'label' is"),
+        (FRAME.assign(label=[pd.Timestamp(0)] * 4), "row 0: column 'label' holds Timestamp"),
+        (FRAME[["text", "text", "label"]], "train DataFrame: column 'text' occurs twice"),
+        ((TEXTS, LABELS[:3]), "train lists: there are 4 texts and 3 labels; every text needs one"),
+        ({"text": TEXTS, "label": LABELS[:2]}, "differ in length: 'text' has 4, 'label' has 2"),
+        ([{"text": "a", "label": "x"}, {"text": "b"}], "train list, row 1: there is no column 'la"),
+        (FRAME.iloc[:0], "train DataFrame: it contains no examples"),
+        (([], []), "train list: it contains no examples"),
+        (TEXTS, "train: this list is not data that AANG reads; give a file, a pandas DataFrame"),
+        (3, "train: this int is not data that AANG reads"),
+        (DATASET.to_iterable_dataset(), "train: a streamed data set; load it without streaming"),
+    ],
+)
+def test_what_cannot_be_used_is_named(value: Any, message: str) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
+        load_task(table(value))
+
+
+def test_labels_of_mixed_type() -> None:
+    """Numbers and missing values are one type; strings and numbers are two."""
+    table((TEXTS, [1, 2.0, None, float("nan")])).require_one_type("label")
+    table((TEXTS, [["a"], ["b"], [], ["a"]])).require_one_type("label")
+    message = r"'label' mixes strings \(row 0: 'a'\) and numbers \(row 2: 1\)"
+    with pytest.raises(DataError, match=message):
+        table((TEXTS, ["a", "b", 1, "a"])).require_one_type("label")
+    with pytest.raises(DataError, match=r"mixes numbers .* and booleans \(row 3: True\)"):
+        table(FRAME.assign(label=np.array([1, 2, 1, True], dtype=object))).require_one_type("label")
+
+
+def test_a_label_of_dev_that_train_lacks_is_named_by_its_row() -> None:
+    columns = Columns()
+    dev = table_in_memory((["x"], ["godo"]), "dev", Path("data/dev.jsonl"), columns)
+    with pytest.raises(DataError, match=r"dev list, row 0: label 'godo' does not occur .*'good'"):
+        load_task(table((TEXTS, LABELS)), dev)
+
+
+def test_texts_without_labels() -> None:
+    """They are read as a file of them is: rows without a text are skipped."""
+    path, columns, report = Path("data/unlabelled.jsonl"), Columns(), ReadReport()
+    task = load_task(table((TEXTS, LABELS)), table((TEXTS[:2], LABELS[:2])))
+    for value in (["new", "It rains.", None], pd.DataFrame({"text": ["new", "It rains.", None]})):
+        found = table_in_memory(value, "unlabelled", path, columns, labelled=False)
+        texts = UnlabelledTexts([str(path)], columns, task, report, {path: found})
+        assert list(texts) == [Example("new")]
+    assert report.counts == {
+        "unlabelled text that is also in dev, left out": 1,
+        "unlabelled row without a text, skipped": 1,
+    }
+    empty = table_in_memory([""], "unlabelled", path, columns, labelled=False)
+    with pytest.raises(DataError, match="--unlabelled unlabelled list: no usable text"):
+        list(UnlabelledTexts([str(path)], columns, task, report, {path: empty}))

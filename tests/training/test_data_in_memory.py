@@ -1,0 +1,191 @@
+"""Training from Python on data in memory: the same run as from files, resumed from its folder."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict
+
+from aang_core import AangError, ConfigError, Run, train
+from aang_core.from_python.given_data import GivenData
+from tests.training.resuming import everything, lines
+
+
+def read(path: Path) -> pd.DataFrame:
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return pd.DataFrame(records)
+
+
+@pytest.fixture
+def small(encoder: Path, task_files: Path) -> dict[str, Any]:
+    """The options of a short training, without its data."""
+    return {
+        **{"model": str(encoder), "max_length": 32, "steps": 8, "eval_every": 4},
+        **{"batch_size": 4, "dev_batch_size": 4, "aux_batch_size": 4, "checkpoint_every": 0},
+        **{"space": "x+y+z", "weighter": "factored", "precision": "fp32", "quiet": True},
+    }
+
+
+def without_places(run: Path) -> dict[str, Any]:
+    data = json.loads((run / "data.json").read_text(encoding="utf-8"))
+    return {**everything(run), "digest": data["digest"], "parts": data["parts"]}
+
+
+def test_the_same_run_as_from_files(
+    small: dict[str, Any], task_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped, moved, and resumed in a new process, which finds the copy in the folder."""
+    monkeypatch.chdir(tmp_path)
+    files = {name: task_files / f"{name}.jsonl" for name in ("train", "dev", "test")}
+    domain = task_files / "domain.txt"
+    whole = train(**small, **files, domain=domain, out=tmp_path / "whole")
+    frames = {name: read(path) for name, path in files.items()}
+    stop_after(tmp_path / "stopped", rounds=3)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        train(
+            **small,
+            train=frames["train"],
+            dev=Dataset.from_pandas(frames["dev"]),
+            test=(frames["test"]["text"], frames["test"]["label"]),
+            domain=domain.read_text(encoding="utf-8").splitlines(),
+            out="stopped",
+        )
+    assert stopped.value.__notes__ == ["To continue: train(resume='stopped')"]
+    kept = sorted(path.name for path in (tmp_path / "stopped" / "data").iterdir())
+    assert kept == ["dev.jsonl", "domain.jsonl", "test.jsonl", "train.jsonl"]
+    moved = tmp_path / "elsewhere" / "moved"
+    moved.parent.mkdir()
+    shutil.move(tmp_path / "stopped", moved)
+    command = [sys.executable, "-m", "aang_core", "train", "--resume", str(moved), "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
+    assert done.returncode == 0, done.stderr
+    assert without_places(moved) == without_places(whole.folder)
+    assert Run.open(moved).options["train"] == str(moved / "data" / "train.jsonl")
+
+
+def stop_after(run: Path, rounds: int) -> None:
+    """Interrupt this process, as the stop button of a notebook does, after some rounds."""
+
+    def wait() -> None:
+        while lines(run / "weights.jsonl") < rounds:
+            time.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def test_resume_from_python(small: dict[str, Any], task_files: Path, tmp_path: Path) -> None:
+    frame = read(task_files / "train.jsonl")
+    stop_after(tmp_path / "run", rounds=2)
+    with pytest.raises(KeyboardInterrupt):
+        train(**small, train=frame, out=tmp_path / "run")
+    with pytest.raises(ConfigError, match="resume: an interrupted run continues with its own"):
+        train(resume=tmp_path / "run", steps=3)
+    assert train(resume=tmp_path / "run", quiet=True).result["steps"] == 8
+    with pytest.raises(ConfigError, match="the run has finished"):
+        train(resume=tmp_path / "run")
+
+
+def test_a_dataset_dict_in_memory_and_on_disk(
+    small: dict[str, Any], task_files: Path, tmp_path: Path
+) -> None:
+    """Class ids become names; the folder of ``save_to_disk`` needs no copy."""
+    small = {**small, "weighter": "single-task", "steps": 1}
+    splits = {}
+    names = sorted(set(read(task_files / "train.jsonl")["label"]))
+    for part, split in (("train", "train"), ("dev", "validation"), ("test", "test")):
+        frame = read(task_files / f"{part}.jsonl")[["text", "label"]]
+        frame["label"] = frame["label"].map(names.index)
+        splits[split] = Dataset.from_pandas(frame).cast_column("label", ClassLabel(names=names))
+    data = DatasetDict(splits)
+    in_memory = train(**small, train=data, out=tmp_path / "a")
+    data.save_to_disk(tmp_path / "saved")
+    on_disk = train(**small, train=tmp_path / "saved", out=tmp_path / "b")
+    parts = [run.records.data.parts for run in (in_memory, on_disk)]
+    assert parts[0] == parts[1]
+    assert set(parts[0]["dev"].labels) == set(names)
+    assert not (tmp_path / "b" / "data").exists()
+    data["train"].save_to_disk(tmp_path / "one")
+    single = train(**small, train=tmp_path / "one", dev=data["validation"], out=tmp_path / "c")
+    assert single.records.data.parts["train"] == parts[0]["train"]
+    with pytest.raises(ConfigError, match="this DatasetDict has its own splits; leave dev out"):
+        train(**small, train=data, dev=data["test"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"train": [1, 2, 3]}, "train: this list is not data that AANG reads; give a file, a pan"),
+        ({"train": (["a", "b"], ["x"])}, "train lists: there are 2 texts and 1 labels"),
+        ({"train": (["a", "b"], ["x", 1])}, "train list: column 'label' mixes strings (row 0"),
+        ({"train": pd.DataFrame({"body": ["a"]})}, "train DataFrame: there is no column 'text'"),
+        ({"unlabelled": ["a text", "b.txt"]}, "'b.txt' looks like a file and 'a text' like a text"),
+        ({"domain": 3}, "domain: this int is not data that AANG reads"),
+        ({"out_of_domain": pd.DataFrame()}, "out_of_domain: takes files only, not a DataFrame"),
+        ({"dev": (["a"], ["x"])}, "--dev and --test are files that go with --train"),
+    ],
+)
+def test_bad_input(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """Each is refused before a model is loaded, and no folder is left."""
+    data = (4 * ["one text", "another text"], 4 * ["x", "y"])
+    if "dev" not in arguments:
+        arguments = {"train": data, **arguments}
+    with pytest.raises(AangError, match=re.escape(message)):
+        train(**arguments, space="x+y+z", quiet=True, out=tmp_path / "run", model="no-such-model")
+    assert not (tmp_path / "run").exists()
+
+
+def test_names_of_files_and_texts_are_told_apart(tmp_path: Path) -> None:
+    """Texts are read from memory, and what looks like a file stays an option."""
+    spaced = tmp_path / "a file"
+    spaced.touch()
+    for names in (["no-such.txt"], ("a/b.jsonl", "*.csv"), [str(spaced)], [spaced], ["rest"]):
+        assert GivenData.of({"unlabelled": names}).options == {"unlabelled": names}
+    given = GivenData.of({"unlabelled": ["A text.", "another"], "domain": pd.Series(["a", "b"])})
+    assert given.options == {"unlabelled": "data/unlabelled.jsonl", "domain": "data/domain.jsonl"}
+    assert set(given.values) == {"unlabelled", "domain"}
+
+
+def test_what_a_run_predicts_and_scores(
+    small: dict[str, Any], task_files: Path, tmp_path: Path
+) -> None:
+    """Run.predict and Run.evaluate on test give the scores of the run's own test part."""
+    small = {**small, "weighter": "single-task"}
+    test = read(task_files / "test.jsonl").set_index(pd.RangeIndex(100, 140))
+    run = train(**small, train=read(task_files / "train.jsonl"), test=test, out=tmp_path / "run")
+    found = run.predict(test)
+    assert found.index.tolist() == test.index.tolist()
+    labels = run.records.evaluation.labels
+    assert found.columns.tolist() == ["label", *(f"P({label})" for label in labels)]
+    assert found.filter(like="P(").sum(axis=1).tolist() == pytest.approx([1.0] * len(test))
+    assert run.predict(test["text"].tolist())["label"].tolist() == found["label"].tolist()
+    assert run.predict(test["text"].iloc[0])["label"].tolist() == found["label"].tolist()[:1]
+    by_file = run.predict(task_files / "test.jsonl")
+    assert by_file["label"].tolist() == found["label"].tolist()
+    scores = run.evaluate(test)
+    own = run.records.evaluation.test
+    assert scores.scores == pytest.approx(dict(own.scores))
+    assert scores.confusion.to_numpy().tolist() == own.confusion
+    assert scores.classes["examples"].sum() == len(test)
+    assert run.evaluate(task_files / "test.jsonl").scores == scores.scores
+    assert "test" not in repr(scores)
+    assert "<table" in scores._repr_html_()
+    with pytest.raises(AangError, match="data list, row 0: the model knows no label 'none'"):
+        run.evaluate((["x"], ["none"]))
+    with pytest.raises(AangError, match="data list, row 1: column 'text' holds 3, which is not"):
+        run.predict(["x", 3])
+    first, second, third = repr(run).splitlines()
+    assert first.startswith(f"Run {run.folder}: single-task, seed 0, 8 steps in ")
+    assert second.startswith(f"macro-f1: dev {run.outcome.metric.dev:.4f}, test ")
+    assert third == f"0 objectives; model in {run.folder / 'model'}"
+    assert run._repr_html_().count("<table>") == 1

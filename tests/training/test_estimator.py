@@ -1,0 +1,199 @@
+"""``AangClassifier``: scikit-learn's conventions, with its own checks."""
+
+import inspect
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from aang_core import AangClassifier
+from aang_core.config import TrainConfig
+
+TEXTS = ["It rains again.", "What a fine day!"] * 8
+LABELS = ["bad", "good"] * 8
+
+
+@pytest.fixture
+def options(encoder: Path) -> dict[str, Any]:
+    return {
+        **{"model": str(encoder), "weighter": "single-task", "max_length": 16, "steps": 2},
+        **{"eval_every": 1, "batch_size": 8, "precision": "fp32", "device": "cpu"},
+    }
+
+
+class NumbersAsText(AangClassifier):
+    """The classifier over numbers written as text.
+
+    scikit-learn's checks make arrays of numbers, which its own estimators of text do not take
+    either: ``check_estimator`` then leaves out almost everything. Written as words, numbers let all
+    checks run against this classifier's fit and predict.
+    """
+
+    def fit(self, X: Any, y: Any) -> "NumbersAsText":  # type: ignore[override]  # noqa: N803
+        numbers, labels = validate_data(self, X, y)
+        super().fit(words(numbers), labels)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        check_is_fitted(self)
+        return super().predict_proba(words(validate_data(self, X, reset=False)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        tags.input_tags.one_d_array = tags.input_tags.string = False
+        tags.classifier_tags.poor_score = True  # one step over digits teaches nothing
+        return tags
+
+
+def words(numbers: np.ndarray) -> list[str]:
+    return [" ".join(f"{value:.3g}" for value in row) for row in numbers]
+
+
+def checked(options: dict[str, Any], *, legacy: bool) -> dict[str, str]:
+    """The checks that did not pass, with what they say."""
+    classifier = NumbersAsText(**{**options, "steps": 1})
+    done = check_estimator(classifier, legacy=legacy, on_skip=None, on_fail=None)
+    assert len(done) > (40 if legacy else 10)
+    return {
+        check["check_name"]: f"{check['status']}: {check['exception']}"
+        for check in done
+        if check["status"] != "passed"
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks_of_the_interface(options: dict[str, Any]) -> None:
+    assert checked(options, legacy=False) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks(options: dict[str, Any]) -> None:
+    """All but one: arrays of other libraries, which hold no texts."""
+    assert checked(options, legacy=True) == {
+        "check_array_api_input": (
+            "skipped: SCIPY_ARRAY_API is not set: not checking array_api input"
+        )
+    }
+
+
+def test_scikit_learns_checks_know_that_it_takes_texts() -> None:
+    """So they leave out those that make numbers, as for its own estimators of text."""
+    with pytest.warns(SkipTestWarning, match="Can't test estimator AangClassifier"):
+        done = check_estimator(AangClassifier())
+    assert {check["check_name"]: check["status"] for check in done} == {
+        "check_estimator_cloneable": "passed"
+    }
+
+
+def test_every_option_of_training_is_a_parameter() -> None:
+    """And appears in the signature, which scikit-learn reads; those that name data do not."""
+    names = set(inspect.signature(AangClassifier).parameters)
+    assert names == set(AangClassifier().get_params())
+    assert set(TrainConfig.model_fields) - names == {
+        *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),
+        *("aux_task", "target", "domain", "out_of_domain", "unlabelled", "out"),
+    }
+    assert names - set(TrainConfig.model_fields) == {"runs", "quiet"}
+    with pytest.raises(TypeError, match="AangClassifier has no parameter 'spaec'"):
+        AangClassifier(spaec="td")
+    with pytest.raises(ValueError, match="Invalid parameter 'spaec'"):
+        AangClassifier().set_params(spaec="td")
+
+
+def test_it_works_where_classifiers_do(options: dict[str, Any]) -> None:
+    """In pipelines, searches and cross-validation; and a pickle predicts the same."""
+    classifier = AangClassifier(**options)
+    assert clone(classifier).get_params() == classifier.get_params()
+    assert repr(classifier).startswith("AangClassifier(")
+    with pytest.raises(NotFittedError):
+        classifier.predict(TEXTS)
+    scores = cross_val_score(classifier, np.array(TEXTS), LABELS, cv=2)
+    assert ((scores >= 0) & (scores <= 1)).all()
+    upper = FunctionTransformer(lambda texts: [text.upper() for text in texts])
+    search = GridSearchCV(make_pipeline(upper, classifier), {"aangclassifier__steps": [1, 2]}, cv=2)
+    best = search.fit(TEXTS, LABELS).best_estimator_[-1]
+    assert best.result_["steps"] == search.best_params_["aangclassifier__steps"]
+    again = pickle.loads(pickle.dumps(best))
+    assert (again.predict_proba(TEXTS) == best.predict_proba(TEXTS)).all()
+    assert best.score(TEXTS, LABELS) == (best.predict(TEXTS) == np.array(LABELS)).mean()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([10, 2] * 8),
+        np.array([10.0, 2.0] * 8),
+        np.array([True, False] * 8),
+        np.array(["a ", "a"] * 8),
+        pd.Series(["b", "a"] * 8, dtype="category"),
+    ],
+)
+def test_predictions_have_the_type_of_the_labels(options: dict[str, Any], labels: Any) -> None:
+    """Also where labels, as text, would sort otherwise or be the same."""
+    given = np.asarray(labels)
+    classifier = AangClassifier(**options).fit(TEXTS, labels)
+    assert classifier.classes_.tolist() == sorted(set(given.tolist()))
+    assert classifier.predict(TEXTS).dtype == classifier.classes_.dtype
+    shares = classifier.predict_proba(TEXTS)
+    assert shares.shape == (16, 2)
+    assert shares.sum(axis=1) == pytest.approx(1)
+    # The columns are those of classes_, whatever the order of the model's labels is.
+    (own,) = classifier.predictor_.predict([(TEXTS[0], None)])
+    assert sorted(own.probabilities.values()) == pytest.approx(sorted(shares[0]), abs=1e-6)
+    names = list(own.probabilities)
+    if given.dtype.kind == "i":
+        assert names == ["10", "2"]
+        assert list(own.probabilities.values())[::-1] == pytest.approx(shares[0].tolist())
+
+
+def test_pairs_dev_and_a_kept_run(options: dict[str, Any], tmp_path: Path) -> None:
+    pairs = pd.DataFrame({"a": TEXTS, "b": TEXTS[::-1]})
+    classifier = AangClassifier(**options, runs=tmp_path / "runs")
+    classifier.fit(pairs, LABELS, dev=(pairs[:4], LABELS[:4]), unlabelled=pairs)
+    assert classifier.run_.records.data.parts["dev"].examples == 4
+    assert classifier.run_.records.data.parts["train"].examples == 16
+    assert classifier.run_.folder.parent == tmp_path / "runs"
+    assert classifier.predict(list(zip(TEXTS, TEXTS, strict=True))).shape == (16,)
+    with pytest.raises(ValueError, match="this classifier was fitted to pairs of texts"):
+        classifier.predict(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        (TEXTS, LABELS[:3], "inconsistent numbers of samples: [16, 3]"),
+        (TEXTS, None, "requires y to be passed"),
+        ([], [], "0 sample(s)"),
+        ("text", ["a"], "X is one text; give a list of texts"),
+        ([*TEXTS[:3], 3.5], LABELS[:4], "X, row 3: holds 3.5, which is not text"),
+        ([*TEXTS[:3], " "], LABELS[:4], "X, row 3: is empty"),
+        ([("a", "b"), ("a", "b", "c")], ["x", "y"], "X, row 1: holds ('a', 'b', 'c'), which is"),
+        (np.ones((2, 3)), ["x", "y"], "X has the shape (2, 3); texts take one column"),
+        (TEXTS, ["a", 1] * 8, "y mixes strings and numbers"),
+        (TEXTS, ["a", None] * 8, "y, row 1: Input y contains NaN"),
+        (TEXTS, ["a"] * 16, "y holds one class"),
+        (TEXTS, np.linspace(0, 1, 16), "Unknown label type: continuous"),
+        (TEXTS[:2], LABELS[:2], "no class has two examples"),
+    ],
+)
+def test_bad_input(texts: Any, labels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        AangClassifier(weighter="single-task").fit(texts, labels)
+
+
+def test_a_bad_parameter_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="--steps -1: input should be greater than 0"):
+        AangClassifier(steps=-1).fit(TEXTS, LABELS)
