@@ -16,7 +16,11 @@ from aang_core.runs.main_training import Observe
 
 
 class ProgressBar:
-    """Shows step, dev score, λ_e of the last step and the objective with the largest weight."""
+    """Shows step, dev score, training losses, λ_e and the objective with the largest weight.
+
+    The losses are means since the last evaluation: the end task's, then that of the objectives that
+    were trained.
+    """
 
     def __init__(self, progress: Progress, stage: str, steps: int, metric: str) -> None:
         self._progress = progress
@@ -24,6 +28,7 @@ class ProgressBar:
         self._bar = progress.add_task(stage or "training", total=steps, state="")
         self._metric = metric
         self._score = ""
+        self._losses = ""
         self._weights = ""
         self._interactive = progress.console.is_terminal
 
@@ -35,10 +40,13 @@ class ProgressBar:
             self._weights += f" · top {max(weights, key=lambda name: weights[name])}"
         self._show(step)
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
         part = "held-out" if self._metric == METRIC else "dev"
         self._score = f"{part} {self._metric} {dev[self._metric]:.4f}"
         self._score += " (best)" if best else ""
+        self._losses = _losses_in_words(losses)
         self._show(step)
         if not self._interactive:
             where = f"{self._stage}, step" if self._stage else "step"
@@ -48,7 +56,21 @@ class ProgressBar:
         self._progress.update(self._bar, completed=step, state=self._state())
 
     def _state(self) -> str:
-        return one_line(" · ".join(part for part in (self._score, self._weights) if part))
+        return one_line(
+            " · ".join(part for part in (self._score, self._losses, self._weights) if part)
+        )
+
+
+def _losses_in_words(losses: Mapping[str, float]) -> str:
+    """The end task's loss, and the mean over the objectives; empty without any loss.
+
+    A stage of pre-training trains a single objective in place of the end task.
+    """
+    objectives = [loss for name, loss in losses.items() if name != END_TASK]
+    if END_TASK in losses and objectives:
+        mean = sum(objectives) / len(objectives)
+        return f"loss {losses[END_TASK]:.4f}, objectives {mean:.4f}"
+    return f"loss {next(iter(losses.values())):.4f}" if losses else ""
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from aang_core import Run
 from aang_core.storage import write_file
 from aang_plugin_report.drawing import draw_picture, plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several
+from aang_plugin_report.losses import losses_of
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,11 @@ def tables_of(run: Run) -> list[Table]:
         rows = [[name, early[name], late[name], last[name]] for name in records.objectives]
         header = ["objective", "first tenth", "last half", "at the end"]
         tables.append(Table("Weights of objectives", header, rows))
+    losses = losses_of(run)
+    if losses:
+        header = ["task", "first", "lowest", "last"]
+        rows = [[name, ys[0], min(ys), ys[-1]] for name, (_, ys) in losses.items()]
+        tables.append(Table("Training losses", header, rows))
     stages = run.outcome.pretraining
     if stages:
         header = ["stage", "objective", "steps", "best step", "log-likelihood before", "after"]
