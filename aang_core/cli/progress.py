@@ -1,5 +1,6 @@
 """Progress of a training: a bar on a terminal, plain lines elsewhere."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,14 @@ from aang_core.cli.output import echo
 from aang_core.printable import one_line
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import Observe
+from aang_core.runs.outcome import peak_memory_bytes
+from aang_core.runs.summary import duration
+
+
+MEASURED = 4
+"""Steps after which the time of all steps is estimated."""
+WORTH_TELLING = 10.0
+"""Seconds of training above which the estimate is printed."""
 
 
 class ProgressBar:
@@ -31,6 +40,9 @@ class ProgressBar:
         self._losses = ""
         self._weights = ""
         self._interactive = progress.console.is_terminal
+        self._steps = steps
+        self._timed: tuple[int, float] | None = None
+        self._told = False
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         weights: Mapping[str, float] = record["weights"]
@@ -39,6 +51,8 @@ class ProgressBar:
         if weights and max(weights.values()) > min(weights.values()):
             self._weights += f" · top {max(weights, key=lambda name: weights[name])}"
         self._show(step)
+        if not (self._interactive or self._told):
+            self._expect(step)
 
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
@@ -51,6 +65,28 @@ class ProgressBar:
         if not self._interactive:
             where = f"{self._stage}, step" if self._stage else "step"
             echo(f"{where} {step}: {self._state()}", err=True)
+
+    def _expect(self, step: int) -> None:
+        """Print once, after a few steps, how long all of them will take, unless that is short.
+
+        The first round does not count. A bar on a terminal shows the time left anyway.
+        """
+        now = time.perf_counter()
+        if self._timed is None:
+            self._timed = step, now
+            return
+        first, began = self._timed
+        if step - first < MEASURED:
+            return
+        self._told = True
+        seconds = (now - began) / (step - first) * self._steps
+        if seconds >= WORTH_TELLING:
+            what = self._stage or "training"
+            echo(
+                f"{what}: about {duration(seconds)} for {self._steps} steps, an estimate from "
+                f"{step - first} of them; peak memory so far {peak_memory_bytes() / 1e9:.2f} GB",
+                err=True,
+            )
 
     def _show(self, step: int) -> None:
         self._progress.update(self._bar, completed=step, state=self._state())

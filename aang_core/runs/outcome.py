@@ -176,9 +176,13 @@ def _majority(config: TrainConfig, assembly: Assembly) -> Scores:
     return Scores(dev=score(assembly.dev), test=test)
 
 
-def peak_memory_bytes(device: torch.device) -> int:
-    """The peak memory so far: of the GPU if there is one, otherwise of this process."""
-    if device.type == "cuda":
+def peak_memory_bytes(device: torch.device | None = None) -> int:
+    """The peak memory so far: of the GPU if it is used, otherwise of this process.
+
+    Args:
+        device: the device that computes; None for a GPU if anything uses it.
+    """
+    if torch.cuda.is_initialized() if device is None else device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -184,6 +184,10 @@ class Trainer:
             )
         return self.progress
 
+    def score(self) -> Mapping[str, float]:
+        """The dev scores of the model in its current state."""
+        return self._evaluate()
+
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue training except the clock, as tensors and JSON values."""
         return {
