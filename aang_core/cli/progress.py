@@ -17,7 +17,6 @@ from aang_core.runs.main_training import Observe
 from aang_core.runs.outcome import peak_memory_bytes
 from aang_core.runs.summary import duration
 
-
 MEASURED = 4
 """Steps after which the time of all steps is estimated."""
 WORTH_TELLING = 10.0

@@ -1,6 +1,7 @@
 """``aang train``: train a classifier with auxiliary objectives."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from aang_core.cli.output import echo, note
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_training
+from aang_core.config.schema import BALANCED
 from aang_core.config.settings import parse_settings
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
@@ -168,6 +170,8 @@ def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
         given["set"] = parse_settings(given["set"])
     if "aux_task" in given:
         given["aux_task"] = parse_files(given["aux_task"])
+    if "class_weights" in given:
+        given["class_weights"] = parse_class_weights(given["class_weights"])
     return given
 
 
@@ -201,6 +205,32 @@ def parse_files(tasks: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"--aux-task {task}: the name {name} is given twice")
         files[name] = file
     return files
+
+
+def parse_class_weights(given: Sequence[str]) -> dict[str, float] | str:
+    """Weights by class, from ``NAME=WEIGHT`` each, or the single word ``balanced``.
+
+    Raises:
+        ConfigError: one is malformed, or a class is given twice.
+    """
+    if list(given) == [BALANCED]:
+        return BALANCED
+    weights: dict[str, float] = {}
+    for entry in given:
+        name, equals, weight = entry.rpartition("=")
+        try:
+            number = float(weight)
+        except ValueError:
+            number = 0.0
+        if not (equals and name and number > 0 and math.isfinite(number)):
+            raise ConfigError(
+                f"--class-weights {entry}: give {BALANCED}, or NAME=WEIGHT with a number above "
+                "zero, such as negative=2.5"
+            )
+        if name in weights:
+            raise ConfigError(f"--class-weights {entry}: the class {name} is given twice")
+        weights[name] = number
+    return weights
 
 
 def _print_result(run: "Run") -> None:

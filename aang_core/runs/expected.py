@@ -2,11 +2,13 @@
 
 import math
 import time
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from aang_core.errors import AangError
 from aang_core.runs.summary import Expected
 from aang_core.tasks.workbench import Update, Workbench
+from aang_core.training.bench import TrainingBench
 from aang_core.training.trainer import Trainer
 
 STEPS = 6
@@ -19,7 +21,7 @@ TRIAL = 2
 """Steps of a trial; a whole one takes as many as an epoch has."""
 
 
-def measure(trainer: Trainer, memory_bytes: Any) -> Expected:
+def measure(trainer: Trainer, memory_bytes: Callable[[], int]) -> Expected:
     """Take a few steps of a training that is then thrown away.
 
     Args:
@@ -40,7 +42,7 @@ def measure(trainer: Trainer, memory_bytes: Any) -> Expected:
         bench.begin_round()
         try:
             trainer.weighter.round(limited)
-        except _Enough:
+        except _EnoughError:
             break
         clock.look(bench.steps)
     began = time.perf_counter()
@@ -55,7 +57,7 @@ def measure(trainer: Trainer, memory_bytes: Any) -> Expected:
     )
 
 
-class _Enough(AangError):
+class _EnoughError(AangError):
     """Enough steps are measured."""
 
 
@@ -104,17 +106,24 @@ class _Clock:
 class _FirstSteps:
     """A workbench whose trials are short and which ends a round after the first steps."""
 
-    def __init__(self, bench: Workbench, clock: _Clock) -> None:
+    def __init__(self, bench: TrainingBench, clock: _Clock) -> None:
         self._bench = bench
         self._clock = clock
 
     def __getattr__(self, name: str) -> Any:
-        steps: int = getattr(self._bench, "steps")  # noqa: B009 - no part of the protocol
-        self._clock.look(steps)
-        if self._clock.enough(steps):
-            raise _Enough("enough steps are measured")
+        self._look()
         return getattr(self._bench, name)
 
-    def trial(self, coefficients: Any, **options: Any) -> Update:
-        self._clock.look(getattr(self._bench, "steps"))  # noqa: B009 - as above
+    def trial(self, coefficients: Mapping[str, float], **options: Any) -> Update:
+        self._look()
         return self._bench.trial(coefficients, **{**options, "steps": TRIAL})
+
+    def _look(self) -> None:
+        """Time the steps so far.
+
+        Raises:
+            _EnoughError: there are enough.
+        """
+        self._clock.look(self._bench.steps)
+        if self._clock.enough(self._bench.steps):
+            raise _EnoughError("enough steps are measured")

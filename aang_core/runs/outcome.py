@@ -38,6 +38,11 @@ def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
     """Sizes, label counts, numbers of cut texts, and notes about the data."""
     task = sources.task
     parts = {"train": assembly.end_task.rows, "dev": assembly.dev, "test": assembly.test}
+    given: dict[str, Any] = {}
+    if assembly.class_weights is not None:
+        given["class_weights"] = dict(assembly.class_weights)
+    if assembly.end_task.strata is not None:
+        given["balanced_rows"] = True
     return DataStatistics(
         task=task.name,
         digest=task.digest,
@@ -51,6 +56,7 @@ def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
             for name, rows in _sources(assembly).items()
         },
         notes=list(sources.report.lines()),
+        **given,
     )
 
 

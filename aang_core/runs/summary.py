@@ -1,6 +1,6 @@
 """What a run is about to do, for people to read before its first step."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ class ContradictoryTexts(Part):
     texts: Count
     rows: Count
     first: str = ""
-    labels: list[str] = []
+    labels: Sequence[str] = ()
 
 
 class StepRows(Part):
@@ -61,6 +61,8 @@ class Summary(Part):
     Attributes:
         task: the end task's name.
         parts: sizes, label counts and cut texts of ``train``, ``dev`` and ``test``.
+        class_weights: the weight of each class in the end task's loss, if they differ.
+        balanced_rows: whether the end task's rows are drawn so that classes come equally often.
         overlaps: how many examples of a part have a text of an earlier part, as ``dev in train``.
         contradictory: texts that occur with different labels.
         sources: the texts of objectives, by data primitive.
@@ -81,6 +83,8 @@ class Summary(Part):
 
     task: str
     parts: dict[str, LabelledRows]
+    class_weights: Mapping[str, Number] = Field(default_factory=dict)
+    balanced_rows: bool = False
     overlaps: dict[str, Count]
     contradictory: ContradictoryTexts
     sources: dict[str, SourceTexts]
@@ -127,6 +131,8 @@ def summary_of(
     return Summary(
         task=task.name,
         parts=statistics.parts,
+        class_weights=statistics.class_weights,
+        balanced_rows=statistics.balanced_rows,
         overlaps={f"{a} in {b}": count for (a, b), count in overlaps(parts).items()},
         contradictory=ContradictoryTexts.model_validate(found),
         sources=statistics.sources,
@@ -154,6 +160,11 @@ def in_words(summary: Summary) -> list[tuple[str, str]]:
     sizes = ", ".join(f"{part.examples} {name}" for name, part in summary.parts.items())
     lines = [("task", f"{summary.task}: {sizes}")]
     lines.append(("classes", _classes(summary.parts["train"].labels)))
+    if summary.class_weights:
+        weights = ", ".join(f"{name} {w:.3g}" for name, w in summary.class_weights.items())
+        lines.append(("weights", f"of classes in the end task's loss: {weights}"))
+    if summary.balanced_rows:
+        lines.append(("rows", "of the end task are drawn so that classes come equally often"))
     lines.append((f"cut to {summary.max_length}", _cut(summary)))
     lines.append(("overlaps", _overlaps(summary.overlaps)))
     lines.append(("duplicates", _contradictory(summary.contradictory)))

@@ -9,7 +9,6 @@ import yaml
 from aang_core.errors import ConfigError
 from aang_core.storage.durable import writing
 
-
 _SINGULAR = {"losses": "loss", "cosines": "cosine"}
 
 

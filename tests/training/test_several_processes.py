@@ -88,8 +88,13 @@ def begun(command: list[str]) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize(
     "more",
-    [[], ["--draws-per-step", 2, "--weights-every", 2, "--final-fine-tuning", 1]],
-    ids=["plain", "published"],
+    [
+        [],
+        ["--draws-per-step", 2, "--weights-every", 2, "--final-fine-tuning", 1],
+        ["--class-weights", "balanced", "--micro-batch-size", 3],
+        ["--class-weights", "xml=2.5", "--balanced-rows", "--dev-head", "drawn"],
+    ],
+    ids=["plain", "published", "class-weights", "balanced-rows"],
 )
 def test_one_command_line_one_run_folder(
     aang: Aang, calm_options: list[object], tmp_path: Path, more: list[object]
@@ -101,7 +106,7 @@ def test_one_command_line_one_run_folder(
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["processes"] == 2
     logs = ["weights.jsonl", "metrics.jsonl"]
-    logs += ["final-fine-tuning/metrics.jsonl"] if more else []
+    logs += ["final-fine-tuning/metrics.jsonl"] if "--final-fine-tuning" in more else []
     for name in logs:
         pairs = zip(lines(tmp_path / "one" / name), lines(tmp_path / "two" / name), strict=True)
         for one, two in pairs:
