@@ -198,7 +198,9 @@ def _classes(labels: Mapping[str, int]) -> str:
 
 def _cut(summary: Summary) -> str:
     texts = {name: (part.cut, part.examples) for name, part in summary.parts.items()}
-    texts |= {name: (source.cut, source.texts) for name, source in summary.sources.items()}
+    texts |= {
+        f"the data {name}": (source.cut, source.texts) for name, source in summary.sources.items()
+    }
     cut = [f"{n} of {all_} of {name} ({n / all_:.0%})" for name, (n, all_) in texts.items() if n]
     return ", ".join(cut) if cut else "no text is longer"
 
