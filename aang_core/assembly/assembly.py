@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from sklearn.model_selection import train_test_split
 from transformers import PreTrainedTokenizerBase
 
 from aang_core.assembly.chain_stage import PretrainingStage
 from aang_core.assembly.end_task import END_TASK, EndTask
+from aang_core.assembly.imbalance import class_weights, strata
 from aang_core.assembly.objective_task import ObjectiveTask
 from aang_core.assembly.rehearsal import rehearse
 from aang_core.assembly.source_rows import SourceReader, SourceRows
@@ -41,6 +43,8 @@ class Assembly:
         test: the test rows; None if there is no test data.
         auxiliaries: the objectives.
         weighter: the weighter, checked.
+        class_weights: the weight of each class in the end task's loss, the smallest of them one;
+            None for equal ones.
     """
 
     model: TextModel
@@ -50,6 +54,7 @@ class Assembly:
     test: TokenRows | None
     auxiliaries: Sequence[ObjectiveTask]
     weighter: Weighter
+    class_weights: Mapping[str, float] | None = None
 
     @property
     def streams(self) -> Mapping[str, StreamRows]:
@@ -94,18 +99,23 @@ def assemble(
         [TaskCard(o.name, o.factors, free=o.shares == END_TASK) for o in auxiliaries],
         sources.options.get(sources.weighter.key, {}),
     )
-    end_task = EndTask(reader.train(), model.classifier)
+    train = reader.train()
+    by_class = class_weights(config, task.labels, train)
+    weights = None if by_class is None else torch.tensor([by_class[name] for name in task.labels])
+    end_task = EndTask(train, model.classifier, weights=weights, strata=strata(config, train))
     # Row counts that cannot be split are refused before a run folder exists.
     rows_together(end_task, auxiliaries, row_budget(config))
     require_whole_round(weighter, config.steps)
     return Assembly(
         model=model,
         end_task=end_task,
-        meta=EndTask(reader.part("dev", meta), model.classifier),
+        # Objectives are judged by the loss that the end task trains, so it has the same weights.
+        meta=EndTask(reader.part("dev", meta), model.classifier, weights=weights),
         dev=reader.part("dev", dev),
         test=reader.part("test", task.test) if task.test else None,
         auxiliaries=auxiliaries,
         weighter=weighter,
+        class_weights=by_class,
     )
 
 

@@ -1,6 +1,7 @@
 """The end task: classification of labelled text."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -19,15 +20,28 @@ class EndTask:
     Args:
         rows: tokenised and labelled rows of the training set or the dev set.
         head: the classifier's head, hidden states ``[B, T, H]`` → logits ``[B, C]``.
+        weights: ``[C]``, the weight of each class, the smallest of them one; None for equal ones.
+            The loss is then Σ w_y · loss / Σ w_y over the rows, whatever batches they come in.
+        strata: int64 ``[N]``, the class of each row, to draw all classes equally often; None to
+            draw all rows equally often.
     """
 
     name = END_TASK
     factors: Mapping[str, str] = {}
     shares = END_TASK
 
-    def __init__(self, rows: TokenRows, head: nn.Module) -> None:
+    def __init__(
+        self,
+        rows: TokenRows,
+        head: nn.Module,
+        *,
+        weights: Tensor | None = None,
+        strata: Tensor | None = None,
+    ) -> None:
         self.rows = rows
         self.head = head
+        self.strata = strata
+        self._weights = weights
 
     @property
     def lengths(self) -> Tensor:
@@ -37,11 +51,18 @@ class EndTask:
         return len(self.rows)
 
     def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
-        return labelled_batch(self.rows.rows(rows))
+        batch = labelled_batch(self.rows.rows(rows))
+        if self._weights is None:
+            return batch
+        weights = self._weights[batch.targets["labels"]]
+        return replace(batch, targets={**batch.targets, "weights": weights})
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         losses = functional.cross_entropy(head(features), targets["labels"], reduction="none")
-        return RowLosses(losses, torch.ones_like(losses))
+        weights = targets.get("weights")
+        if weights is None:
+            return RowLosses(losses, torch.ones_like(losses))
+        return RowLosses(losses * weights, weights)
 
 
 def labelled_batch(rows: PaddedRows) -> Batch:

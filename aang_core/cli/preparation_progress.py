@@ -32,7 +32,9 @@ class PreparationBar:
             self._began = step, self._clock.seconds
         self._show(step)
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
         self._scores = f"held-out loss {-dev[METRIC]:.4f}"
         if ACCURACY in dev:
             self._scores += f" · accuracy {dev[ACCURACY]:.4f}"

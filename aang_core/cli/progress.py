@@ -1,5 +1,6 @@
 """Progress of a training: a bar on a terminal, plain lines elsewhere."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,10 +14,21 @@ from aang_core.cli.output import echo
 from aang_core.printable import one_line
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import Observe
+from aang_core.runs.outcome import peak_memory_bytes
+from aang_core.runs.summary import duration
+
+MEASURED = 4
+"""Steps after which the time of all steps is estimated."""
+WORTH_TELLING = 10.0
+"""Seconds of training above which the estimate is printed."""
 
 
 class ProgressBar:
-    """Shows step, dev score, λ_e of the last step and the objective with the largest weight."""
+    """Shows step, dev score, training losses, λ_e and the objective with the largest weight.
+
+    The losses are means since the last evaluation: the end task's, then that of the objectives that
+    were trained.
+    """
 
     def __init__(self, progress: Progress, stage: str, steps: int, metric: str) -> None:
         self._progress = progress
@@ -24,8 +36,12 @@ class ProgressBar:
         self._bar = progress.add_task(stage or "training", total=steps, state="")
         self._metric = metric
         self._score = ""
+        self._losses = ""
         self._weights = ""
         self._interactive = progress.console.is_terminal
+        self._steps = steps
+        self._timed: tuple[int, float] | None = None
+        self._told = False
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         weights: Mapping[str, float] = record["weights"]
@@ -34,21 +50,62 @@ class ProgressBar:
         if weights and max(weights.values()) > min(weights.values()):
             self._weights += f" · top {max(weights, key=lambda name: weights[name])}"
         self._show(step)
+        if not (self._interactive or self._told):
+            self._expect(step)
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
         part = "held-out" if self._metric == METRIC else "dev"
         self._score = f"{part} {self._metric} {dev[self._metric]:.4f}"
         self._score += " (best)" if best else ""
+        self._losses = _losses_in_words(losses)
         self._show(step)
         if not self._interactive:
             where = f"{self._stage}, step" if self._stage else "step"
             echo(f"{where} {step}: {self._state()}", err=True)
 
+    def _expect(self, step: int) -> None:
+        """Print once, after a few steps, how long all of them will take, unless that is short.
+
+        The first round does not count. A bar on a terminal shows the time left anyway.
+        """
+        now = time.perf_counter()
+        if self._timed is None:
+            self._timed = step, now
+            return
+        first, began = self._timed
+        if step - first < MEASURED:
+            return
+        self._told = True
+        seconds = (now - began) / (step - first) * self._steps
+        if seconds >= WORTH_TELLING:
+            what = self._stage or "training"
+            echo(
+                f"{what}: about {duration(seconds)} for {self._steps} steps, an estimate from "
+                f"{step - first} of them; peak memory so far {peak_memory_bytes() / 1e9:.2f} GB",
+                err=True,
+            )
+
     def _show(self, step: int) -> None:
         self._progress.update(self._bar, completed=step, state=self._state())
 
     def _state(self) -> str:
-        return one_line(" · ".join(part for part in (self._score, self._weights) if part))
+        return one_line(
+            " · ".join(part for part in (self._score, self._losses, self._weights) if part)
+        )
+
+
+def _losses_in_words(losses: Mapping[str, float]) -> str:
+    """The end task's loss, and the mean over the objectives; empty without any loss.
+
+    A stage of pre-training trains a single objective in place of the end task.
+    """
+    objectives = [loss for name, loss in losses.items() if name != END_TASK]
+    if END_TASK in losses and objectives:
+        mean = sum(objectives) / len(objectives)
+        return f"loss {losses[END_TASK]:.4f}, objectives {mean:.4f}"
+    return f"loss {next(iter(losses.values())):.4f}" if losses else ""
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import click
 from pydantic import BaseModel
@@ -43,8 +43,10 @@ def _option(name: str, field: FieldInfo) -> Callable[[Command], Command]:
 
 def _plain(annotation: Any) -> Any:
     """The type itself of an optional type."""
-    if isinstance(annotation, UnionType):
-        (annotation,) = (part for part in get_args(annotation) if part is not NoneType)
+    if get_origin(annotation) in (Union, UnionType):
+        parts = [part for part in get_args(annotation) if part is not NoneType]
+        # A mapping, or a name for one, is given like a mapping.
+        annotation = next((part for part in parts if get_origin(part) is dict), parts[0])
     return annotation
 
 

@@ -1,6 +1,7 @@
 """``aang train``: train a classifier with auxiliary objectives."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from aang_core.cli.output import echo, note
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_training
+from aang_core.config.schema import BALANCED
 from aang_core.config.settings import parse_settings
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
@@ -45,6 +47,12 @@ class _ListsRecipes(click.Command):
     help="continue the interrupted run in this folder; takes no other option but --on-nan and "
     "--trust-remote-code",
 )
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="read the data, load the encoder, measure a few steps, print what the run would do, and "
+    "stop; nothing is written",
+)
 @click.option("--quiet", is_flag=True, help="no progress; print the result alone")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
 @click.pass_obj
@@ -53,6 +61,7 @@ def train(
     /,
     config_file: Path | None,
     resume: Path | None,
+    dry_run: bool,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -64,7 +73,9 @@ def train(
     precedence.
     """
     from aang_core.assembly.sources import prepare_sources
+    from aang_core.cli.before import announce, print_summary
     from aang_core.cli.progress import training_progress
+    from aang_core.runs import before
     from aang_core.runs.recorded_plugins import recorded_differences
     from aang_core.runs.resuming import resume_command, unfinished
     from aang_core.runs.run_files import refuse_links
@@ -75,6 +86,8 @@ def train(
 
     given = given_options(options)
     if resume is not None:
+        if dry_run:
+            raise ConfigError("--dry-run: an interrupted run has begun already; leave --resume out")
         if config_file or set(given) - RESUMABLE_WITH:
             raise ConfigError(
                 "--resume: an interrupted run continues with its own options; leave the others out"
@@ -91,6 +104,13 @@ def train(
     processes = processes_of_environment(choose_device(config.device))
     processes.wait()  # until all of them have chosen the same free folder
     quiet = quiet or not processes.first
+    notes = _Notes(quiet=quiet)
+    if dry_run:
+        sources = prepare_sources(config, plugins.registry)
+        planned = before.dry_run(config, sources, say=notes.before)
+        if processes.first:
+            print_summary(planned, as_json=as_json)
+        return
     try:
         with interruptible() as interruption, training_progress(quiet=quiet) as observe:
             run = train_run(
@@ -101,7 +121,8 @@ def train(
                 observe=observe,
                 resume=resume is not None,
                 interruption=interruption,
-                say=(lambda sentence: None) if quiet else note,
+                announce=lambda summary: None if quiet else announce(summary),
+                say=notes.before,
             )
     except Interrupted as stopped:
         if processes.first:
@@ -112,11 +133,30 @@ def train(
     if not processes.first:
         return
     for line in run.notes:
-        note(line)
+        notes.after(line)
     if as_json:
         echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
         _print_result(run)
+
+
+class _Notes:
+    """Prints every note once: before the first step, or at the end with ``--quiet``."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._said: set[str] = set()
+
+    def before(self, sentence: str) -> None:
+        """Print a note before the first step."""
+        if not self._quiet:
+            self.after(sentence)
+
+    def after(self, sentence: str) -> None:
+        """Print a note unless it has been printed."""
+        if sentence not in self._said:
+            self._said.add(sentence)
+            note(sentence)
 
 
 def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,6 +170,8 @@ def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
         given["set"] = parse_settings(given["set"])
     if "aux_task" in given:
         given["aux_task"] = parse_files(given["aux_task"])
+    if "class_weights" in given:
+        given["class_weights"] = parse_class_weights(given["class_weights"])
     return given
 
 
@@ -163,6 +205,32 @@ def parse_files(tasks: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"--aux-task {task}: the name {name} is given twice")
         files[name] = file
     return files
+
+
+def parse_class_weights(given: Sequence[str]) -> dict[str, float] | str:
+    """Weights by class, from ``NAME=WEIGHT`` each, or the single word ``balanced``.
+
+    Raises:
+        ConfigError: one is malformed, or a class is given twice.
+    """
+    if list(given) == [BALANCED]:
+        return BALANCED
+    weights: dict[str, float] = {}
+    for entry in given:
+        name, equals, weight = entry.rpartition("=")
+        try:
+            number = float(weight)
+        except ValueError:
+            number = 0.0
+        if not (equals and name and number > 0 and math.isfinite(number)):
+            raise ConfigError(
+                f"--class-weights {entry}: give {BALANCED}, or NAME=WEIGHT with a number above "
+                "zero, such as negative=2.5"
+            )
+        if name in weights:
+            raise ConfigError(f"--class-weights {entry}: the class {name} is given twice")
+        weights[name] = number
+    return weights
 
 
 def _print_result(run: "Run") -> None:

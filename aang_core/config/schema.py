@@ -36,6 +36,22 @@ Places = Annotated[tuple[str, ...], BeforeValidator(_in_a_list)]
 """Files, folders and globs; a single one need not be in a list."""
 
 
+BALANCED: Literal["balanced"] = "balanced"
+"""The value of ``--class-weights`` that takes the inverse of each class's number of rows."""
+
+
+def _by_class(value: Any) -> Any:
+    """Class weights with names as labels are read: a class ``1`` in YAML is the class ``"1"``."""
+    return {str(name): v for name, v in value.items()} if isinstance(value, Mapping) else value
+
+
+ClassWeights = Annotated[
+    dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | Literal["balanced"] | None,
+    BeforeValidator(_by_class),
+]
+"""The weight of each class, or ``balanced``."""
+
+
 class TrainConfig(BaseModel):
     """The resolved options of a training run.
 
@@ -146,6 +162,14 @@ class TrainConfig(BaseModel):
     eval_every: int = Field(25, gt=0, description="steps between evaluations on dev")
     patience: int = Field(8, gt=0, description="evaluations without a better dev score to stop at")
     metric: Metric = Field("macro-f1", description="dev score that the best model is chosen by")
+    class_weights: ClassWeights = Field(
+        None,
+        description="weight of a class in the end task's loss as NAME=WEIGHT, or balanced for the "
+        "inverse of its number of training rows",
+    )
+    balanced_rows: bool = Field(
+        False, description="draw the end task's training rows so that classes come equally often"
+    )
     batch_size: int = Field(32, gt=0, description="end-task rows a step")
     dev_batch_size: int = Field(32, gt=0, description="dev rows a step, for the dev gradient")
     aux_batch_size: int = Field(
@@ -337,6 +361,15 @@ class TrainConfig(BaseModel):
         if given and self.push_to_hub is None:
             option = given[0].replace("_", "-")
             raise ValueError(f"--{option} is about a model that is pushed; give --push-to-hub too")
+        return self
+
+    @model_validator(mode="after")
+    def _classes_are_balanced_once(self) -> "TrainConfig":
+        if self.balanced_rows and self.class_weights == BALANCED:
+            raise ValueError(
+                "--balanced-rows and --class-weights balanced both make up for classes of unequal "
+                "size, and together would do it twice; give one of them"
+            )
         return self
 
     @model_validator(mode="after")

@@ -69,7 +69,9 @@ class CostLog:
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         self._write(step)
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
         self._write(step)
 
     def _write(self, step: int) -> None:

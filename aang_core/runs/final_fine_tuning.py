@@ -144,6 +144,7 @@ class _Log:
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         """Does nothing: there is one task, whose weight is one."""
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
-        scores = {"step": step, "dev": dict(dev), "best": best}
-        append_line(self._folder, DevScores.model_validate(scores), NAME)
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
+        append_line(self._folder, DevScores.of(step, dev, best, losses), NAME)

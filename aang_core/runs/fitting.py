@@ -60,7 +60,9 @@ class _History:
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         self.records.append(record)
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
         """Does nothing: the trainer keeps the scores."""
 
 

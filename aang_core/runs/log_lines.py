@@ -1,5 +1,6 @@
 """Schemas of the lines in a run's logs, for writing and for reading."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -18,13 +19,27 @@ class LinePart(Part):
 
 
 class DevScores(LinePart):
-    """A line of ``metrics.jsonl``: the scores of one evaluation on dev."""
+    """A line of ``metrics.jsonl``: the scores of one evaluation on dev.
+
+    Attributes:
+        losses: mean training loss of each task over the steps since the last line; none before the
+            first step.
+    """
 
     file: ClassVar[str] = "metrics.jsonl"
 
     step: Count
     dev: dict[Metric, Number]
     best: bool = False
+    losses: Numbers = Field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> "DevScores":
+        """The line of an evaluation; see :meth:`aang_core.training.trainer.Observer`."""
+        line = {"step": step, "dev": dict(dev), "best": best}
+        return cls.model_validate(line | ({"losses": dict(losses)} if losses else {}))
 
 
 class Cost(LinePart):
@@ -43,6 +58,7 @@ class Round(LinePart):
     Attributes:
         end_task_weight: λ_e.
         weights: the weight of every objective.
+        losses: mean training loss of each task that the round trained, over its steps.
         cosines: cosine of each task's gradient with the dev gradient, if measured.
         alpha: αVIL's α of every task.
         factors: the values of each stage's primitives that the weights are computed from.
@@ -53,6 +69,7 @@ class Round(LinePart):
     step: Count
     end_task_weight: Number
     weights: Numbers
+    losses: Numbers = Field(default_factory=dict)
     cosines: Numbers = Field(default_factory=dict)
     alpha: Numbers = Field(default_factory=dict)
     factors: dict[StageName, Numbers] = Field(default_factory=dict)

@@ -157,6 +157,7 @@ class _Log:
             ) from error
         append_line(self._folder, line)
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
-        scores = {"step": step, "dev": dict(dev), "best": best}
-        append_line(self._folder, DevScores.model_validate(scores))
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
+        append_line(self._folder, DevScores.of(step, dev, best, losses))

@@ -34,6 +34,11 @@ def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
     """Sizes, label counts, numbers of cut texts, and notes about the data."""
     task = sources.task
     parts = {"train": assembly.end_task.rows, "dev": assembly.dev, "test": assembly.test}
+    given: dict[str, Any] = {}
+    if assembly.class_weights is not None:
+        given["class_weights"] = dict(assembly.class_weights)
+    if assembly.end_task.strata is not None:
+        given["balanced_rows"] = True
     return DataStatistics(
         task=task.name,
         digest=task.digest,
@@ -47,6 +52,7 @@ def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
             for name, rows in _sources(assembly).items()
         },
         notes=list(sources.report.lines()),
+        **given,
     )
 
 
@@ -159,9 +165,13 @@ def _majority(config: TrainConfig, assembly: Assembly) -> Scores:
     return Scores(dev=score(assembly.dev), test=test)
 
 
-def peak_memory_bytes(device: torch.device) -> int:
-    """The peak memory so far: of the GPU if there is one, otherwise of this process."""
-    if device.type == "cuda":
+def peak_memory_bytes(device: torch.device | None = None) -> int:
+    """The peak memory so far: of the GPU if it is used, otherwise of this process.
+
+    Args:
+        device: the device that computes; None for a GPU if anything uses it.
+    """
+    if torch.cuda.is_initialized() if device is None else device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -219,7 +219,7 @@ def hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
 
 
 class HeldOutLog:
-    """Writes held-out scores to a file, one line of JSON per evaluation.
+    """Writes held-out scores and training losses to a file, one line of JSON per evaluation.
 
     Args:
         folder: the run folder.
@@ -233,5 +233,8 @@ class HeldOutLog:
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         """Does nothing: there is one task, whose weight is one."""
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
-        self._folder.append(self._name, {"step": step, "held_out": dict(dev), "best": best})
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
+        line = {"step": step, "held_out": dict(dev), "best": best}
+        self._folder.append(self._name, line | ({"losses": dict(losses)} if losses else {}))

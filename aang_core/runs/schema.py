@@ -204,6 +204,8 @@ class DataStatistics(FilePart):
         digest: the digest of the end task's data.
         parts: ``train``, ``dev`` and, if there is test data, ``test``.
         sources: the data of objectives, by the name of the data primitive.
+        class_weights: the weight of each class in the end task's loss, if they differ.
+        balanced_rows: whether the end task's rows are drawn so that classes come equally often.
         notes: notes about the data, a sentence each.
     """
 
@@ -213,6 +215,8 @@ class DataStatistics(FilePart):
     digest: str = ""
     parts: dict[str, LabelledRows]
     sources: dict[str, SourceTexts]
+    class_weights: dict[str, Number] = {}
+    balanced_rows: bool = False
     notes: list[str]
 
 

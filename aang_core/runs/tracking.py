@@ -9,6 +9,8 @@ import yaml
 from aang_core.errors import ConfigError
 from aang_core.storage.durable import writing
 
+_SINGULAR = {"losses": "loss", "cosines": "cosine"}
+
 
 def check_trackers(names: Sequence[str]) -> None:
     """Refuse a tracker that is not available.
@@ -36,7 +38,7 @@ def check_trackers(names: Sequence[str]) -> None:
 
 
 class Tracker:
-    """An observer that passes weights and scores on to accelerate's trackers.
+    """An observer that passes weights, losses and scores on to accelerate's trackers.
 
     Args:
         names: the names of the trackers.
@@ -59,11 +61,15 @@ class Tracker:
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         scalars = {"weight/end-task": record["end_task_weight"]}
         scalars |= {f"weight/{name}": value for name, value in record["weights"].items()}
-        scalars |= {f"cosine/{name}": v for name, v in record.get("cosines", {}).items()}
+        for kind in ("losses", "cosines"):
+            named = record.get(kind, {})
+            scalars |= {f"{_SINGULAR[kind]}/{name}": value for name, value in named.items()}
         with writing(self._place):
             self._accelerator.log(scalars, step=step)
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
         scalars = {f"dev/{name}": score for name, score in dev.items()}
         with writing(self._place):
             self._accelerator.log(scalars, step=step)

@@ -8,17 +8,15 @@ from types import MappingProxyType
 
 import torch
 
-from aang_core.assembly.assembly import Assembly, assemble, load_model
+from aang_core.assembly.assembly import assemble
 from aang_core.assembly.source_rows import SourceReader
 from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig
 from aang_core.corpora.names import plain_name
-from aang_core.modeling.trained_part import trained_part
-from aang_core.modeling.untaught import untaught_heads
-from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import Plugins
-from aang_core.runs import drawn_rows, outcome, recorded_plugins, resuming
+from aang_core.runs import drawn_rows, recorded_plugins, resuming
 from aang_core.runs.after_run import call_after_run, check_push
+from aang_core.runs.before import check, prepare
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import (
     During,
@@ -28,16 +26,13 @@ from aang_core.runs.main_training import (
     unobserved,
 )
 from aang_core.runs.model_card import card_of
-from aang_core.runs.pretraining import ReadyStage, pretrain, try_stages
+from aang_core.runs.pretraining import ReadyStage, pretrain
 from aang_core.runs.run import Run
 from aang_core.runs.run_files import write_part
 from aang_core.runs.schema import StageResult
-from aang_core.runs.tracking import check_trackers
-from aang_core.runs.training import check_options, choose_device
+from aang_core.runs.summary import Summary
 from aang_core.storage.run_folder import RunFolder
-from aang_core.tasks.processes import processes_of_environment
 from aang_core.training.interruption import Interruption
-from aang_core.training.precision import settle_precision
 
 
 def free_run_folder(config: TrainConfig) -> Path:
@@ -66,6 +61,7 @@ def train_run(
     observe: Observe = unobserved,
     resume: bool = False,
     interruption: Interruption | None = None,
+    announce: Callable[[Summary], None] = lambda summary: None,
     say: Callable[[str], None] = lambda sentence: None,
     copies: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
@@ -82,7 +78,9 @@ def train_run(
         resume: continue an interrupted run; it ends as if it had not been interrupted.
         interruption: where a request to stop arrives. It takes effect at once before the folder is
             created, and between two rounds afterwards.
-        say: called with each sentence that a user may want to read before training begins.
+        announce: called with the summary of the run before training begins.
+        say: called with each sentence that a user may want to read before training begins, such as
+            the notes of reading the data.
         copies: contents of files in the folder to which ``config`` refers, such as the copy of data
             in memory, by name.
 
@@ -93,43 +91,30 @@ def train_run(
         AangError: the model, the data or an option cannot be used, or the disk or memory is full.
         Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
     """
-    device = choose_device(config.device)
-    processes = processes_of_environment(device)
-    check_options(config, processes)
-    check_trackers(config.log)
+    device, processes = check(config)
     if not resume:
         check_push(plugins.registry, config)
     changes = recorded_plugins.changes(out, plugins) if resume else []
     if resume:
         drawn_rows.check_same(out, sources.draw)
-    report = sources.report
-    sources = replace(sources, report=ReadReport())
-    torch.manual_seed(config.seed)
-    model = load_model(config, sources)
-    reader = SourceReader(config, sources, model)
-    first = try_stages(config, sources, reader, model)
-    assembly = assemble(config, sources, model, reader)
-    report.include(sources.report)
-    width = int(assembly.model.body.base.config.hidden_size)
-    precision, reason = settle_precision(config.precision, device, width, processes)
-    config = config.model_copy(update={"precision": precision})
-    part = trained_part(assembly.model, config.freeze_layers)
-    for sentence in (reason, part, _untaught(config, sources, assembly)):
-        if sentence is not None:
-            say(sentence)
+    ready = prepare(config, sources, device, processes, announce=announce, say=say)
+    config, sources, assembly = ready.config, ready.sources, ready.assembly
+    report, reader, first = ready.report, ready.reader, ready.first
+    statistics = ready.statistics
+    del ready
     asked = interruption or Interruption()
     with asked.deferred(), resuming.opened(out, resume=resume, processes=processes) as folder:
         for name, content in copies.items():
             folder.write_text(name, content)
         folder.write_text("config.yaml", reusable(config))
         write_part(folder, recorded_plugins.plugins_used(plugins, sources, changes))
-        write_part(folder, outcome.data_statistics(replace(sources, report=report), assembly))
+        write_part(folder, statistics)
         if sources.draw is not None:
             write_part(folder, drawn_rows.record_of(sources.draw))
         during = During(device, observe, asked, processes)
         if sources.pretraining:
             # The first stage trains this encoder, and later stages need its memory.
-            del model, assembly
+            del assembly
         stages, sources = _pretrained(config, sources, folder, during, reader, first)
         for stage_result in stages.values():
             if stage_result.note:
@@ -183,11 +168,3 @@ def _pretrained(
         first = None
         sources = sources.after(str(folder.path / stages[stage.name].model))
     return stages, sources
-
-
-def _untaught(config: TrainConfig, sources: Sources, assembly: Assembly) -> str | None:
-    """A sentence about language-model heads that start untrained; None if there are none."""
-    heads = [task.head for task in assembly.auxiliaries]
-    if sources.pretraining:
-        heads = [assembly.model.heads.language_model() for _ in sources.pretraining]
-    return untaught_heads(assembly.model, heads, sources.encoder, config.domain)

@@ -17,7 +17,8 @@ class RowLosses(NamedTuple):
 
     Attributes:
         sums: ``[B]``, for each row the sum of the losses of its targets; differentiable.
-        counts: ``[B]``, number of targets of each row; may be zero.
+        counts: ``[B]``, number of targets of each row, or their total weight; may be zero. A
+            batch that has targets has one at least.
 
     Examples:
         >>> import torch
@@ -179,6 +180,15 @@ def couples_rows(task: Task) -> bool:
 def views_of(task: Task) -> int:
     """Number of rows that the body sees for each row drawn: the task's ``views``, 1 by default."""
     return int(getattr(task, "views", 1))
+
+
+def strata_of(task: Task) -> Tensor | None:
+    """The class of each row, int64 ``[N]``, if classes are to be drawn equally often; else None.
+
+    A task declares it with an attribute ``strata``; the default draws every row equally often.
+    """
+    strata: Tensor | None = getattr(task, "strata", None)
+    return strata
 
 
 class RowSubset:

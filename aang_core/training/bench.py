@@ -17,6 +17,7 @@ from aang_core.tasks.task import Task
 from aang_core.tasks.workbench import DevLossAlong, Update
 from aang_core.training.dev_set import DevSet
 from aang_core.training.draws import Draws
+from aang_core.training.losses import LossMeans
 from aang_core.training.model_state import ModelState
 from aang_core.training.numbers import NumberPolicy, OnNan
 from aang_core.training.optimization import Optimization, Trial
@@ -77,6 +78,7 @@ class TrainingBench:
         dev_head: the head that the dev gradient goes through.
         steps: number of steps so far.
         last: what the last step did; None before the first one.
+        losses: mean losses of the tasks over the steps of the round, trials included.
         changed: whether parameters have changed since the round began.
         remembers: whether the dev head also remembers rows of steps that ask for no signals, for
             diagnoses that measure between steps.
@@ -114,6 +116,7 @@ class TrainingBench:
         self.numbers = NumberPolicy(on_nan)
         self.steps = 0
         self.last: StepRecord | None = None
+        self.losses = LossMeans()
         self.remembers = False
         self.changed = False
         self._budget = budget
@@ -249,6 +252,7 @@ class TrainingBench:
         self.tasks.train_mode()
         made = self._gradients.of_each(plan, names, self.optimization, self.steps + 1)
         if made.problem is None:
+            self.losses.add(made.losses)
             return made.updates
         self._count()
         self.numbers.bad(self.steps, made.problem)
@@ -322,6 +326,7 @@ class TrainingBench:
     def begin_round(self) -> None:
         """Advance the learning-rate schedule to the steps taken so far, trials included."""
         self.optimization.catch_up(self.steps)
+        self.losses = LossMeans()
         self.changed = False
 
     def state_dict(self, *, whole: bool = True) -> dict[str, Any]:
@@ -385,6 +390,7 @@ class TrainingBench:
             self.numbers.bad(self.steps, made.problem)
             return None
         self._update(training)
+        self.losses.add(made.losses)
         return made.signals
 
     def _count(self) -> None:

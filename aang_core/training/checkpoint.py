@@ -22,7 +22,7 @@ REST = "state.json"
 CLOCK = "clock.json"
 """How long training has taken; in its own file, because it differs between equal runs."""
 
-FORMAT = 2
+FORMAT = 3
 """Version of the format, raised when the state's layout changes; others are refused."""
 
 _TENSOR = "$tensor"

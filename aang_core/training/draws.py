@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from aang_core.tasks.processes import Processes
-from aang_core.tasks.task import Batch, SharingTask, Task
+from aang_core.tasks.task import Batch, SharingTask, Task, strata_of
+from aang_core.training.balanced_order import BalancedOrder
 from aang_core.training.rows import RowOrder, make_batches
 
 OTHER_DROPOUT = 1_000_003
@@ -27,6 +28,11 @@ def separate_dropout(seed: int, steps: int, processes: Processes) -> None:
     """
     if not processes.first:
         torch.manual_seed(seed + OTHER_DROPOUT * processes.rank + steps)
+
+
+def _order_of(task: Task) -> RowOrder | BalancedOrder:
+    strata = strata_of(task)
+    return RowOrder(len(task)) if strata is None else BalancedOrder(strata)
 
 
 class Draws:
@@ -50,7 +56,7 @@ class Draws:
         at_once: int | None = None,
     ) -> None:
         self.generator = generator
-        self.orders = {name: RowOrder(len(task)) for name, task in tasks.items()}
+        self.orders = {name: _order_of(task) for name, task in tasks.items()}
         self.at_once = at_once
         self._tasks = dict(tasks)
         self._device = device

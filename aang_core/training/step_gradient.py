@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, get_args
 
 import torch
@@ -13,6 +13,7 @@ from aang_core.errors import OutOfMemoryError
 from aang_core.gradients import GradientEngine, GradientStatistics, members_of
 from aang_core.tasks.signals import Signal, StepSignals, mean_signals
 from aang_core.training.draws import Draws
+from aang_core.training.losses import LossMeans
 from aang_core.training.memory import free, in_a_line, is_out_of_memory
 from aang_core.training.numbers import problem_of
 from aang_core.training.optimization import Optimization, Trial
@@ -31,10 +32,12 @@ class DrawGradient:
     Attributes:
         signals: the signals of the draw; None if it measures nothing.
         problem: what is wrong with its numbers; None if they are finite.
+        losses: of every task, by name.
     """
 
     signals: StepSignals | None
     problem: str | None
+    losses: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,14 @@ class StepGradient:
         """The mean of the draws' signals; None if nothing was measured."""
         measured = [draw.signals for draw in self.draws if draw.signals is not None]
         return mean_signals(measured) if measured else None
+
+    @property
+    def losses(self) -> Mapping[str, float]:
+        """The loss of each task: the mean over the draws that included it."""
+        means = LossMeans()
+        for draw in self.draws:
+            means.add(draw.losses)
+        return means.means()
 
 
 Made = TypeVar("Made", DrawGradient, TaskGradients)
@@ -229,7 +240,8 @@ class GradientMaker:
             None if statistics is None else statistics.selected(values, _EVERY_SIGNAL),
         )
         signals = _signals(rows, of_tasks, statistics, values) if rows.measures else None
-        return DrawGradient(signals, problem)
+        names = [member.task.name for member in members_of([*rows.auxiliaries, rows.end])]
+        return DrawGradient(signals, problem, dict(zip(names, of_tasks, strict=True)))
 
     def _halve(self, reason: str, step: int) -> None:
         """Let half as many rows through the body at once.

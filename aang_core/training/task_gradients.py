@@ -1,6 +1,6 @@
 """Gradients of single tasks, for weighters that combine them, and the step along their sum."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -21,10 +21,12 @@ class TaskGradients:
     Attributes:
         updates: one for each task, with the gradient of the body and of the task's head.
         problem: what is wrong with their numbers; None if they are finite.
+        losses: of the tasks, by name.
     """
 
     updates: Sequence[ParameterUpdate]
     problem: str | None
+    losses: Mapping[str, float]
 
 
 def gradients_of_each(
@@ -65,10 +67,13 @@ def gradients_of_each(
     # The only transfer from the device.
     read = iter(torch.cat(numbers).tolist())
     problem = None
-    for segment in alone.values():
+    of_tasks: dict[str, float] = {}
+    for name, segment in alone.items():
         *losses, norm_read = (next(read) for _ in range(len(segment.members) + 1))
         problem = problem or problem_of(body, [segment], losses, norm_read, None)
-    return TaskGradients([updates[name] for name in names], problem)
+        names_here = [member.task.name for member in segment.members]
+        of_tasks[name] = losses[names_here.index(name)]
+    return TaskGradients([updates[name] for name in names], problem, of_tasks)
 
 
 def segments_alone(segments: Sequence[Segment]) -> Iterator[tuple[str, Segment]]:

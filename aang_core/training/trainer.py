@@ -14,6 +14,7 @@ from aang_core.tasks.weighting import Weighter
 from aang_core.training.bench import TrainingBench
 from aang_core.training.clock import Clock
 from aang_core.training.draws import separate_dropout
+from aang_core.training.losses import LossMeans
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,17 @@ class Observer(Protocol):
         """
         ...
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
         """Called after every evaluation.
 
         Args:
             step: steps so far.
             dev: scores on the dev set.
             best: whether they are the best so far.
+            losses: mean training loss of each task over the steps since the last evaluation; empty
+                before the first step.
         """
         ...
 
@@ -134,6 +139,7 @@ class Trainer:
         self.weighter = weighter
         self.schedule = schedule
         self.progress = Progress()
+        self._losses = LossMeans()
         self._selected = selected
         self._evaluate = evaluate
         self._seed = seed
@@ -159,6 +165,7 @@ class Trainer:
         while not self._spent() and not self._out_of_patience():
             before = self.bench.steps
             self._round()
+            self._losses.include(self.bench.losses)
             self.clock.look(self.bench.processes)
             for observer in self._observers:
                 observer.after_round(self.bench.steps, self._record())
@@ -177,12 +184,17 @@ class Trainer:
             )
         return self.progress
 
+    def score(self) -> Mapping[str, float]:
+        """The dev scores of the model in its current state."""
+        return self._evaluate()
+
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue training except the clock, as tensors and JSON values."""
         return {
             **self.bench.state_dict(),
             "weighter": self.weighter.state_dict(),
             "progress": self.progress.state_dict(),
+            "losses": self._losses.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -197,6 +209,7 @@ class Trainer:
         self.bench.load_state_dict(state)
         self.weighter.load_state_dict(state["weighter"])
         self.progress.load_state_dict(state["progress"])
+        self._losses.load_state_dict(state["losses"])
 
     def _round(self) -> None:
         """Run one round; if it fails, save the state from before it."""
@@ -240,8 +253,9 @@ class Trainer:
             progress.best_state = self._snapshot()
         else:
             progress.evaluations_since_best += 1
+        losses = self._ordered(self._losses.take())
         for observer in self._observers:
-            observer.after_evaluation(self.bench.steps, dev, best)
+            observer.after_evaluation(self.bench.steps, dev, best, losses)
 
     def _snapshot(self) -> dict[str, Tensor]:
         return {
@@ -250,6 +264,11 @@ class Trainer:
             for key, value in module.state_dict().items()
         }
 
+    def _ordered(self, losses: Mapping[str, float]) -> dict[str, float]:
+        """The losses with the end task's first."""
+        name = self.bench.end_task
+        return ({name: losses[name]} if name in losses else {}) | dict(losses)
+
     def _record(self) -> dict[str, Any]:
         weights = dict(self.weighter.weights())
         end_task_weight = weights.pop(self.bench.end_task)
@@ -257,6 +276,7 @@ class Trainer:
             "step": self.bench.steps,
             "end_task_weight": end_task_weight,
             "weights": weights,
+            "losses": self._ordered(self.bench.losses.means()),
         }
         last = self.bench.last
         if last is not None:
@@ -273,7 +293,6 @@ def _measured(signals: StepSignals) -> dict[str, Any]:
         "cosines": dict(signals.cosine),
         "dots": dict(signals.dot),
         "norms": dict(signals.norm),
-        "losses": dict(signals.loss),
         "auxiliary": dict(signals.auxiliary),
         "dev_norm": signals.dev_norm,
     }

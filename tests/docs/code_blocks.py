@@ -67,7 +67,9 @@ PICTURES = {
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"# (\S+\.(?:py|yaml|toml))$")
 _STEP = re.compile(
-    r"step \d+: dev [a-z0-9-]+ \d\.\d{4}( \(best\))?( · λ_e \d\.\d\d(?: · top (\S+))?)?"
+    r"step \d+: dev [a-z0-9-]+ \d\.\d{4}( \(best\))?"
+    r"(?: · loss \d+\.\d{4}(?:, objectives \d+\.\d{4})?)?"
+    r"( · λ_e \d\.\d\d(?: · top (\S+))?)?"
 )
 _READING_STEP = re.compile(
     r"step \d+(?: of \d+)? · held-out loss \d+\.\d{4} · accuracy \d\.\d{4}(?: · [\d:]+ left)?"
@@ -77,6 +79,11 @@ _LOG = (
     _STEP,
     _NOTE,
     re.compile(r"reading data and loading the encoder \.\.\."),
+    re.compile(
+        r"(task|classes|weights|rows|cut to \d+|overlaps|duplicates|objectives|pre-training|encoder"
+        r"|a step|expected) {2,}\S.*"
+    ),
+    re.compile(r"training: about \d.+ for \d+ steps, an estimate from \d+ of them; peak .+ GB"),
     re.compile(r"The best model is from step \d+:"),
     re.compile(r"[a-z0-9-]+ +dev +test"),
     re.compile(

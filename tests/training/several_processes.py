@@ -64,7 +64,9 @@ class LastState:
             for key, value in module.state_dict().items()
         }
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
         """Nothing changes."""
 
 

@@ -135,6 +135,10 @@ def test_tensorboard(aang: Aang, train_options: list[object], tmp_path: Path) ->
     assert read == {
         line["step"]: pytest.approx(line["end_task_weight"], rel=1e-6) for line in weights
     }
+    read = {e.step: e.value for e in events.Scalars("loss/end-task")}
+    assert read == {
+        line["step"]: pytest.approx(line["losses"]["end-task"], rel=1e-6) for line in weights
+    }
     assert {e.step for e in events.Scalars("dev/macro-f1")} == {0, 3, 6}
     done = aang("train", *train_options, "--log", "tensorbord", "--out", tmp_path / "none")
     assert done.status == 2

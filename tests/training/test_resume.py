@@ -25,6 +25,7 @@ CASES: dict[str, list[object]] = {
         *("--weighter", "factored-bandit", "--steps", 22, "--set", "factored-bandit.k=2"),
         *("--set", "factored-bandit.rewind=true", "--set", "factored-bandit.dev_rows=20"),
     ],
+    "balanced rows": ["--balanced-rows", "--class-weights", "xml=2.5", "--set", "factored.n=2"],
     "autosem": ["--weighter", "autosem", "--steps", 22, "--set", "autosem.k=2"],
     "pcgrad": ["--weighter", "pcgrad", "--set", "pcgrad.n=2"],
     "gradnorm": ["--weighter", "gradnorm", "--weights-every", 3],

@@ -92,8 +92,10 @@ def begun(command: list[str]) -> subprocess.Popen[str]:
         [],
         ["--draws-per-step", 2, "--weights-every", 2, "--final-fine-tuning", 1],
         ["--lora", 2, "--freeze-layers", 1],
+        ["--class-weights", "balanced", "--micro-batch-size", 3],
+        ["--class-weights", "xml=2.5", "--balanced-rows", "--dev-head", "drawn"],
     ],
-    ids=["plain", "published", "adapters"],
+    ids=["plain", "published", "adapters", "class-weights", "balanced-rows"],
 )
 def test_one_command_line_one_run_folder(
     aang: Aang, calm_options: list[object], tmp_path: Path, more: list[object]

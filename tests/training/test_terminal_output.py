@@ -61,11 +61,32 @@ def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
         with Progress("{task.fields[state]}", console=console) as progress:
             bar = ProgressBar(progress, "", 3, "accuracy")
             bar.after_round(1, {"weights": {EVIL: 0.9, "b": 0.1}, "end_task_weight": 0.5})
-            bar.after_evaluation(1, {"accuracy": 0.5}, True)
+            bar.after_evaluation(1, {"accuracy": 0.5}, True, {"end-task": 0.7, EVIL: 2.0})
             assert SHOWN in bar._state()
     _, err = capsys.readouterr()
     assert SHOWN in err
     assert not ACTING.search(err)
+
+
+def test_losses_and_the_time_of_all_steps(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Means of the objectives that were trained; the estimate is printed once."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    monkeypatch.setattr("aang_core.cli.progress.WORTH_TELLING", 0.0)
+    with Progress("{task.fields[state]}", console=Console(stderr=True)) as progress:
+        bar = ProgressBar(progress, "", 100, "accuracy")
+        for step in range(1, 12):
+            bar.after_round(step, {"weights": {}, "end_task_weight": 1.0})
+        bar.after_evaluation(11, {"accuracy": 0.5}, True, {"end-task": 0.25, "a": 1.0, "b": 2.0})
+        bar.after_evaluation(12, {"accuracy": 0.5}, False, {"denoise": 4.0})
+    lines = capsys.readouterr().err.splitlines()
+    assert sum(line.startswith("training: about ") for line in lines) == 1
+    assert any("for 100 steps, an estimate from 4 of them; peak memory" in line for line in lines)
+    assert "step 11: dev accuracy 0.5000 (best) · loss 0.2500, objectives 1.5000" in lines
+    assert "step 12: dev accuracy 0.5000 · loss 4.0000" in lines
 
 
 def test_names_of_files(aang: Aang, tmp_path: Path) -> None:

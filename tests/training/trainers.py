@@ -23,12 +23,16 @@ class Records:
     def __init__(self) -> None:
         self.weights: list[dict[str, Any]] = []
         self.dev: list[Mapping[str, float]] = []
+        self.losses: list[Mapping[str, float]] = []
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         self.weights.append(json.loads(json.dumps(record)))
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
         self.dev.append(dev)
+        self.losses.append(losses)
 
 
 def build(

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from aang_core import Run, softmax
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
+from aang_plugin_report.losses import losses_chart
 
 POINTS = 240
 """Most points of a curve; a page with every step of a long run would load slowly."""
@@ -23,6 +24,7 @@ def charts_of(run: Run) -> list[Chart]:
     """Every chart that the run has data for."""
     made = [
         _scores(run),
+        losses_chart(run),
         _end_task_weight(run),
         *_factors(run),
         _alpha(run),

@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +13,7 @@ from aang_core import Run
 from aang_core.storage import write_file
 from aang_plugin_report.drawing import draw_picture, plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several
+from aang_plugin_report.losses import losses_of
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
 
 def _facts(run: Run) -> list[tuple[str, str]]:
     """The facts at the top of the page."""
-    metric, outcome = run.outcome.metric, run.outcome
+    metric, outcome, data = run.outcome.metric, run.outcome, run.records.data
     scores = [("dev", metric.dev), ("test", metric.test)]
     facts = [(f"{part} {run.metric}", f"{v:.4f}") for part, v in scores if v is not None]
     return [
@@ -96,6 +97,8 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("best step", f"{outcome.best_step} of {outcome.steps}"),
         ("weighter", outcome.weighter),
         ("objectives", str(outcome.objectives)),
+        *([("class weights", _in_short(data.class_weights))] if data.class_weights else []),
+        *([("end-task rows", "drawn equally by class")] if data.balanced_rows else []),
         ("time", _duration(outcome.train_seconds)),
         ("peak memory", f"{outcome.peak_memory_bytes / 1e9:.2f} GB"),
     ]
@@ -118,6 +121,11 @@ def tables_of(run: Run) -> list[Table]:
         rows = [[name, early[name], late[name], last[name]] for name in records.objectives]
         header = ["objective", "first tenth", "last half", "at the end"]
         tables.append(Table("Weights of objectives", header, rows))
+    losses = losses_of(run)
+    if losses:
+        header = ["task", "first", "lowest", "last"]
+        rows = [[name, ys[0], min(ys), ys[-1]] for name, (_, ys) in losses.items()]
+        tables.append(Table("Training losses", header, rows))
     stages = run.outcome.pretraining
     if stages:
         header = ["stage", "objective", "steps", "best step", "log-likelihood before", "after"]
@@ -130,12 +138,20 @@ def tables_of(run: Run) -> list[Table]:
         ]
         tables.append(Table("Pre-training", header, rows))
     parts = records.data.parts
+    weights = records.data.class_weights
     rows = [
-        [label, *(p.labels[label] for p in parts.values())] for label in records.evaluation.labels
+        [label, *(p.labels[label] for p in parts.values()), *([weights[label]] if weights else [])]
+        for label in records.evaluation.labels
     ]
-    rows += [["all", *(p.examples for p in parts.values())]]
-    rows += [["cut to fit", *(p.cut for p in parts.values())]]
-    tables.append(Table("Examples by class", ["class", *parts], rows))
+    rows += [
+        [name, *counts, *([None] if weights else [])]
+        for name, counts in {
+            "all": [p.examples for p in parts.values()],
+            "cut to fit": [p.cut for p in parts.values()],
+        }.items()
+    ]
+    header = ["class", *parts, *(["weight in the loss"] if weights else [])]
+    tables.append(Table("Examples by class", header, rows))
     if records.data.sources:
         rows = [[name, source.texts, source.cut] for name, source in records.data.sources.items()]
         tables.append(Table("Texts of objectives", ["data", "texts", "cut to fit"], rows))
@@ -179,6 +195,10 @@ def _setting(value: Any) -> str:
     if value in (None, [], {}):
         return "–"
     return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _in_short(weights: Mapping[str, float]) -> str:
+    return f"{min(weights.values()):.3g} to {max(weights.values()):.3g}"
 
 
 def _duration(seconds: float) -> str:

@@ -23,6 +23,7 @@ def test_it_loads_alone_and_draws_everything(browser: Any, run: Path) -> None:
     keys = {chart.get_attribute("data-chart") for chart in charts}
     assert keys == {
         "scores",
+        "losses",
         "end-task-weight",
         *(f"factors-{stage}" for stage in ("transform", "representation", "output")),
         "ranking",

@@ -1,0 +1,28 @@
+"""What a run is about to do, as lines of text or as JSON."""
+
+import json
+
+from aang_core.cli.output import echo
+from aang_core.printable import one_line
+from aang_core.runs.summary import Summary, in_words
+
+
+def announce(summary: Summary) -> None:
+    """Print the summary to standard error, before training begins."""
+    for line in _lines(summary):
+        echo(line, err=True)
+
+
+def print_summary(summary: Summary, *, as_json: bool) -> None:
+    """Print the summary to standard output, as the result of the command."""
+    if as_json:
+        echo(json.dumps(summary.document(), indent=2, ensure_ascii=False))
+        return
+    for line in _lines(summary):
+        echo(line)
+
+
+def _lines(summary: Summary) -> list[str]:
+    lines = in_words(summary)
+    width = max(len(name) for name, _ in lines)
+    return [f"{name:<{width}}  {one_line(words)}" for name, words in lines]

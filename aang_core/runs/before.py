@@ -1,0 +1,140 @@
+"""All that a run does before its first step: everything is read, made, tried and summed up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+
+from aang_core.assembly.assembly import Assembly, assemble, load_model
+from aang_core.assembly.source_rows import SourceReader
+from aang_core.assembly.sources import Sources
+from aang_core.config import TrainConfig
+from aang_core.modeling.trained_part import trained_part
+from aang_core.modeling.untaught import untaught_heads
+from aang_core.objectives.stages import ReadReport
+from aang_core.runs import outcome
+from aang_core.runs.expected import measure
+from aang_core.runs.pretraining import ReadyStage, try_stages
+from aang_core.runs.schema import DataStatistics
+from aang_core.runs.summary import Summary, summary_of
+from aang_core.runs.tracking import check_trackers
+from aang_core.runs.training import build_trainer, check_options, choose_device
+from aang_core.tasks.processes import Processes, processes_of_environment
+from aang_core.training.memory import running_out_told
+from aang_core.training.precision import settle_precision
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that is ready to train.
+
+    Attributes:
+        config: its options, with the precision that was chosen.
+        sources: its sources; what is read from now on is reported apart.
+        assembly: its model, rows, tasks and weighter.
+        reader: the reader of its sources.
+        first: its first stage of pre-training, if it has stages.
+        report: what was noticed in the data so far.
+        statistics: the content of ``data.json``.
+    """
+
+    config: TrainConfig
+    sources: Sources
+    assembly: Assembly
+    reader: SourceReader
+    first: ReadyStage | None
+    report: ReadReport
+    statistics: DataStatistics
+
+
+def check(config: TrainConfig) -> tuple[torch.device, Processes]:
+    """Refuse what can be refused before anything is loaded.
+
+    Returns:
+        The device to compute on, and the processes that share the run.
+
+    Raises:
+        ConfigError: the device, an option or a tracker cannot be used.
+    """
+    device = choose_device(config.device)
+    processes = processes_of_environment(device)
+    check_options(config, processes)
+    check_trackers(config.log)
+    return device, processes
+
+
+def prepare(
+    config: TrainConfig,
+    sources: Sources,
+    device: torch.device,
+    processes: Processes,
+    *,
+    announce: Callable[[Summary], None],
+    say: Callable[[str], None],
+) -> Prepared:
+    """Load the encoder, read and tokenise all data, make the tasks, and say what there is.
+
+    Args:
+        config: the run's options.
+        sources: its sources.
+        device: the device to compute on.
+        processes: the processes that share the run.
+        announce: called with the summary of the run.
+        say: called with each note, such as a warning about the data.
+
+    Raises:
+        AangError: the model, the data or an option cannot be used.
+    """
+    report = sources.report
+    sources = replace(sources, report=ReadReport())
+    torch.manual_seed(config.seed)
+    model = load_model(config, sources)
+    reader = SourceReader(config, sources, model)
+    first = try_stages(config, sources, reader, model)
+    assembly = assemble(config, sources, model, reader)
+    report.include(sources.report)
+    width = int(assembly.model.body.base.config.hidden_size)
+    precision, reason = settle_precision(config.precision, device, width, processes)
+    config = config.model_copy(update={"precision": precision})
+    statistics = outcome.data_statistics(replace(sources, report=report), assembly)
+    announce(summary_of(config, sources, assembly, statistics, str(device)))
+    part = trained_part(assembly.model, config.freeze_layers)
+    untaught = _untaught(config, sources, assembly)
+    for sentence in (reason, part, untaught, *report.lines()):
+        if sentence is not None:
+            say(sentence)
+    return Prepared(config, sources, assembly, reader, first, report, statistics)
+
+
+def dry_run(
+    config: TrainConfig, sources: Sources, *, say: Callable[[str], None] = lambda sentence: None
+) -> Summary:
+    """Prepare a run, measure a few steps of its training, and write nothing.
+
+    Args:
+        config: the run's options.
+        sources: its sources.
+        say: called with each sentence that a user may want to read before training begins.
+
+    Returns:
+        The summary, with an estimate of time and memory. Stages of pre-training and the final
+        fine-tuning are not in the estimate.
+
+    Raises:
+        AangError: the model, the data or an option cannot be used, or a step fails.
+    """
+    device, processes = check(config)
+    summaries: list[Summary] = []
+    ready = prepare(config, sources, device, processes, announce=summaries.append, say=say)
+    with running_out_told():
+        trainer = build_trainer(ready.config, ready.assembly, device, processes=processes)
+        expected = measure(trainer, lambda: outcome.peak_memory_bytes(device))
+    return summaries[0].model_copy(update={"expected": expected})
+
+
+def _untaught(config: TrainConfig, sources: Sources, assembly: Assembly) -> str | None:
+    """A sentence about language-model heads that start untrained; None if there are none."""
+    heads = [task.head for task in assembly.auxiliaries]
+    if sources.pretraining:
+        heads = [assembly.model.heads.language_model() for _ in sources.pretraining]
+    return untaught_heads(assembly.model, heads, sources.encoder, config.domain)

@@ -1,0 +1,49 @@
+"""Training losses of a run: those of the end task and of every objective."""
+
+from collections.abc import Mapping, Sequence
+
+from aang_core import Run
+from aang_plugin_report.charts import Lines, Series
+
+END_TASK = "end-task"
+CURVES = 12
+"""Most objectives that the chart shows; the table has all of them."""
+
+
+def losses_of(run: Run) -> Mapping[str, tuple[Sequence[int], Sequence[float]]]:
+    """The steps and losses of every task, the end task first; empty for a run without a step.
+
+    Each loss is the mean over the steps since the evaluation before.
+    """
+    found: dict[str, tuple[list[int], list[float]]] = {}
+    for line in run.records.evaluations:
+        for name, loss in line.losses.items():
+            steps, losses = found.setdefault(name, ([], []))
+            steps.append(line.step)
+            losses.append(loss)
+    order = [END_TASK, *run.records.objectives]
+    return {name: found[name] for name in sorted(found, key=order.index)}
+
+
+def losses_chart(run: Run) -> Lines | None:
+    """Training losses over steps, of the end task and the objectives with the largest weights."""
+    losses = losses_of(run)
+    if not losses:
+        return None
+    weights = run.records.mean_weights(0.5, 1)
+    trained = [name for name in losses if name != END_TASK]
+    ranked = sorted(trained, key=lambda name: -weights[name])
+    shown = [name for name in losses if name == END_TASK or name in ranked[:CURVES]]
+    left_out = len(losses) - len(shown)
+    known = [name for name in (END_TASK, *ranked[:1]) if name in losses]
+    ends = [f"{name} from {losses[name][1][0]:.4f} to {losses[name][1][-1]:.4f}" for name in known]
+    return Lines(
+        key="losses",
+        title="Training losses"
+        + (f", the {CURVES} objectives with the largest weights" if left_out else ""),
+        x_label="step",
+        y_label="mean loss since the last evaluation",
+        series=[Series(name, *losses[name]) for name in shown],
+        mark=(run.outcome.best_step, "best on dev"),
+        alt=f"Means between evaluations: {', '.join(ends)}.",
+    )
