@@ -119,6 +119,21 @@ def _example(
     )
 
 
+def texts_of(
+    values: Mapping[str, object], columns: Columns, where: str, report: ReadReport
+) -> tuple[str, str | None]:
+    """The text of a row and, if ``columns`` names one, the second, checked as for training.
+
+    Raises:
+        DataError: As for :func:`read_rows`, of texts.
+    """
+    require_columns(values, columns.texts(), columns, where)
+    pair = None
+    if columns.text_pair is not None:
+        pair = _text(values[columns.text_pair], columns.text_pair, where, report)
+    return _text(values[columns.text], columns.text, where, report), pair
+
+
 def require_columns(
     present: Iterable[str], wanted: Iterable[str], columns: Columns, where: str
 ) -> None:

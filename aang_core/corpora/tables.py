@@ -5,14 +5,14 @@
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from aang_core.corpora.text_files import read_text, require_file
+from aang_core.corpora.text_files import read_text, require_file, text_lines
 from aang_core.errors import DataError
 
 Row = tuple[int, Mapping[str, object]]
@@ -62,15 +62,47 @@ def read_table(path: Path, wanted: Sequence[str]) -> Table:
         case ".parquet":
             return _parquet(path, wanted)
         case ".csv":
-            return _csv(path, read_text(path), wanted)
+            return _csv(path, StringIO(read_text(path), newline=""), wanted)
         case ".tsv":
-            return _tsv(path, read_text(path), wanted)
+            return _tsv(path, read_text(path).split("\n"), wanted)
         case ".jsonl" | ".ndjson":
-            return Table(str(path), "line", None, _json_lines(path, read_text(path)))
+            return Table(str(path), "line", None, _json_lines(path, read_text(path).split("\n")))
         case ".json":
             return _json(path, read_text(path))
+    raise _unknown_format(path, extension)
+
+
+def stream_table(path: Path) -> Table:
+    """Open a file whose rows are read when they are asked for, with all of its columns.
+
+    Memory does not grow with the file, except for a JSON array, which is read whole.
+
+    Args:
+        path: the file.
+
+    Raises:
+        DataError: as :func:`read_table`; or a name occurs twice among the columns.
+    """
+    require_file(path)
+    extension = _extension(path)
+    match extension:
+        case ".parquet":
+            return _parquet_stream(path)
+        case ".csv":
+            lines = (part for line in text_lines(path) for part in StringIO(line, newline=""))
+            return _csv(path, lines, None)
+        case ".tsv":
+            return _tsv(path, (line.removesuffix("\n") for line in text_lines(path)), None)
+        case ".jsonl" | ".ndjson":
+            return Table(str(path), "line", None, _json_lines(path, text_lines(path)))
+        case ".json":
+            return _json(path, read_text(path))
+    raise _unknown_format(path, extension)
+
+
+def _unknown_format(path: Path, extension: str) -> DataError:
     known = ", ".join(FORMATS)
-    raise DataError(
+    return DataError(
         f"{path}: the file format is not clear from the extension {extension or '(none)'!r}. "
         f"AANG reads {known} (also with .gz): rename the file or convert it."
     )
@@ -81,9 +113,9 @@ def _extension(path: Path) -> str:
     return Path(name.removesuffix(".gz")).suffix
 
 
-def _json_lines(path: Path, text: str) -> Iterator[Row]:
-    # Not splitlines: a JSON string may contain U+2028 and similar characters unescaped.
-    for number, line in enumerate(text.split("\n"), start=1):
+def _json_lines(path: Path, lines: Iterable[str]) -> Iterator[Row]:
+    # Lines end at "\n" alone: a JSON string may contain U+2028 and similar characters unescaped.
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             record = _parse_json(line, f"{path}:{number}")
             if not isinstance(record, dict):
@@ -97,7 +129,7 @@ def _json_lines(path: Path, text: str) -> Iterator[Row]:
 def _json(path: Path, text: str) -> Table:
     """A ``.json`` file: an array of objects, or JSON Lines under another name."""
     if not text.lstrip().startswith("["):
-        return Table(str(path), "line", None, _json_lines(path, text))
+        return Table(str(path), "line", None, _json_lines(path, text.split("\n")))
     records = _parse_json(text, str(path))
 
     def rows() -> Iterator[Row]:
@@ -137,9 +169,8 @@ def _json_type(value: object) -> str:
     return "an object" if isinstance(value, dict) else "a number"
 
 
-def _csv(path: Path, text: str, wanted: Sequence[str]) -> Table:
-    lines = csv.reader(StringIO(text, newline=""), strict=True)
-    records = _csv_records(path, lines)
+def _csv(path: Path, lines: Iterable[str], wanted: Sequence[str] | None) -> Table:
+    records = _csv_records(path, csv.reader(lines, strict=True))
     _, header = next(records, (0, [""]))
     columns = _check_header(path, header, wanted)
 
@@ -180,13 +211,13 @@ def _no_field_limit() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _tsv(path: Path, text: str, wanted: Sequence[str]) -> Table:
+def _tsv(path: Path, lines: Iterable[str], wanted: Sequence[str] | None) -> Table:
     """Tab-separated without any quoting: in GLUE's files a quote is part of the text."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    columns = _check_header(path, lines[0].split("\t"), wanted)
+    remaining = (line.removesuffix("\r") for line in lines)
+    columns = _check_header(path, next(remaining, "").split("\t"), wanted)
 
     def rows() -> Iterator[Row]:
-        for number, line in enumerate(lines[1:], start=2):
+        for number, line in enumerate(remaining, start=2):
             if not line:
                 continue
             fields = line.split("\t")
@@ -205,38 +236,66 @@ def _wrong_width(path: Path, number: int, found: int, expected: int, advice: str
     )
 
 
-def _check_header(path: Path, header: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+def _check_header(
+    path: Path, header: Sequence[str], wanted: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The names in the header; those in ``wanted``, or all, must occur once."""
     columns = tuple(name.strip() for name in header)
     if columns in ((), ("",)):
         raise DataError(f"{path}: the file is empty. Its first line must name the columns.")
-    twice = sorted(name for name in set(wanted) if columns.count(name) > 1)
+    once = columns if wanted is None else wanted
+    twice = sorted(name for name in set(once) if columns.count(name) > 1)
     if twice:
         raise DataError(f"{path}:1: column {twice[0]!r} occurs twice. Rename one of them.")
     return columns
 
 
 def _parquet(path: Path, wanted: Sequence[str]) -> Table:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        file = parquet.ParquetFile(path)
+    with _parquet_damage(path):
+        file = _parquet_file(path)
         columns = tuple(file.schema_arrow.names)
         table = file.read(columns=[name for name in wanted if name in columns])
+    return Table(str(path), "row", columns, _parquet_rows(path, table.to_batches(4096)))
+
+
+def _parquet_stream(path: Path) -> Table:
+    with _parquet_damage(path):
+        file = _parquet_file(path)
+        columns = _check_header(path, file.schema_arrow.names, None)
+    return Table(str(path), "row", columns, _parquet_rows(path, file.iter_batches(4096)))
+
+
+def _parquet_file(path: Path) -> Any:
+    from pyarrow import parquet
+
+    return parquet.ParquetFile(path)
+
+
+@contextmanager
+def _parquet_damage(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
     except (pa.ArrowException, OSError, ValueError) as error:  # the last: names not in UTF-8
         raise DataError(f"{path}: this Parquet file cannot be read: {error}") from error
 
-    def rows() -> Iterator[Row]:
-        number = 0
-        for batch in table.to_batches(max_chunksize=4096):
-            try:
-                records = batch.to_pylist()
-            except (UnicodeDecodeError, pa.ArrowException) as error:
-                raise DataError(
-                    f"{path}: a value after row {number} cannot be read: {error}"
-                ) from error
-            for record in records:
-                number += 1
-                yield number, record
 
-    return Table(str(path), "row", columns, rows())
+def _parquet_rows(path: Path, batches: Iterable[Any]) -> Iterator[Row]:
+    import pyarrow as pa
+
+    number = 0
+    remaining = iter(batches)
+    while True:
+        try:
+            batch = next(remaining, None)
+            records = [] if batch is None else batch.to_pylist()
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise DataError(
+                f"{path}: a value after row {number} cannot be read: {error}"
+            ) from error
+        if batch is None:
+            return
+        for record in records:
+            number += 1
+            yield number, record

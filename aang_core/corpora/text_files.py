@@ -3,7 +3,11 @@
 import codecs
 import gzip
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 from aang_core.errors import DataError
 
@@ -21,6 +25,9 @@ _GZIP = b"\x1f\x8b"
 LARGEST_FILE = 2**31
 """Largest file that is read whole, in bytes after unpacking."""
 
+LONGEST_LINE = 2**26
+"""Longest line of a file that is read line by line: a few kilobytes can unpack to gigabytes."""
+
 
 def read_text(path: Path) -> str:
     """The whole text of a file, with its line endings unchanged.
@@ -36,12 +43,61 @@ def read_text(path: Path) -> str:
     text = _decode(content, path)
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(
-            f"{path}:{line}: a null byte (byte {content.index(0)}). Either the file is UTF-16 "
-            f"without a byte-order mark, which iconv -f UTF-16LE -t UTF-8 {path.name} converts, or "
-            f"it is damaged; tr -d '\\000' < {path.name} removes null bytes"
-        )
+        raise _null_byte(path, line, content.index(0))
     return text
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a file as they are read, one in memory at a time, with their line endings.
+
+    Lines end at a line feed. Encodings and compression are those of :func:`read_text`.
+
+    Raises:
+        DataError: as :func:`read_text`, when the place is reached; or a line is longer than
+            :data:`LONGEST_LINE`.
+    """
+    require_file(path)
+    with _damage_told(path), path.open("rb") as raw:
+        zipped = raw.read(len(_GZIP)) == _GZIP
+        raw.seek(0)
+        stream = BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw
+        start = stream.peek(len(codecs.BOM_UTF32_LE))
+        encoding = announced_encoding(start)
+        lines = _utf8_lines(path, stream) if encoding is None else _wide(path, stream, encoding)
+        for number, line in enumerate(lines, start=1):
+            if "\0" in line:
+                raise _null_byte(path, number, line.index("\0"))
+            yield line
+
+
+def _utf8_lines(path: Path, stream: "BufferedReader[Any]") -> Iterator[str]:
+    number, encoding = 0, "utf-8-sig"
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise _too_long(path, number)
+        try:
+            yield line.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise _other_encoding(
+                path, number, "UTF-8", f"byte {error.start} of the line"
+            ) from error
+        encoding = "utf-8"
+
+
+def _wide(path: Path, stream: "BufferedReader[Any]", encoding: str) -> Iterator[str]:
+    """The lines of UTF-16 or UTF-32, whose decoder works on blocks."""
+    number = 0
+    text = TextIOWrapper(stream, encoding=encoding, newline="\n")
+    try:
+        while line := text.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(line) > LONGEST_LINE:
+                raise _too_long(path, number)
+            yield line
+    except UnicodeDecodeError as error:
+        place = "in this line or soon after it"
+        raise _other_encoding(path, number + 1, encoding.upper(), place) from error
 
 
 def announced_encoding(start: bytes) -> str | None:
@@ -78,19 +134,12 @@ def well_formed(text: str) -> str:
 
 def _read_bytes(path: Path) -> bytes:
     require_file(path)
-    try:
-        with path.open("rb") as raw:
-            # By content: a downloaded "train.jsonl.gz" has often been unpacked on the way.
-            zipped = raw.read(len(_GZIP)) == _GZIP
-            raw.seek(0)
-            # At most one byte over the limit: a few kilobytes can unpack to gigabytes.
-            content = (gzip.GzipFile(fileobj=raw) if zipped else raw).read(LARGEST_FILE + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(
-            f"{path}: the gzip data is damaged or cut off ({error}). Copy or download it again."
-        ) from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    with _damage_told(path), path.open("rb") as raw:
+        # By content: a downloaded "train.jsonl.gz" has often been unpacked on the way.
+        zipped = raw.read(len(_GZIP)) == _GZIP
+        raw.seek(0)
+        # At most one byte over the limit: a few kilobytes can unpack to gigabytes.
+        content = (gzip.GzipFile(fileobj=raw) if zipped else raw).read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
         raise DataError(
             f"{path}: is larger than {LARGEST_FILE >> 20} MB{' unpacked' if zipped else ''}, and "
@@ -98,6 +147,19 @@ def _read_bytes(path: Path) -> bytes:
             "--domain, which reads any amount"
         )
     return content
+
+
+@contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
+    """Raise a DataError if the file cannot be read or its compressed data is damaged."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(
+            f"{path}: the gzip data is damaged or cut off ({error}). Copy or download it again."
+        ) from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
 
 
 def _decode(content: bytes, path: Path) -> str:
@@ -109,7 +171,27 @@ def _decode(content: bytes, path: Path) -> str:
     except UnicodeDecodeError as error:
         good = content[len(mark) : len(mark) + error.start].decode(encoding, "replace")
         name = encoding.upper().removesuffix("-LE").removesuffix("-BE")
-        raise DataError(
-            f"{path}:{good.count(chr(10)) + 1}: not {name} text (byte {len(mark) + error.start}). "
-            f"Save the file as UTF-8, for example with: iconv -f LATIN1 -t UTF-8 {path.name}"
-        ) from error
+        line, byte = good.count(chr(10)) + 1, len(mark) + error.start
+        raise _other_encoding(path, line, name, f"byte {byte}") from error
+
+
+def _other_encoding(path: Path, line: int, encoding: str, where: str) -> DataError:
+    return DataError(
+        f"{path}:{line}: not {encoding} text ({where}). "
+        f"Save the file as UTF-8, for example with: iconv -f LATIN1 -t UTF-8 {path.name}"
+    )
+
+
+def _null_byte(path: Path, line: int, byte: int) -> DataError:
+    return DataError(
+        f"{path}:{line}: a null byte (byte {byte}). Either the file is UTF-16 "
+        f"without a byte-order mark, which iconv -f UTF-16LE -t UTF-8 {path.name} converts, or "
+        f"it is damaged; tr -d '\\000' < {path.name} removes null bytes"
+    )
+
+
+def _too_long(path: Path, line: int) -> DataError:
+    return DataError(
+        f"{path}:{line}: this line is over {LONGEST_LINE >> 20} MB, which is no record of a text. "
+        "Write one record a line"
+    )

@@ -10,9 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from aang_core.assembly.labelled_tasks import end_task_columns
 from aang_core.corpora.labelled import Columns
-from aang_core.corpora.tables import read_table
-from aang_core.corpora.text_files import well_formed
-from aang_core.errors import DataError
+from aang_core.errors import ModelError
 from aang_core.modeling import load_classifier, load_tokenizer
 from aang_core.runs.finished import finished_result, recorded_options
 from aang_core.runs.run_files import inside
@@ -47,12 +45,14 @@ class Predictor:
         tokenizer: its tokenizer.
         max_length: the number of tokens that texts are cut to.
         columns: the columns of the training data.
+        pairs: whether it was trained on pairs of texts; None if only the run would know.
     """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     max_length: int
     columns: Columns
+    pairs: bool | None = None
 
     @classmethod
     def load(
@@ -61,24 +61,26 @@ class Predictor:
         """Load the model of a run folder, or of any other folder with a classifier.
 
         Args:
-            source: the folder.
+            source: the folder, or the name of a model on the hub.
             device: the device to compute on.
             trust_remote_code: whether Python code that comes with the model may run.
 
         Raises:
             DataError: the run did not finish.
-            ModelError: there is no classifier in the folder.
+            ModelError: there is no classifier in the folder, or no folder.
         """
-        columns, folder, limit = Columns(), source, None
+        refuse_wrong_paths(source)
+        columns, folder, limit, pairs = Columns(), source, None, None
         if (source / "config.yaml").is_file():
             config = recorded_options(source)
             folder = inside(source, finished_result(source).model)
             columns, limit = end_task_columns(config), config.max_length
+            pairs = columns.text_pair is not None
         model = load_classifier(str(folder), trust_remote_code=trust_remote_code)
         tokenizer = load_tokenizer(str(folder), trust_remote_code=trust_remote_code)
         model.to(device).eval()  # type: ignore[arg-type]
         longest = min(tokenizer.model_max_length, 512 if limit is None else limit)
-        return cls(model, tokenizer, longest, columns)
+        return cls(model, tokenizer, longest, columns, pairs)
 
     @property
     def labels(self) -> list[str]:
@@ -86,11 +88,26 @@ class Predictor:
         names = {int(i): str(name) for i, name in (self.model.config.id2label or {}).items()}
         return [names[i] for i in sorted(names)]
 
-    def predict(self, texts: Iterable[Text], *, batch_size: int = 32) -> Iterator[Prediction]:
-        """Yield predictions in the order of the texts, holding one batch in memory at a time."""
+    def predict(
+        self, texts: Iterable[Text], *, batch_size: int = 32, window: int = 1
+    ) -> Iterator[Prediction]:
+        """Yield predictions in the order of the texts, holding one window in memory at a time.
+
+        Args:
+            texts: the texts.
+            batch_size: texts per batch.
+            window: number of batches that are read ahead, so that texts of similar length share a
+                batch and there is little padding.
+        """
         remaining = iter(texts)
-        while batch := list(itertools.islice(remaining, batch_size)):
-            yield from self._batch(batch)
+        while part := list(itertools.islice(remaining, batch_size * window)):
+            # Longest first: if a batch does not fit into memory, it is the first one.
+            order = sorted(range(len(part)), key=lambda i: -_length(part[i]))
+            found: dict[int, Prediction] = {}
+            for start in range(0, len(order), batch_size):
+                indices = order[start : start + batch_size]
+                found.update(zip(indices, self._batch([part[i] for i in indices]), strict=True))
+            yield from (found[i] for i in range(len(part)))
 
     @torch.inference_mode()
     def _batch(self, batch: Sequence[Text]) -> Iterator[Prediction]:
@@ -110,26 +127,27 @@ class Predictor:
             yield Prediction(text, pair, labels[int(row.argmax())], probabilities)
 
 
-def read_texts(path: Path, columns: Columns) -> Iterator[Text]:
-    """Read the texts of a file in any format that training reads; labels are ignored.
+def _length(text: Text) -> int:
+    """The length of a text in characters, which sorts texts nearly as tokens would."""
+    first, second = text
+    return len(first) + len(second or "")
+
+
+def refuse_wrong_paths(source: Path) -> None:
+    """Refuse a path that is neither a folder nor the name of a model on the hub.
+
+    Without this, a misspelled folder would be asked for on the hub.
 
     Raises:
-        DataError: the file cannot be read, a column is missing, or a value is not a text.
+        ModelError: there is no such folder, or it is not a folder.
     """
-    wanted = [columns.text, *([columns.text_pair] if columns.text_pair else [])]
-    table = read_table(path, wanted)
-    for number, values in table.rows:
-        found = []
-        for name in wanted:
-            if name not in values:
-                raise DataError(
-                    f"{table.where(number)}: there is no column {name!r}; the columns are "
-                    f"{', '.join(map(repr, list(values)[:20]))}. Name it with --text or --text-pair"
-                )
-            value = values[name]
-            if not isinstance(value, str):
-                raise DataError(
-                    f"{table.where(number)}: column {name!r} holds {value!r:.60}, which is not text"
-                )
-            found.append(well_formed(value))
-        yield found[0], found[1] if len(found) > 1 else None
+    if source.is_dir():
+        return
+    if source.exists() or source.is_symlink():
+        raise ModelError(f"{source}: is not a folder; give a run folder or a classifier's folder")
+    local = source.is_absolute() or len(source.parts) != 2 or source.parent.exists()
+    if local:
+        raise ModelError(
+            f"{source}: there is no such folder; give a run folder or a classifier's folder. "
+            f"Relative paths start at {Path.cwd()}"
+        )

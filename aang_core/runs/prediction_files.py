@@ -1,0 +1,224 @@
+"""Predictions as JSON Lines, CSV or Parquet, with the columns of the input."""
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from io import StringIO
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from aang_core.errors import ConfigError, DataError
+from aang_core.printable import ACTING, one_line, printable
+from aang_core.runs.predictor import Prediction
+from aang_core.runs.texts_to_predict import Row
+from aang_core.storage.durable import whole_file, writing
+
+Format = Literal["jsonl", "csv", "parquet"]
+Found = Iterable[tuple[Row, Prediction]]
+
+PREDICTED = "predicted"
+PROBABILITIES = "probabilities"
+
+_AT_ONCE = 4096  # rows of a group of Parquet
+
+
+def format_of(out: Path | None, chosen: Format | None) -> Format:
+    """The format of the output: as chosen, else by the extension of the file, else JSON Lines.
+
+    Raises:
+        ConfigError: the extension names no format, or Parquet would go to standard output.
+    """
+    if out is None:
+        if chosen == "parquet":
+            raise ConfigError("--format parquet: needs a file; give --out FILE.parquet")
+        return chosen or "jsonl"
+    kinds: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl"}
+    kinds |= {".csv": "csv", ".parquet": "parquet"}
+    found = chosen or kinds.get(out.suffix.lower())
+    if found is None:
+        raise ConfigError(
+            f"--out {out}: the format is not clear from the extension; end the name in .jsonl, "
+            ".csv or .parquet, or give --format"
+        )
+    return found
+
+
+def write_predictions(
+    found: Found,
+    out: Path | None,
+    kind: Format | None,
+    labels: Sequence[str],
+    *,
+    source: Path | None = None,
+) -> None:
+    """Write predictions to a file, completely or not at all, or to standard output as they come.
+
+    Args:
+        found: the rows with their predictions.
+        out: the file; None for standard output.
+        kind: the format; None writes the labels alone.
+        labels: the classes.
+        source: the file that the rows come from, whose columns keep their types in Parquet.
+
+    Raises:
+        DataError: a row does not fit the format, or has a column that predictions have too.
+        StorageError: the file cannot be written.
+    """
+    if out is None:
+        _write_text(found, sys.stdout, kind, labels, terminal=True)
+        return
+    with writing(out), whole_file(out, shared=True) as draft:
+        if kind == "parquet":
+            _write_parquet(found, draft, labels, source)
+            return
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            _write_text(found, stream, kind, labels, terminal=False)
+
+
+def _write_text(
+    found: Found, out: TextIO, kind: Format | None, labels: Sequence[str], *, terminal: bool
+) -> None:
+    if kind is None:
+        lines: Iterator[str] = (one_line(prediction.label) for _, prediction in found)
+    elif kind == "csv":
+        lines = _csv_lines(found, labels, terminal)
+    else:
+        lines = _json_lines(found)
+    for line in lines:
+        out.write(line + "\n")
+        if terminal:
+            out.flush()
+
+
+def check_output(path: Path) -> None:
+    """Refuse an output file that cannot be written, before anything is computed.
+
+    Raises:
+        ConfigError: it is a folder, or the folder that it would be in does not exist.
+    """
+    if path.is_dir():
+        raise ConfigError(f"--out {path}: is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise ConfigError(f"--out {path}: there is no folder {path.parent}; create it first")
+
+
+def _json_lines(found: Found) -> Iterator[str]:
+    """An object per row: the columns of the input, then the prediction.
+
+    Characters that a terminal acts upon are escaped; parsing gives them back.
+    """
+    for row, prediction in found:
+        columns = {name: _finite(value) for name, value in row.columns.items()}
+        _refuse_taken(columns, (PREDICTED, PROBABILITIES), row.where)
+        record = columns | {
+            PREDICTED: prediction.label,
+            PROBABILITIES: dict(prediction.probabilities),
+        }
+        document = json.dumps(record, ensure_ascii=False, default=str)
+        yield ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
+
+
+def _csv_lines(found: Found, labels: Sequence[str], terminal: bool) -> Iterator[str]:
+    """A header and a line per row, with a column for the probability of each class.
+
+    On a terminal, characters that it acts upon are escaped.
+    """
+    show = printable if terminal else str
+    for number, (names, values) in enumerate(_flat(found, labels)):
+        if number == 0:
+            yield _csv_line([show(name) for name in names])
+        yield _csv_line([_cell(value, show) for value in values])
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    line = StringIO()
+    csv.writer(line, lineterminator="").writerow(cells)
+    return line.getvalue()
+
+
+def _write_parquet(found: Found, out: Path, labels: Sequence[str], source: Path | None) -> None:
+    """Write a table, a group of rows at a time; without types in the source the first decides."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = (dict(zip(names, values, strict=True)) for names, values in _flat(found, labels))
+    first = list(islice(rows, _AT_ONCE))
+    if not first:
+        raise DataError(f"{source or 'the input'}: there is no row in it, and so no columns.")
+    schema = _schema(first, source)
+    with parquet.ParquetWriter(out, schema) as writer:
+        group, number = first, 0
+        while group:
+            try:
+                writer.write_table(pa.Table.from_pylist(group, schema=schema))
+            except pa.ArrowException as error:
+                raise DataError(
+                    f"after row {number}: a column changes its type ({error}). "
+                    "Parquet has one type a column; write JSON Lines instead"
+                ) from error
+            number += len(group)
+            group = list(islice(rows, _AT_ONCE))
+
+
+def _schema(rows: Sequence[Mapping[str, Any]], source: Path | None) -> Any:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        found = pa.Table.from_pylist(rows).schema
+    except pa.ArrowException as error:
+        raise DataError(
+            f"the columns have no type in common ({error}). Parquet has one type a column; write "
+            "JSON Lines instead"
+        ) from error
+    kept = {}
+    if source is not None and source.suffix.lower() == ".parquet":
+        kept = {field.name: field for field in parquet.read_schema(source)}
+    # A column that is null so far may hold anything later, most likely text.
+    typed = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in found]
+    return pa.schema([kept.get(field.name, field) for field in typed])
+
+
+def _flat(found: Found, labels: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """Names and values of each row of a table; the first row names the columns of the input."""
+    rows = iter(found)
+    first = next(rows, None)
+    if first is None:
+        return
+    names = tuple(first[0].columns)
+    added = (PREDICTED, *(f"probability:{label}" for label in labels))
+    _refuse_taken(names, added, first[0].where)
+    for row, prediction in chain([first], rows):
+        if further := [name for name in row.columns if name not in names]:
+            raise DataError(
+                f"{row.where}: has a column {further[0]!r} that the first row does not have. A "
+                "table has the same columns in every row; write JSON Lines instead"
+            )
+        values = [row.columns.get(name) for name in names]
+        shares = [prediction.probabilities[label] for label in labels]
+        yield (*names, *added), [*values, prediction.label, *shares]
+
+
+def _refuse_taken(present: Iterable[str], added: Sequence[str], where: str) -> None:
+    taken = [name for name in present if name in added]
+    if taken:
+        raise DataError(
+            f"{where}: there is a column {taken[0]!r} already, which is what the prediction is "
+            "written to. Rename it, or print the labels alone with --label-only"
+        )
+
+
+def _cell(value: Any, show: Callable[[str], str]) -> Any:
+    if value is None or isinstance(value, float | int):
+        return value
+    if isinstance(value, dict | list):
+        return show(json.dumps(value, ensure_ascii=False, default=str))
+    return show(str(value))
+
+
+def _finite(value: Any) -> Any:
+    """NaN and infinity as null: JSON has neither."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
