@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ShownRows,
         StepData,
         StreamingData,
+        TaggedWord,
         TextRepresentation,
         TextStream,
         Transform,
@@ -129,6 +130,7 @@ __all__ = [
     "StepSignals",
     "StepwiseWeighter",
     "StreamingData",
+    "TaggedWord",
     "Task",
     "TaskCard",
     "TensorTask",
@@ -188,8 +190,8 @@ _HOMES = {
     "objectives.stages": (
         "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "
         "EndTaskData Example HeadBuilder Output ReadReport Representation RowsBefore ShownRows "
-        "StepData StreamingData TextRepresentation TextStream Transform View Vocabulary "
-        "random_tokens select_tokens sentence_starts word_starts"
+        "StepData StreamingData TaggedWord TextRepresentation TextStream Transform View "
+        "Vocabulary random_tokens select_tokens sentence_starts word_starts"
     ),
     "tasks.softmax": "softmax",
     "tasks.task": "Batch RowLosses Task",

@@ -19,6 +19,7 @@ from aang_core.checked.representation import CheckedRepresentation
 from aang_core.checked.transform import CheckedTransform
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import TrainConfig
+from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
 from aang_core.modeling import TextModel, load_text_model, load_tokenizer
@@ -82,7 +83,7 @@ def assemble(
     if model is None:
         model = load_model(config, sources, None if reader is None else reader.tokenizer)
     reader = reader or SourceReader(config, sources, model)
-    dev, meta = _hold_out(task.dev, config.meta_fraction, config.seed)
+    dev, meta = _hold_out(task, config.meta_fraction, config.seed)
     streams: dict[str, SourceRows] = {}
     auxiliaries = [
         _task(reader.source(o.data, config.aux_batch_size, streams), o, model, sources)
@@ -94,14 +95,14 @@ def assemble(
         [TaskCard(o.name, o.factors, free=o.shares == END_TASK) for o in auxiliaries],
         sources.options.get(sources.weighter.key, {}),
     )
-    end_task = EndTask(reader.train(), model.classifier)
+    end_task = EndTask(reader.train(), model.classifier, task.task_type)
     # Row counts that cannot be split are refused before a run folder exists.
     rows_together(end_task, auxiliaries, row_budget(config))
     require_whole_round(weighter, config.steps)
     return Assembly(
         model=model,
         end_task=end_task,
-        meta=EndTask(reader.part("dev", meta), model.classifier),
+        meta=EndTask(reader.part("dev", meta), model.classifier, task.task_type),
         dev=reader.part("dev", dev),
         test=reader.part("test", task.test) if task.test else None,
         auxiliaries=auxiliaries,
@@ -154,6 +155,7 @@ def load_model(
         dropout=config.dropout,
         head_dropout=config.head_dropout,
         trust_remote_code=trusted,
+        task_type=sources.task.task_type,
     )
 
 
@@ -176,7 +178,7 @@ def objective_over(
     model: TextModel,
     options: Mapping[str, Mapping[str, Any]],
     *,
-    classes: int,
+    classes: int | None,
     of_step: bool = False,
 ) -> ObjectiveTask:
     """Make the objective as a task over rows of its data, and try its primitives on two of them.
@@ -186,7 +188,8 @@ def objective_over(
         objective: the objective.
         model: the encoder, for the vocabulary and the heads.
         options: options of primitives, by their names.
-        classes: the number of classes, for an objective that classifies rows.
+        classes: the number of classes that the rows' own labels have; None if their labels are
+            the end task's.
         of_step: whether ``rows`` are those that the end task trains on in the step.
 
     Raises:
@@ -194,6 +197,7 @@ def objective_over(
     """
     made = {p.stage: p.make(**options.get(p.key, {})) for p in objective.primitives[1:]}
     output = CheckedOutput(made["output"], objective.output)
+    heads = model.heads if classes is None else model.heads.for_classes(classes)
     task = ObjectiveTask(
         name=objective.name,
         factors=objective.factors,
@@ -202,7 +206,7 @@ def objective_over(
         transform=CheckedTransform(made["transform"], objective.transform),
         representation=CheckedRepresentation(made["representation"], objective.representation),
         output=output,
-        head=output.head(model.heads.for_classes(classes)),
+        head=output.head(heads),
         longest=model.max_length,
         shown=output.views,
         couples_rows=output.couples_rows or len(output.views) > 1,
@@ -213,9 +217,10 @@ def objective_over(
 
 
 def _hold_out(
-    dev: Sequence[Example], fraction: float, seed: int
+    task: LabelledTask, fraction: float, seed: int
 ) -> tuple[Sequence[Example], Sequence[Example]]:
     """Split dev into examples for the metric and for the dev gradient, stratified by class."""
+    dev = task.dev
     if fraction == 0.0:
         return dev, dev
     try:
@@ -223,7 +228,7 @@ def _hold_out(
             list(dev),
             test_size=fraction,
             random_state=seed % 2**32,
-            stratify=[e.label for e in dev],
+            stratify=task.task_type.strata([e.label for e in dev if e.label is not None]),
         )
     except ValueError as error:
         raise ConfigError(

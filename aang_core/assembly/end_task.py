@@ -1,12 +1,12 @@
-"""The end task: classification of labelled text."""
+"""The end task: the user's labels, predicted from the uncorrupted text."""
 
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from aang_core.corpora.tokens import PaddedRows, TokenRows
+from aang_core.task_types.task_type import TaskType
 from aang_core.tasks.task import Batch, RowLosses
 
 END_TASK = "end-task"
@@ -14,20 +14,22 @@ END_TASK = "end-task"
 
 
 class EndTask:
-    """Predicts the user's labels from the uncorrupted text, with cross-entropy as the loss.
+    """Predicts the user's labels from the uncorrupted text.
 
     Args:
         rows: tokenised and labelled rows of the training set or the dev set.
-        head: the classifier's head, hidden states ``[B, T, H]`` → logits ``[B, C]``.
+        head: the end task's head, hidden states ``[B, T, H]`` → logits ``[B, C]`` or ``[B, T, C]``.
+        task_type: the kind of task, which has the loss.
     """
 
     name = END_TASK
     factors: Mapping[str, str] = {}
     shares = END_TASK
 
-    def __init__(self, rows: TokenRows, head: nn.Module) -> None:
+    def __init__(self, rows: TokenRows, head: nn.Module, task_type: TaskType) -> None:
         self.rows = rows
         self.head = head
+        self.task_type = task_type
 
     @property
     def lengths(self) -> Tensor:
@@ -40,16 +42,16 @@ class EndTask:
         return labelled_batch(self.rows.rows(rows))
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        losses = functional.cross_entropy(head(features), targets["labels"], reduction="none")
-        return RowLosses(losses, torch.ones_like(losses))
+        return self.task_type.losses(head(features), targets["labels"])
 
 
 def labelled_batch(rows: PaddedRows) -> Batch:
     """Make a batch of padded rows in which every real token attends to every other."""
-    if rows.labels is None:
+    labels = rows.token_labels if rows.labels is None else rows.labels
+    if labels is None:
         raise ValueError("the end task needs labelled rows")
     inputs = encoder_inputs(rows, rows.ids, rows.real)
-    return Batch(inputs, {"labels": rows.labels}, len(rows.ids), origin=rows)
+    return Batch(inputs, {"labels": labels}, len(rows.ids), origin=rows)
 
 
 def encoder_inputs(rows: PaddedRows, ids: Tensor, attention: Tensor) -> dict[str, Tensor]:

@@ -41,7 +41,9 @@ def evaluate(
         note(difference)
     report = ReadReport()
     predictor = Predictor.load(run, choose_device("cpu"), trust_remote_code=trust_remote_code)
-    scores = evaluate_rows(predictor, read_rows(data, predictor.columns, report), report).scores
+    scores = evaluate_rows(
+        predictor, read_rows(data, predictor.columns, report, predictor.task_type), report
+    ).scores
     for line in report.lines():
         note(line)
     if as_json:

@@ -42,11 +42,12 @@ def train(
     from_file = {} if config is None else read_config_file(Path(config))
     plugins = load_plugins()
     resolved = resolve_training(from_file, options, plugins.registry)
-    out = free_run_folder(resolved)
+    sources = prepare_sources(resolved, plugins.registry)
+    out = free_run_folder(sources.config)
     with training_progress(quiet=quiet) as observe:
         return train_run(
-            resolved,
-            prepare_sources(resolved, plugins.registry),
+            sources.config,
+            sources,
             out=out,
             plugins=plugins,
             observe=observe,

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from aang_core.corpora.labelled import Columns, LabelledRows, examples_of
-from aang_core.corpora.labelled_task import LabelledTask, assemble_task
+from aang_core.corpora.labelled import Columns
+from aang_core.corpora.labelled_task import LabelledTask, task_of_tables
 from aang_core.corpora.tables import Row, Table
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
+from aang_core.task_types.names import TaskTypeName
 
 _DEV_NAMES = ("validation", "valid", "dev")
 
@@ -22,6 +23,7 @@ def load_dataset_task(
     text: str = "text",
     text_pair: str | None = None,
     label: str = "label",
+    task_type: TaskTypeName | None = None,
     seed: int = 0,
     dev_fraction: float = 0.1,
     report: ReadReport | None = None,
@@ -38,6 +40,7 @@ def load_dataset_task(
         text: column of the text.
         text_pair: column of the second text; None for single texts.
         label: column of the label.
+        task_type: what kind of task it is; None to choose it from the labels of train.
         seed: of the dev split.
         dev_fraction: see :func:`.labelled_task.load_task`.
         report: where to count what was skipped or changed.
@@ -60,11 +63,13 @@ def load_dataset_task(
     if test is not None and _labels_hidden(test, label):
         report.note(f"{name}: split 'test' is left out, its labels are not public")
         test = None
-    return assemble_task(
+    return task_of_tables(
         f"{name.rstrip('/').rsplit('/')[-1]}" + (f"-{config}" if config else ""),
-        _rows(name, "train", splits["train"], columns, report),
-        _rows(name, dev_name, splits[dev_name], columns, report) if dev_name else None,
-        None if test is None else _rows(name, "test", test, columns, report),
+        _table(name, "train", splits["train"], columns),
+        _table(name, dev_name, splits[dev_name], columns) if dev_name else None,
+        None if test is None else _table(name, "test", test, columns),
+        columns=columns,
+        task_type=task_type,
         seed=seed,
         dev_fraction=dev_fraction,
         report=report,
@@ -96,20 +101,26 @@ def _labels_hidden(split: Any, label: str) -> bool:
     return bool((column == _HIDDEN).all()) if column.dtype.kind == "i" else False
 
 
-def _rows(
-    name: str, split_name: str, split: Any, columns: Columns, report: ReadReport
-) -> LabelledRows:
+def _table(name: str, split_name: str, split: Any, columns: Columns) -> Table:
     present = tuple(split.column_names)
     wanted = [column for column in columns.names() if column in present]
-    table = Table(f"{name}, split {split_name!r}", "row", present, _values(split, wanted, columns))
-    return examples_of(table, columns, report)
+    return Table(f"{name}, split {split_name!r}", "row", present, _values(split, wanted, columns))
 
 
 def _values(split: Any, wanted: list[str], columns: Columns) -> Iterator[Row]:
-    """Rows in which the name of the class replaces its id, if the data set declares classes."""
-    names = getattr(split.features.get(columns.label), "names", None)
+    """Rows in which names of classes replace their ids, if the data set declares classes."""
+    feature = split.features.get(columns.label)
+    # A list of class ids is a list feature of them.
+    names = getattr(getattr(feature, "feature", feature), "names", None)
     for number, row in enumerate(split.select_columns(wanted), start=1):
-        class_id = row.get(columns.label)
-        if names and isinstance(class_id, int):
-            row[columns.label] = None if class_id == _HIDDEN else names[class_id]
+        if names:
+            row[columns.label] = _named(row.get(columns.label), names)
         yield number, row
+
+
+def _named(value: Any, names: list[str]) -> Any:
+    if isinstance(value, list):
+        return [_named(part, names) for part in value]
+    if isinstance(value, int):
+        return None if value == _HIDDEN else names[value]
+    return value
