@@ -18,6 +18,7 @@ from aang_core.plugins.registry import Registry
 from aang_core.task_types.names import TRAITS
 from aang_core.task_types.task_type import TaskType
 from aang_core.tasks.weighting import require_several_draws
+from aang_core.training.evaluation import Metric
 
 
 @dataclass(frozen=True)
@@ -94,14 +95,7 @@ def settle(
     """
     assumed = config.task_type or "single-label"
     config = config.model_copy(update={"task_type": task_type.name})
-    if "metric" not in config.model_fields_set:
-        config = config.model_copy(update={"metric": task_type.metrics[0]})
-    if config.metric not in task_type.metrics:
-        lower = " (rmse is better when lower; r2 ranks models alike)" * (config.metric == "rmse")
-        raise ConfigError(
-            f"--metric {config.metric}: the models of a {task_type.name} task are chosen by "
-            f"{' or '.join(task_type.metrics)}{lower}"
-        )
+    config = config.model_copy(update={"metric": metric_of(config, task_type)})
     if task_type.reads_every_token and config.dev_head_fit == "logistic":
         raise ConfigError(
             "--dev-head-fit logistic: is for one label a text, and this task labels words; leave "
@@ -110,6 +104,23 @@ def settle(
     if task_type.reads_every_token and config.text_pair is not None:
         raise ConfigError("--text-pair: labels of words are for single texts; leave it out")
     return _of_kind(config, task_type, registry, auxiliary, assumed) or (config, composed)
+
+
+def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
+    """The metric that the user chose, or the default of the kind of task.
+
+    Raises:
+        ConfigError: models of this kind cannot be chosen by it.
+    """
+    if "metric" not in config.model_fields_set:
+        return task_type.metrics[0]
+    if config.metric not in task_type.metrics:
+        lower = " (rmse is better when lower; r2 ranks models alike)" * (config.metric == "rmse")
+        raise ConfigError(
+            f"--metric {config.metric}: the models of a {task_type.name} task are chosen by "
+            f"{' or '.join(task_type.metrics)}{lower}"
+        )
+    return config.metric
 
 
 def _of_kind(

@@ -6,6 +6,7 @@ from huggingface_hub import EvalResult, ModelCardData
 
 from aang_core.runs.markdown import plain, table
 from aang_core.runs.run import Run
+from aang_core.task_types.names import MODELS
 
 LISTED = 10
 
@@ -23,13 +24,13 @@ def _header(run: Run) -> str:
     encoder = run.options.get("model")
     data = ModelCardData(
         library_name="transformers",
-        pipeline_tag="text-classification",
+        pipeline_tag=run.outcome.pipeline,
         base_model=encoder if encoder and "/" not in str(encoder).strip("./") else None,
         tags=["auxiliary-learning", "aang"],
         model_name=run.name,
         eval_results=[
             EvalResult(
-                task_type="text-classification",
+                task_type=run.outcome.pipeline,
                 dataset_type=task,
                 dataset_name=task,
                 dataset_split=part,
@@ -50,9 +51,12 @@ def _what(run: Run) -> str:
     if result.recipe:
         how += f", recipe `{result.recipe}`"
     encoder = run.options.get("model") or "The small encoder of AANG's demo"
+    what = MODELS[run.records.data.task_type]
+    if labels:
+        what += f" with the classes {labels}"
     return (
         f"# {plain(run.records.data.task)}\n\n"
-        f"A text classifier with the classes {labels}. {plain(encoder)} was fine-tuned by "
+        f"{what}. {plain(encoder)} was fine-tuned by "
         f"AANG {how}; seed {result.seed}, best on dev at step "
         f"{result.best_step} of {result.steps}.\n"
     )
@@ -63,9 +67,15 @@ def _use(run: Run) -> str:
     argument = '{"text": "…", "text_pair": "…"}' if pair else '"…"'
     return (
         "## How to load it\n\n```python\nfrom transformers import pipeline\n\n"
-        f'classify = pipeline("text-classification", model=".")\nclassify({argument})\n```\n\n'
-        f"Texts were cut to {run.options['max_length']} tokens in training.\n"
+        f'classify = pipeline("{run.outcome.pipeline}", model=".")\nclassify({argument})\n```\n\n'
+        f"Texts were cut to {run.options['max_length']} tokens in training.{_chosen(run)}\n"
     )
+
+
+def _chosen(run: Run) -> str:
+    """What was chosen on dev for predictions, which transformers leaves to its user."""
+    chosen = run.records.evaluation.chosen
+    return "".join(f" The {name} chosen on dev is {value:g}." for name, value in chosen.items())
 
 
 def _data(run: Run) -> str:
@@ -84,7 +94,7 @@ def _scores(run: Run) -> str:
     names = list(run.records.evaluation.dev.scores)
     rows = [[name, *(f"{part.scores[name]:.4f}" for part in parts.values())] for name in names]
     majority = [_score(run.outcome.majority.on(part)) for part in parts]
-    rows.append([f"{run.metric} of the majority class", *majority])
+    rows.append([f"{run.metric} of the {run.outcome.baseline}", *majority])
     return (
         "## Scores\n\n"
         + table(["score", *parts], rows)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from aang_core.task_types.names import TaskTypeName
 from aang_core.training.evaluation import Metric
 
 Count = Annotated[int, Field(ge=0)]
@@ -215,7 +216,7 @@ class DataStatistics(FilePart):
     file: ClassVar[str] = "data.json"
 
     task: str
-    task_type: str = "single-label"
+    task_type: TaskTypeName = "single-label"
     digest: str = ""
     parts: dict[str, LabelledRows]
     sources: dict[str, SourceTexts]

@@ -50,7 +50,7 @@ class MultiLabel:
     reads_every_token: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = ("macro-f1", "micro-f1", "accuracy")
     draws: ClassVar[str] = "stratified by the rarest class of each text"
-    baseline: ClassVar[str] = "most frequent set of classes"
+    baseline: ClassVar[str] = "best constant set of classes"
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -125,6 +125,8 @@ class MultiLabel:
         return EncodedLabels(rows=found)
 
     def losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
+        # Not in half precision, where autocast may leave it.
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         each = functional.binary_cross_entropy_with_logits(
             logits, labels.to(logits.dtype), reduction="none"
         )
@@ -167,9 +169,24 @@ class MultiLabel:
         return dict(zip(self.labels, counted, strict=True))
 
     def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
-        sets = Counter(tuple(row) for row in (train > 0.5).tolist())
-        most = max(sets, key=lambda one: (sets[one], one))
-        return _scores(labels > 0.5, torch.tensor(most).expand(labels.shape))
+        """Each metric of the set that is best by it on train: the k most frequent classes, or the
+        most frequent set."""
+        truth, others = train > 0.5, labels > 0.5
+        order = truth.sum(dim=0).argsort(descending=True, stable=True)
+        sets = [torch.zeros_like(order, dtype=torch.bool) for _ in range(len(order) + 1)]
+        for k, chosen in enumerate(sets):
+            chosen[order[:k]] = True
+        counted = Counter(tuple(row) for row in truth.tolist())
+        sets.append(torch.tensor(max(counted, key=lambda one: (counted[one], one))))
+        on_train = [_scores(truth, chosen.expand(truth.shape)) for chosen in sets]
+        best = {
+            metric: sets[max(range(len(sets)), key=lambda i: on_train[i][metric])]
+            for metric in self.metrics
+        }
+        return {
+            metric: _scores(others, chosen.expand(others.shape))[metric]
+            for metric, chosen in best.items()
+        }
 
     def finish(self, model: Any) -> None:
         """Record beside what transformers reads how labels are read and predicted."""

@@ -93,7 +93,9 @@ class Regression:
         return EncodedLabels(rows=((values - self.mean) / self.scale).float())
 
     def losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
-        losses = (logits.squeeze(-1) - labels.to(logits.dtype)).square()
+        # Not in half precision, where autocast would leave the difference.
+        found = logits.squeeze(-1).to(torch.promote_types(logits.dtype, torch.float32))
+        losses = (found - labels.to(found.dtype)).square()
         return RowLosses(losses, torch.ones_like(losses))
 
     def tuned(self, labels: Tensor, logits: Tensor, metric: Metric) -> "Regression":
