@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.corpora.tokens import PaddedRows, TokenRows
+from aang_core.gradients import first_token
 from aang_core.task_types.task_type import TaskType
 from aang_core.tasks.task import Batch, RowLosses
 
@@ -34,6 +35,10 @@ class EndTask:
     @property
     def lengths(self) -> Tensor:
         return self.rows.lengths
+
+    def head_reads(self, features: Tensor) -> Tensor:
+        """The part of hidden states ``[B, T, H]`` that the head reads: the first token, or all."""
+        return features if self.task_type.reads_every_token else first_token(features)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -12,7 +12,7 @@ from aang_core.assembly.prediction import Classifier, part_of, predict
 from aang_core.config import TrainConfig
 from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
-from aang_core.gradients import DevHeadSettings, EngineSettings, check_engine, first_token
+from aang_core.gradients import DevHeadSettings, EngineSettings, check_engine
 from aang_core.tasks.processes import ALONE, Processes, local_rank
 from aang_core.training.evaluation import Metric
 from aang_core.training.optimization import OptimizerSettings
@@ -105,17 +105,12 @@ def build_trainer(
         ),
         evaluate=lambda: score_rows(assembly, assembly.dev, processes, metric=config.metric),
         score=_dev_score(config, assembly, processes),
-        head_reads=_whole if assembly.end_task.task_type.reads_every_token else first_token,
+        head_reads=assembly.end_task.head_reads,
         streams=assembly.streams,
         observers=observers,
         boundary=boundary,
         processes=processes,
     )
-
-
-def _whole(features: Tensor) -> Tensor:
-    """The hidden states of all tokens, which a head that labels tokens reads."""
-    return features
 
 
 def base_optimizer(config: TrainConfig) -> OptimizerSettings:
