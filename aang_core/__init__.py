@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         ShownRows,
         StepData,
         StreamingData,
+        TaggedWord,
         TextRepresentation,
         TextStream,
         Transform,
@@ -132,6 +133,7 @@ __all__ = [
     "StepSignals",
     "StepwiseWeighter",
     "StreamingData",
+    "TaggedWord",
     "Task",
     "TaskCard",
     "TensorTask",
@@ -194,8 +196,8 @@ _HOMES = {
     "objectives.stages": (
         "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "
         "EndTaskData Example HeadBuilder Output ReadReport Representation RowsBefore ShownRows "
-        "StepData StreamingData TextRepresentation TextStream Transform View Vocabulary "
-        "random_tokens select_tokens sentence_starts word_starts"
+        "StepData StreamingData TaggedWord TextRepresentation TextStream Transform View "
+        "Vocabulary random_tokens select_tokens sentence_starts word_starts"
     ),
     "tasks.restoring": "restored_by_task",
     "tasks.softmax": "softmax",

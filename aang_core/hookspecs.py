@@ -252,8 +252,11 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
     The target makes an :class:`~aang_core.objectives.stages.Output`. An output names the traits
     that it needs from the other stages in ``requires``.
 
-    Trait in use: ``several-views`` if each row is shown to the encoder several times; such an
-    objective shares no forward pass with others.
+    Traits in use: ``several-views`` if each row is shown to the encoder several times; such an
+    objective shares no forward pass with others. ``end-task-head`` if its head has the shape of the
+    end task's: it then reads the first token, or every token if the end task labels words. An
+    output that needs an end task of one kind requires ``end-task:single-label``,
+    ``end-task:multi-label``, ``end-task:regression`` or ``end-task:token-labels``.
     """
 
 

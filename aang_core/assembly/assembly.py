@@ -21,6 +21,7 @@ from aang_core.checked.representation import CheckedRepresentation
 from aang_core.checked.transform import CheckedTransform
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import TrainConfig
+from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
 from aang_core.modeling import LoraSettings, TextModel, load_text_model, load_tokenizer
@@ -87,7 +88,7 @@ def assemble(
     if model is None:
         model = load_model(config, sources, None if reader is None else reader.tokenizer)
     reader = reader or SourceReader(config, sources, model)
-    dev, meta = _hold_out(task.dev, config.meta_fraction, config.seed)
+    dev, meta = _hold_out(task, config.meta_fraction, config.seed)
     streams: dict[str, SourceRows] = {}
     auxiliaries = [
         _task(reader.source(o.data, config.aux_batch_size, streams), o, model, sources)
@@ -102,7 +103,9 @@ def assemble(
     train = reader.train()
     by_class = class_weights(config, task.labels, train)
     weights = None if by_class is None else torch.tensor([by_class[name] for name in task.labels])
-    end_task = EndTask(train, model.classifier, weights=weights, strata=strata(config, train))
+    end_task = EndTask(
+        train, model.classifier, task.task_type, weights=weights, strata=strata(config, train)
+    )
     # Row counts that cannot be split are refused before a run folder exists.
     rows_together(end_task, auxiliaries, row_budget(config))
     require_whole_round(weighter, config.steps)
@@ -110,7 +113,7 @@ def assemble(
         model=model,
         end_task=end_task,
         # Objectives are judged by the loss that the end task trains, so it has the same weights.
-        meta=EndTask(reader.part("dev", meta), model.classifier, weights=weights),
+        meta=EndTask(reader.part("dev", meta), model.classifier, task.task_type, weights=weights),
         dev=reader.part("dev", dev),
         test=reader.part("test", task.test) if task.test else None,
         auxiliaries=auxiliaries,
@@ -170,6 +173,7 @@ def load_model(
         lora=lora,
         frozen_layers=config.freeze_layers,
         trust_remote_code=trusted,
+        task_type=sources.task.task_type,
     )
 
 
@@ -192,7 +196,7 @@ def objective_over(
     model: TextModel,
     options: Mapping[str, Mapping[str, Any]],
     *,
-    classes: int,
+    classes: int | None,
     of_step: bool = False,
 ) -> ObjectiveTask:
     """Make the objective as a task over rows of its data, and try its primitives on two of them.
@@ -202,7 +206,8 @@ def objective_over(
         objective: the objective.
         model: the encoder, for the vocabulary and the heads.
         options: options of primitives, by their names.
-        classes: the number of classes, for an objective that classifies rows.
+        classes: the number of classes that the rows' own labels have; None if their labels are
+            the end task's.
         of_step: whether ``rows`` are those that the end task trains on in the step.
 
     Raises:
@@ -210,6 +215,7 @@ def objective_over(
     """
     made = {p.stage: p.make(**options.get(p.key, {})) for p in objective.primitives[1:]}
     output = CheckedOutput(made["output"], objective.output)
+    heads = model.heads if classes is None else model.heads.for_classes(classes)
     task = ObjectiveTask(
         name=objective.name,
         factors=objective.factors,
@@ -218,7 +224,7 @@ def objective_over(
         transform=CheckedTransform(made["transform"], objective.transform),
         representation=CheckedRepresentation(made["representation"], objective.representation),
         output=output,
-        head=output.head(model.heads.for_classes(classes)),
+        head=output.head(heads),
         longest=model.max_length,
         shown=output.views,
         couples_rows=output.couples_rows or len(output.views) > 1,
@@ -229,9 +235,10 @@ def objective_over(
 
 
 def _hold_out(
-    dev: Sequence[Example], fraction: float, seed: int
+    task: LabelledTask, fraction: float, seed: int
 ) -> tuple[Sequence[Example], Sequence[Example]]:
     """Split dev into examples for the metric and for the dev gradient, stratified by class."""
+    dev = task.dev
     if fraction == 0.0:
         return dev, dev
     try:
@@ -239,7 +246,7 @@ def _hold_out(
             list(dev),
             test_size=fraction,
             random_state=seed % 2**32,
-            stratify=[e.label for e in dev],
+            stratify=task.task_type.strata([e.label for e in dev if e.label is not None]),
         )
     except ValueError as error:
         raise ConfigError(

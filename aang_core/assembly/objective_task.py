@@ -22,6 +22,7 @@ from aang_core.objectives.stages import (
     View,
     Vocabulary,
 )
+from aang_core.task_types.token_labels import NO_LABEL
 from aang_core.tasks.task import Batch, RowLosses
 
 
@@ -126,6 +127,7 @@ class ObjectiveTask:
             ordinary=rows.ordinary,
             real=rows.real,
             labels=rows.labels,
+            token_labels=rows.token_labels,
             statistics=self.rows.document_statistics(),
             sees=self.representation(shown, generator),
             vocabulary=self.vocabulary,
@@ -153,6 +155,7 @@ def _joined_rows(parts: Sequence[PaddedRows]) -> PaddedRows:
     """Join the rows of several batches, padded to the longest row."""
     types = [part.token_types for part in parts if part.token_types is not None]
     labels = [part.labels for part in parts if part.labels is not None]
+    tags = [part.token_labels for part in parts if part.token_labels is not None]
     return replace(
         parts[0],
         ids=_together([part.ids for part in parts]),
@@ -160,12 +163,14 @@ def _joined_rows(parts: Sequence[PaddedRows]) -> PaddedRows:
         ordinary=_together([part.ordinary for part in parts]),
         token_types=_together(types) if types else None,
         labels=torch.cat(labels) if labels else None,
+        token_labels=_together(tags, padding=NO_LABEL) if tags else None,
     )
 
 
 def _joined(parts: Sequence[CorruptedRows]) -> CorruptedRows:
     """Join the corrupted rows of several batches, padded to the longest row."""
     labels = [part.labels for part in parts if part.labels is not None]
+    tags = [part.token_labels for part in parts if part.token_labels is not None]
     moved = any(part.before is not None for part in parts)
     return replace(
         parts[0],
@@ -176,6 +181,7 @@ def _joined(parts: Sequence[CorruptedRows]) -> CorruptedRows:
         real=_together([part.real for part in parts]),
         sees=_together([part.sees for part in parts]),
         labels=torch.cat(labels) if labels else None,
+        token_labels=_together(tags, padding=NO_LABEL) if tags else None,
         before=_joined_before(parts) if moved else None,
     )
 

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from aang_core.corpora.tokens import PaddedRows
 from aang_core.objectives.stages import Corruption, RowsBefore
+from aang_core.task_types.token_labels import NO_LABEL
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ def place_rows(padded: PaddedRows, corruption: Corruption, longest: int) -> Plac
         real=real,
         ordinary=padded.ordinary.gather(1, place) & real & ~inserted,
         token_types=_types(padded, origin, real),
+        token_labels=_token_labels(padded, origin),
     )
     return PlacedRows(
         rows,
@@ -121,6 +123,13 @@ def _types(padded: PaddedRows, origin: Tensor, real: Tensor) -> Tensor | None:
     from_row = place.masked_fill(origin < 0, 0).cummax(dim=1).values
     known = origin.gather(1, from_row).clamp(min=0)
     return padded.token_types.gather(1, known).masked_fill(~real, padded.pad_type)
+
+
+def _token_labels(padded: PaddedRows, origin: Tensor) -> Tensor | None:
+    """The labels of tokens, which move with them; an inserted token has none."""
+    if padded.token_labels is None:
+        return None
+    return padded.token_labels.gather(1, origin.clamp(min=0)).masked_fill(origin < 0, NO_LABEL)
 
 
 def _widened(values: Tensor, width: int) -> Tensor:

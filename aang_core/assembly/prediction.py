@@ -9,7 +9,7 @@ from aang_core.tasks.processes import ALONE, Processes
 
 
 class Classifier(nn.Module):
-    """Body and head as one: the encoder's keyword arguments → logits ``[B, C]``."""
+    """Body and head as one: from the encoder's keyword arguments to logits."""
 
     def __init__(self, body: nn.Module, head: nn.Module) -> None:
         super().__init__()
@@ -47,14 +47,16 @@ def predict(
     Batches contain rows of similar length, so that there is little padding.
 
     Args:
-        classifier: a module from the encoder's keyword arguments to logits ``[B, C]``.
+        classifier: a module from the encoder's keyword arguments to logits ``[B, C]``, or
+            ``[B, T, C]`` of tokens.
         rows: tokenised rows.
         batch_size: rows per batch.
         processes: the processes that share the batches.
         part: indices of the rows to predict, int64 ``[N]``; None predicts all of them.
 
     Returns:
-        Logits ``[N, C]`` on the CPU, in the order of ``rows`` or of ``part``, in every process.
+        Logits ``[N, C]`` or ``[N, T, C]`` on the CPU, in the order of ``rows`` or of ``part``, in
+        every process; T is the longest row's, and padding has zeros.
     """
     classifier.eval()
     like = next(classifier.parameters())
@@ -65,8 +67,14 @@ def predict(
         padded = rows.rows(part[indices])
         inputs = encoder_inputs(padded, padded.ids, padded.real)
         own.append((indices, classifier(**{n: t.to(like.device) for n, t in inputs.items()})))
-    classes = processes.largest(own[0][1].shape[1] if own else 0)
-    logits = torch.zeros(len(part), classes, dtype=like.dtype, device=like.device)
-    for indices, part in own:
-        logits[indices.to(like.device)] = part
+    # A process without a batch does not know how many dimensions the others found.
+    sizes = [
+        max((found.shape[dim] for _, found in own if found.dim() > dim), default=0)
+        for dim in (1, 2)
+    ]
+    shape = [size for size in map(processes.largest, sizes) if size]
+    logits = torch.zeros(len(part), *shape, dtype=like.dtype, device=like.device)
+    for indices, found in own:
+        places = (indices.to(like.device), *(slice(size) for size in found.shape[1:]))
+        logits[places] = found.to(like.dtype)
     return processes.sum([logits])[0].cpu()

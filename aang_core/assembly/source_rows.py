@@ -14,6 +14,8 @@ from aang_core.corpora.tokens import TokenRows, tokenize
 from aang_core.modeling import TextModel
 from aang_core.objectives.stages import DataContext, Example, TextStream
 from aang_core.plugins.primitive import Primitive
+from aang_core.task_types.single_label import SingleLabel
+from aang_core.task_types.task_type import TaskType
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,13 @@ class SourceRows:
 
     Attributes:
         rows: the rows of all its texts, or a block of a stream.
-        classes: the number of classes, for objectives that classify the rows.
+        classes: the number of classes of the rows' own labels; None if they have the end task's
+            labels or none.
         of_step: whether they are the rows that the end task trains on in the step.
     """
 
     rows: TokenRows | StreamRows
-    classes: int
+    classes: int | None
     of_step: bool = False
 
 
@@ -54,7 +57,7 @@ class SourceReader:
         for read, rows in self._parts.values():
             if read is examples:
                 return rows
-        rows = self._tokenize(examples, name)
+        rows = self._tokenize(examples, name, self._sources.task.task_type)
         self._parts[name] = (examples, rows)
         return rows
 
@@ -96,35 +99,36 @@ class SourceReader:
         return self._rows[name]
 
     def _read(self, data: CheckedData, context: DataContext, name: str) -> SourceRows:
-        classes = len(self._sources.task.labels)
         if data.of_step or data.of_end_task:
-            return SourceRows(self.train(), classes, data.of_step)
+            return SourceRows(self.train(), None, data.of_step)
         examples = list(data.examples(context))
-        labels = self._labels(data.primitive, examples)
-        return SourceRows(self._tokenize(examples, name, labels), len(labels) or classes)
+        task_type = self._task_type(data.primitive, examples)
+        own = task_type is not None and "labels:own" in data.primitive.provides
+        classes = len(task_type.labels) if own and task_type is not None else None
+        return SourceRows(self._tokenize(examples, name, task_type), classes)
 
     def _streamed(self, stream: TextStream, buffer: int, steps: int, name: str) -> SourceRows:
         def tokenized(examples: Sequence[Example]) -> TokenRows:
             # Not cached: a stream's texts are not read again soon.
-            return self._tokenize(examples, name, (), cached=False)
+            return self._tokenize(examples, name, None, cached=False)
 
         rows = StreamRows(stream, buffer, steps, tokenized)
-        return SourceRows(rows, len(self._sources.task.labels))
+        return SourceRows(rows, None)
 
-    def _labels(self, data: Primitive, examples: Sequence[Example]) -> Sequence[str]:
-        """The classes of a source; empty if it declares no labels or an example has none."""
-        given = {example.label for example in examples}
+    def _task_type(self, data: Primitive, examples: Sequence[Example]) -> TaskType | None:
+        """What the labels of a source are; None if it declares none or an example has none."""
+        given = [example.label for example in examples]
         if None in given:
-            return ()
+            return None
         if "labels:own" in data.provides:
-            return sorted(label for label in given if label is not None)
-        return self._sources.task.labels if "labels:end-task" in data.provides else ()
+            return SingleLabel(tuple(sorted({str(label) for label in given})))
+        return self._sources.task.task_type if "labels:end-task" in data.provides else None
 
     def _tokenize(
         self,
         examples: Sequence[Example],
         name: str,
-        labels: Sequence[str] | None = None,
+        task_type: TaskType | None,
         *,
         cached: bool = True,
     ) -> TokenRows:
@@ -133,16 +137,15 @@ class SourceReader:
         Args:
             examples: the texts.
             name: what messages call them.
-            labels: the classes; None for those of the end task, empty to leave labels out.
+            task_type: what their labels are; None to leave labels out.
             cached: whether to keep the token ids in the cache.
         """
-        labels = self._sources.task.labels if labels is None else labels
         return tokenize(
             examples,
             self.tokenizer,
             max_length=self._max_length,
             cache=cache_folder() if cached else None,
-            label_ids={label: i for i, label in enumerate(labels)} if labels else None,
+            task_type=task_type,
             report=self._sources.report,
             source=name,
         )

@@ -8,14 +8,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from aang_core.assembly.chain_stage import PretrainingStage, stage_settings
+from aang_core.assembly.chain_stage import PretrainingStage
+from aang_core.assembly.composition import compose, settle
 from aang_core.assembly.labelled_tasks import (
     auxiliary_files,
     end_task_files,
-    supervised_objectives,
     with_auxiliary_data,
 )
-from aang_core.config import AUXILIARY_TASKS, TrainConfig
+from aang_core.config import TrainConfig
 from aang_core.corpora.cache import atomic_write, cache_folder
 from aang_core.corpora.dataset_task import load_dataset_task
 from aang_core.corpora.demo import (
@@ -30,18 +30,14 @@ from aang_core.corpora.in_memory import DOMAIN_TEXT, TableInMemory
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import LabelledTask, load_task
 from aang_core.corpora.tables import NOTHING_IN_MEMORY
-from aang_core.corpora.task_files import TaskFiles, column_options
+from aang_core.corpora.task_files import column_options
 from aang_core.corpora.train_draw import TrainDraw, draw_train
 from aang_core.corpora.unlabelled_texts import UnlabelledTexts
-from aang_core.errors import ConfigError, DataError
+from aang_core.errors import DataError
 from aang_core.objectives.objective import Objective
-from aang_core.objectives.recipes import find_recipe
-from aang_core.objectives.space import load_space
 from aang_core.objectives.stages import Example, ReadReport
-from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import CORE, Primitive
 from aang_core.plugins.registry import Registry
-from aang_core.tasks.weighting import require_several_draws
 
 DEMO = "demo"
 """Name of the built-in demo task."""
@@ -54,6 +50,7 @@ class Sources:
     """Everything that a run needs besides its settings.
 
     Attributes:
+        config: the run's options, with what depends on the kind of the end task.
         task: the end task's texts and labels.
         encoder: a model folder or hub name.
         domain: files of in-domain text.
@@ -70,6 +67,7 @@ class Sources:
         draw: which training rows were drawn; None if all of them are used.
     """
 
+    config: TrainConfig
     task: LabelledTask
     encoder: str
     domain: tuple[Path, ...]
@@ -106,25 +104,15 @@ def prepare_sources(
         AangError: a name is unknown or ambiguous, an option is not used, a primitive cannot be
             imported, or a file cannot be used.
     """
-    weighter = registry.weighter(config.weighter)
-    draws = config.draws_per_step
-    require_several_draws(
-        *(weighter.load(), draws, f"--draws-per-step {draws}"),
-        called=f"--weighter {config.weighter}",
-    )
     auxiliary = auxiliary_files(config)
     registry = with_auxiliary_data(registry, auxiliary)
     report = ReadReport()
-    objectives = _objectives(config, registry, auxiliary, report)
-    if not getattr(weighter.load(), "uses_auxiliaries", True):
-        objectives = []
-    stages = _stages(config, registry)
-    composed = [*objectives, *(stage.objective for stage in stages)]
-    _check_settings(config, weighter, composed, stages)
-    # Fail now if a target cannot be imported, before any data is read or a model is loaded.
-    for primitive in dict.fromkeys(p for objective in composed for p in objective.primitives):
-        primitive.load()
+    # Fail now if a name is wrong, before any data is read or a model is loaded.
+    composed = compose(config, registry, auxiliary)
     read = _read(config, report, in_memory)
+    config, composed = settle(config, read.task.task_type, composed, registry, auxiliary)
+    for note in composed.notes:
+        report.note(note)
     task, draw = _drawn(config, read.task, report)
     if config.model is None and not config.is_demo:
         report.note(
@@ -134,16 +122,17 @@ def prepare_sources(
     as_shipped = config.model is None and config.train_rows is None
     comparable = config.is_demo and as_shipped and not config.from_scratch and config.test_score
     return Sources(
+        config=config,
         task=_with_test_if_scored(config, task),
         encoder=encoder_of(config),
         domain=read.domain,
         out_of_domain=read.out_of_domain,
         unlabelled=_unlabelled(config, read, task, report, in_memory),
-        weighter=weighter,
-        objectives=objectives,
-        pretraining=stages,
+        weighter=composed.weighter,
+        objectives=composed.objectives,
+        pretraining=composed.stages,
         alone=registry.as_meant_by(CORE).weighter("single-task")
-        if stages or config.final_fine_tuning
+        if composed.stages or config.final_fine_tuning
         else None,
         options=config.set,
         fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
@@ -192,54 +181,6 @@ def _drawn(
     return task, draw
 
 
-def _objectives(
-    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles], report: ReadReport
-) -> list[Objective]:
-    """The legal objectives of the space, and one for each auxiliary task that it does not read."""
-    if config.space == AUXILIARY_TASKS and auxiliary:
-        return supervised_objectives(registry, auxiliary)
-    space = load_space(config.space, registry)
-    if not space.objectives:
-        hint = "; ".join([f"aang show-space {config.space} says why", *space.notes])
-        raise ConfigError(
-            f"--space {config.space}: none of its {len(space.combinations)} combinations is legal; "
-            f"{hint}"
-        )
-    for note in space.notes:
-        report.note(note)
-    return [*space.objectives, *supervised_objectives(registry, auxiliary, space.objectives)]
-
-
-def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
-    """The recipe's stages of pre-training."""
-    if not config.recipe:
-        return []
-    recipe = find_recipe(config.recipe, registry)
-    theirs = registry.as_meant_by(recipe.origin.distribution)
-    return [
-        PretrainingStage(name, Objective.parse(name, theirs), stage_settings(name, config))
-        for name in recipe.pretraining
-    ]
-
-
-def _check_settings(
-    config: TrainConfig,
-    weighter: Primitive,
-    objectives: Sequence[Objective],
-    stages: Sequence[PretrainingStage],
-) -> None:
-    used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
-    # The columns of auxiliary tasks are options too, even if the run trains the end task alone.
-    used |= set(config.aux_task)
-    used |= {stage.name for stage in stages}
-    for name in config.set:
-        if name not in used:
-            hint = did_you_mean(name, used, "it uses")
-            raise ConfigError(
-                f"--set {name}.…: this run uses no primitive or weighter {name!r}; {hint}"
-            )
-
-
 @dataclass(frozen=True)
 class _Read:
     """The end task with its columns, and where its in-domain and out-of-domain texts are."""
@@ -263,6 +204,7 @@ def _read(
     columns = Columns(config.text, config.text_pair, config.label)
     options: dict[str, Any] = {
         **column_options(columns),
+        "task_type": config.task_type,
         "seed": config.seed,
         "dev_fraction": config.dev_fraction,
         "report": report,

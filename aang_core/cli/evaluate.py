@@ -65,7 +65,7 @@ def evaluate(
     predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
     columns = read_columns(predictor, model, text, text_pair, label)
     report = ReadReport()
-    rows = read_rows(data, columns, report)
+    rows = read_rows(data, columns, report, predictor.task_type)
     found = evaluate_rows(predictor, rows, report, batch_size=batch_size)
     for line in report.lines():
         note(line)

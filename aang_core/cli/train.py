@@ -107,15 +107,19 @@ def train(
     notes = _Notes(quiet=quiet)
     if dry_run:
         sources = prepare_sources(config, plugins.registry)
-        planned = before.dry_run(config, sources, say=notes.before)
+        planned = before.dry_run(sources.config, sources, say=notes.before)
         if processes.first:
             print_summary(planned, as_json=as_json)
         return
     try:
         with interruptible() as interruption, training_progress(quiet=quiet) as observe:
+            sources = prepare_sources(config, plugins.registry)
+            if resume is None and sources.config.recipe != config.recipe:
+                out = free_run_folder(sources.config)
+                processes.wait()
             run = train_run(
-                config,
-                prepare_sources(config, plugins.registry),
+                sources.config,
+                sources,
                 out=out,
                 plugins=plugins,
                 observe=observe,
@@ -238,7 +242,7 @@ def _print_result(run: "Run") -> None:
     chosen = outcome.metric
     lines = [
         (f"this run ({recipe or outcome.weighter})", chosen.dev, chosen.test),
-        ("majority class", outcome.majority.dev, outcome.majority.test),
+        (outcome.baseline, outcome.majority.dev, outcome.majority.test),
     ]
     if reference := outcome.fine_tuning:
         name = f"plain fine-tuning, mean of {reference.seeds} seeds"
@@ -262,7 +266,7 @@ def _print_result(run: "Run") -> None:
     echo(f"Everything about this run is in {run.folder}. Its model is an ordinary transformers")
     echo("folder, which needs no AANG:")
     echo("    from transformers import pipeline")
-    echo(f"    classify = pipeline('text-classification', model={model!r})")
+    echo(f"    classify = pipeline({outcome.pipeline!r}, model={model!r})")
 
 
 def _score(value: float | None) -> str:

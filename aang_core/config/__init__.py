@@ -4,8 +4,9 @@ Public, for commands of plug-ins: :class:`TrainConfig` is the schema. :func:`res
 validates options and adds those of the recipe. :func:`resolve_training` does the same for a new
 training, with its defaults. :func:`read_config_file` reads options from a file,
 :func:`recorded_config` reads those of a run, and :func:`refuse_trust` refuses a file that asks to
-run a model's code. :data:`AUXILIARY_TASKS` names the space of labelled auxiliary data, and
-:func:`sentence` words a validation error.
+run a model's code. :data:`AUXILIARY_TASKS` names the space of labelled auxiliary data,
+:func:`sentence` words a validation error, and :func:`without_default_recipe` replaces a recipe
+that nobody asked for.
 """
 
 from aang_core.config.files import read_config_file, refuse_trust
@@ -15,6 +16,7 @@ from aang_core.config.resolving import (
     resolve_config,
     resolve_training,
     sentence,
+    without_default_recipe,
 )
 from aang_core.config.schema import TrainConfig
 
@@ -27,4 +29,5 @@ __all__ = [
     "resolve_config",
     "resolve_training",
     "sentence",
+    "without_default_recipe",
 ]

@@ -117,12 +117,27 @@ def resolve_training(
         return resolve_config(from_file, from_options, registry)
     recipe = registry.as_meant_by(CORE).recipes.in_full(DEFAULT_RECIPE)
     try:
-        return resolve_config(from_file, {**from_options, "recipe": recipe}, registry)
+        config = resolve_config(from_file, {**from_options, "recipe": recipe}, registry)
+        # Nobody asked for it, so it gives way where the end task is of a kind that it cannot serve.
+        config.model_fields_set.discard("recipe")
+        return config
     except UnknownNameError as error:
         raise UnknownNameError(
             f"{error}. It is what aang train does by default; --recipe, or --space and --weighter, "
             "choose something else"
         ) from error
+
+
+def without_default_recipe(config: TrainConfig, registry: Registry) -> TrainConfig | None:
+    """The options with the default space and weighter in place of the default recipe.
+
+    Returns:
+        The options; None if the user has chosen the recipe or there is none.
+    """
+    if config.recipe is None or "recipe" in config.model_fields_set:
+        return None
+    others = {name: of for name, of in config.set.items() if name != config.weighter}
+    return config.model_copy(update={"recipe": None, "set": others, **_defaults(registry)})
 
 
 def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pydantic import (
 
 from aang_core.corpora.names import REST, plain_name, task_name
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
+from aang_core.task_types.names import TaskTypeName
 from aang_core.training.evaluation import Metric
 
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
@@ -76,6 +77,9 @@ class TrainConfig(BaseModel):
     text: str = Field("text", description="column of the text")
     text_pair: str | None = Field(None, description="column of the second text, for pairs")
     label: str = Field("label", description="column of the label")
+    task_type: TaskTypeName | None = Field(
+        None, description="what a label is; default: chosen from the labels of --train"
+    )
     dev_fraction: float = Field(
         0.1,
         gt=0,
@@ -161,7 +165,11 @@ class TrainConfig(BaseModel):
     steps: int = Field(400, gt=0, description="budget of training steps")
     eval_every: int = Field(25, gt=0, description="steps between evaluations on dev")
     patience: int = Field(8, gt=0, description="evaluations without a better dev score to stop at")
-    metric: Metric = Field("macro-f1", description="dev score that the best model is chosen by")
+    metric: Metric = Field(
+        "macro-f1",
+        description="dev score that the best model is chosen by; default for numbers spearman, for "
+        "spans entity-f1",
+    )
     class_weights: ClassWeights = Field(
         None,
         description="weight of a class in the end task's loss as NAME=WEIGHT, or balanced for the "

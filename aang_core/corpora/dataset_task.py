@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.corpora.in_memory import HIDDEN, dataset_table
-from aang_core.corpora.labelled import Columns, LabelledRows, examples_of
-from aang_core.corpora.labelled_task import LabelledTask, assemble_task
+from aang_core.corpora.labelled import Columns
+from aang_core.corpora.labelled_task import LabelledTask, task_of_tables
+from aang_core.corpora.tables import Table
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
+from aang_core.task_types.names import TaskTypeName
 
 PARTS = ("train", "dev", "test")
 """The parts of the end task."""
@@ -23,6 +25,7 @@ def load_dataset_task(
     text: str = "text",
     text_pair: str | None = None,
     label: str = "label",
+    task_type: TaskTypeName | None = None,
     seed: int = 0,
     dev_fraction: float = 0.1,
     report: ReadReport | None = None,
@@ -40,6 +43,7 @@ def load_dataset_task(
         text: column of the text.
         text_pair: column of the second text; None for single texts.
         label: column of the label.
+        task_type: what kind of task it is; None to choose it from the labels of train.
         seed: of the dev split.
         dev_fraction: see :func:`.labelled_task.load_task`.
         report: where to count what was skipped or changed.
@@ -50,9 +54,11 @@ def load_dataset_task(
     report = ReadReport() if report is None else report
     columns = Columns(text, text_pair, label)
     parts = parts_of(name, _load(name, config), label, report)
-    return assemble_task(
+    return task_of_tables(
         f"{name.rstrip('/').rsplit('/')[-1]}" + (f"-{config}" if config else ""),
-        *(_rows(name, *parts[part], columns, report) if part in parts else None for part in PARTS),
+        *(_table(name, *parts[part], columns) if part in parts else None for part in PARTS),
+        columns=columns,
+        task_type=task_type,
         seed=seed,
         dev_fraction=dev_fraction,
         report=report,
@@ -126,8 +132,5 @@ def _labels_hidden(split: Any, label: str) -> bool:
     return bool((column == HIDDEN).all()) if column.dtype.kind == "i" else False
 
 
-def _rows(
-    name: str, split_name: str, split: Any, columns: Columns, report: ReadReport
-) -> LabelledRows:
-    table = dataset_table(split, f"{name}, split {split_name!r}", first=1)
-    return examples_of(table.table(columns.names()), columns, report)
+def _table(name: str, split_name: str, split: Any, columns: Columns) -> Table:
+    return dataset_table(split, f"{name}, split {split_name!r}", first=1).table(columns.names())

@@ -6,22 +6,30 @@ from collections.abc import Sequence
 from aang_core.corpora.labelled import LabelledRows
 from aang_core.errors import ConfigError, DataError
 from aang_core.objectives.stages.data import ReadReport
+from aang_core.task_types.single_label import ONE_CLASS
+from aang_core.task_types.task_type import TaskType
 
 
 def split_dev(
-    train: LabelledRows, fraction: float, seed: int, report: ReadReport
+    train: LabelledRows,
+    fraction: float,
+    seed: int,
+    report: ReadReport,
+    task_type: TaskType = ONE_CLASS,
 ) -> tuple[LabelledRows, LabelledRows]:
     """Split off ``fraction`` of the examples, stratified by class.
 
     Both parts keep the order of the file. A class with a single example stays in train; every other
     class keeps at least one example there. Dev has at least one example of each class that has two,
-    or as close to that as stratification allows.
+    or as close to that as stratification allows. Kinds of task without classes have other groups;
+    see :meth:`.task_type.TaskType.strata`.
 
     Args:
         train: the training examples.
         fraction: the share that becomes the dev set, above 0 and at most 0.5.
         seed: of the draw.
         report: where to note the split.
+        task_type: says what the classes are.
 
     Returns:
         The remaining training examples, and the dev set.
@@ -32,7 +40,7 @@ def split_dev(
     """
     if not 0 < fraction <= 0.5:
         raise ConfigError(f"--dev-fraction is {fraction}; it must be above 0 and at most 0.5.")
-    labels = [str(example.label) for example in train.examples]
+    labels = task_type.strata([e.label for e in train.examples if e.label is not None])
     sizes = Counter(labels)
     splittable = [index for index, label in enumerate(labels) if sizes[label] > 1]
     if not splittable:
@@ -54,7 +62,7 @@ def split_dev(
     singles = [index for index, label in enumerate(labels) if sizes[label] == 1]
     report.note(
         f"{train.source}: {len(drawn)} of {len(labels)} examples split off as the dev set, "
-        f"stratified by class, seed {seed}; --dev names one of your own"
+        f"{task_type.draws}, seed {seed}; --dev names one of your own"
     )
     for index in singles:
         report.add("class with a single example, so absent from dev", train.places[index])

@@ -1,18 +1,17 @@
 """Labelled examples from one of the user's files."""
 
-import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from aang_core.corpora.tables import Table, TableSource, read_table
 from aang_core.corpora.text_files import well_formed
 from aang_core.errors import DataError
-from aang_core.objectives.stages.data import Example, ReadReport
-
-_INTEGRAL = re.compile(r"([+-]?\d+)\.0+")
+from aang_core.objectives.stages.data import Example, Label, ReadReport
+from aang_core.task_types.cells import Cell, text_of
+from aang_core.task_types.single_label import ONE_CLASS
+from aang_core.task_types.task_type import TaskType
 
 
 @dataclass(frozen=True)
@@ -67,25 +66,30 @@ class LabelledRows:
     places: tuple[str, ...]
 
 
-def read_rows(path: Path | TableSource, columns: Columns, report: ReadReport) -> LabelledRows:
+def read_rows(
+    path: Path | TableSource,
+    columns: Columns,
+    report: ReadReport,
+    task_type: TaskType = ONE_CLASS,
+) -> LabelledRows:
     """The examples of a JSON Lines, JSON, CSV, TSV or Parquet file, in file order.
-
-    Labels become strings: ``1``, ``1.0`` and ``"1.0"`` are all ``"1"``, and true is ``"True"``,
-    as pandas writes it to CSV, so that the formats agree. Spaces around a label is dropped.
 
     Args:
         path: The file, or a table in memory.
         columns: Names of its columns.
         report: Where to count what was read differently from how it is written.
+        task_type: What a label is; see :meth:`.task_type.TaskType.read`.
 
     Raises:
         DataError: The file cannot be read, a column is missing, a text or label is empty or of
             the wrong type; the message names the line.
     """
-    return examples_of(read_table(path, columns.names()), columns, report)
+    return examples_of(read_table(path, columns.names()), columns, report, task_type)
 
 
-def examples_of(table: Table, columns: Columns, report: ReadReport) -> LabelledRows:
+def examples_of(
+    table: Table, columns: Columns, report: ReadReport, task_type: TaskType = ONE_CLASS
+) -> LabelledRows:
     """Check every row of a table and turn it into an example.
 
     Raises:
@@ -101,22 +105,17 @@ def examples_of(table: Table, columns: Columns, report: ReadReport) -> LabelledR
         if columns.text_pair is None and "text_pair" in values:
             option = columns.option_of("text_pair")
             report.add(f"column 'text_pair' left unread: {option} text_pair reads it", where)
-        examples.append(_example(values, columns, where, report))
+        cells = {name: _cell(values, name, columns, where, report) for name in columns.names()}
+        text, label = task_type.read(cells[columns.text], cells[columns.label], report)
+        pair = None if columns.text_pair is None else text_of(cells[columns.text_pair])
+        examples.append(Example(text, pair, label))
         places.append(where)
     return LabelledRows(table.source, tuple(examples), tuple(places))
 
 
-def _example(
-    values: Mapping[str, object], columns: Columns, where: str, report: ReadReport
-) -> Example:
-    pair = None
-    if columns.text_pair is not None:
-        pair = _text(values[columns.text_pair], columns.text_pair, where, report)
-    return Example(
-        text=_text(values[columns.text], columns.text, where, report),
-        text_pair=pair,
-        label=_label(values[columns.label], columns.label, where, report),
-    )
+def written(label: Label | None) -> str | None:
+    """A label as text, for fingerprints: a class's name as it is."""
+    return label if label is None or isinstance(label, str) else repr(label)
 
 
 def texts_of(
@@ -128,10 +127,9 @@ def texts_of(
         DataError: As for :func:`read_rows`, of texts.
     """
     require_columns(values, columns.texts(), columns, where)
-    pair = None
-    if columns.text_pair is not None:
-        pair = _text(values[columns.text_pair], columns.text_pair, where, report)
-    return _text(values[columns.text], columns.text, where, report), pair
+    cells = [_cell(values, name, columns, where, report) for name in columns.texts()]
+    first, *second = (text_of(cell) for cell in cells)
+    return first, second[0] if second else None
 
 
 def require_columns(
@@ -155,55 +153,23 @@ def require_columns(
             )
 
 
-def _text(value: object, column: str, where: str, report: ReadReport) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        raise DataError(f"{where}: column {column!r} is null. Fill it in or remove the example.")
-    if not isinstance(value, str):
-        raise DataError(
-            f"{where}: column {column!r} holds {value!r:.60}, which is not text. "
-            "Write it as a string, or name another column."
-        )
-    if not value.strip():
-        raise DataError(f"{where}: column {column!r} is empty. Fill it in or remove the example.")
-    text = well_formed(value)
-    if text != value:
+def _cell(
+    values: Mapping[str, object], name: str, columns: Columns, where: str, report: ReadReport
+) -> Cell:
+    value = _well_formed(values[name])
+    if name != columns.label and value != values[name] and isinstance(value, str | list):
         report.add("text with half a surrogate pair, replaced by U+FFFD", where)
-    return text
+    return Cell(value, name, where, columns.option(name))
 
 
-def _label(value: object, column: str, where: str, report: ReadReport) -> str:
-    name = _label_name(value, column, where)
-    if not name.strip():
-        raise DataError(f"{where}: column {column!r} is empty. Every example needs a label.")
-    if name != name.strip():
-        report.add("label with space around it, read without", where)
-    name = well_formed(name.strip())
-    # CSV and Parquet written from a column that once had nulls hold 1 as 1.0, and the same
-    # class must not be two.
-    if integral := _INTEGRAL.fullmatch(name):
-        report.add(f"label {name!r} read as {integral[1]!r}", where)
-        return integral[1]
-    return name
-
-
-def _label_name(value: object, column: str, where: str) -> str:
+def _well_formed(value: Any) -> Any:
+    """The value without halves of surrogate pairs, in lists and objects too."""
     match value:
         case str():
-            return value
-        case None:
-            raise DataError(f"{where}: column {column!r} is null. Every example needs a label.")
-        case bool() | int():
-            return str(value)
-        case float() | Decimal():
-            if math.isnan(value):
-                raise DataError(f"{where}: column {column!r} is null. Every example needs a label.")
-            if value % 1 == 0:
-                return f"{value:.1f}"
-            raise DataError(
-                f"{where}: column {column!r} holds the number {value}, which is a score and not a "
-                "class. Put the scores into classes first, or name another column with --label."
-            )
-    raise DataError(
-        f"{where}: column {column!r} holds {value!r:.60}, which is not one class. AANG trains "
-        "classifiers with one label an example; name another column with --label."
-    )
+            return well_formed(value)
+        case list() | tuple():
+            return [_well_formed(part) for part in value]
+        case dict():
+            return {key: _well_formed(part) for key, part in value.items()}
+    # Arrays, such as those of pandas and datasets.
+    return _well_formed(value.tolist()) if hasattr(value, "tolist") else value

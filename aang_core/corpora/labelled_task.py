@@ -1,36 +1,35 @@
 """The end task: its examples in three parts, and its classes."""
 
-import difflib
 import hashlib
-import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from aang_core.corpora.dev_split import split_dev
-from aang_core.corpora.labelled import Columns, LabelledRows, read_rows
+from aang_core.corpora.labelled import Columns, LabelledRows, examples_of, written
 from aang_core.corpora.names import task_name
-from aang_core.corpora.tables import TableSource
+from aang_core.corpora.tables import Table, TableSource, read_table
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
-
-MOST_CLASSES = 10_000
-"""A column with more distinct values does not hold classes."""
+from aang_core.task_types.choose import choose_task_type
+from aang_core.task_types.names import TaskTypeName
+from aang_core.task_types.single_label import ONE_CLASS, SingleLabel
+from aang_core.task_types.task_type import TaskType
 
 
 @dataclass(frozen=True)
 class LabelledTask:
-    """A classification task over texts or pairs of texts.
+    """A labelled task over texts or pairs of texts.
 
     Attributes:
         name: the task's name.
         train: training examples in file order; never empty.
         dev: dev examples in file order; never empty.
         test: test examples in file order; may be empty.
-        labels: the classes of train, sorted; a class's index here is its id. Every example has one
-            of them.
+        labels: the names of what the end task's head computes. For a single-label task: the
+            classes of train, sorted; a class's index here is its id. Every example has one of them.
         rest: training examples that a draw of training rows left out; nothing trains on them.
+        of_type: what kind of task it is; None for a single-label task with these labels.
     """
 
     name: str
@@ -39,6 +38,12 @@ class LabelledTask:
     test: tuple[Example, ...]
     labels: tuple[str, ...]
     rest: tuple[Example, ...] = ()
+    of_type: TaskType | None = None
+
+    @property
+    def task_type(self) -> TaskType:
+        """What kind of task it is."""
+        return self.of_type or SingleLabel(self.labels)
 
     @cached_property
     def digest(self) -> str:
@@ -47,7 +52,7 @@ class LabelledTask:
         for part in (self.train, self.dev, self.test):
             content.update(b"part %d " % len(part))
             for example in part:
-                for value in (example.text, example.text_pair, example.label):
+                for value in (example.text, example.text_pair, written(example.label)):
                     data = b"" if value is None else value.encode("utf-8", "surrogatepass")
                     content.update(b"%d:" % (-1 if value is None else len(data)) + data)
         return content.hexdigest()[:32]
@@ -62,6 +67,7 @@ def load_task(
     text_pair: str | None = None,
     label: str = "label",
     task: str | None = None,
+    task_type: TaskTypeName | None = None,
     seed: int = 0,
     dev_fraction: float = 0.1,
     report: ReadReport | None = None,
@@ -77,26 +83,71 @@ def load_task(
         text_pair: column of the second text; None for single texts.
         label: column of the label.
         task: name of the task, if it is one of several; None to name it after its training file.
+        task_type: what kind of task it is; None to choose it from the labels of train.
         seed: of the dev split.
         dev_fraction: the share of train that becomes the dev set.
         report: where to count what was skipped or changed.
 
     Raises:
-        DataError: a file cannot be used, train or a given part is empty, train has only one class,
-            or dev or test contain a class that train lacks.
+        DataError: a file cannot be used, train or a given part is empty, train has only one class
+            or number, or dev or test contain a class that train lacks.
         ConfigError: ``dev_fraction`` is not above 0 and at most 0.5.
     """
     report = ReadReport() if report is None else report
     columns = Columns(text, text_pair, label, task)
-    return assemble_task(
+    return task_of_tables(
         task or task_name(train if isinstance(train, Path) else train.path),
-        read_rows(train, columns, report),
-        None if dev is None else read_rows(dev, columns, report),
-        None if test is None else read_rows(test, columns, report),
+        read_table(train, columns.names()),
+        *(None if part is None else read_table(part, columns.names()) for part in (dev, test)),
+        columns=columns,
+        task_type=task_type,
+        seed=seed,
+        dev_fraction=dev_fraction,
+        report=report,
+    )
+
+
+def task_of_tables(
+    name: str,
+    train: Table,
+    dev: Table | None,
+    test: Table | None,
+    *,
+    columns: Columns,
+    task_type: TaskTypeName | None,
+    seed: int,
+    dev_fraction: float,
+    report: ReadReport,
+) -> LabelledTask:
+    """Read the end task from tables; see :func:`load_task`.
+
+    Args:
+        name: the task's name.
+        train: its training rows.
+        dev: its dev rows; None to split them off.
+        test: its test rows, if any.
+        columns: names of the columns.
+        task_type: what kind of task it is; None to choose it from the labels of train.
+        seed: of the dev split.
+        dev_fraction: the share of train that becomes the dev set.
+        report: where to count what was skipped or changed.
+    """
+    rows = list(train.rows)
+    chosen = choose_task_type(
+        task_type,
+        [(values.get(columns.text), values.get(columns.label)) for _, values in rows],
+        columns.label,
+        report,
+    )
+    return assemble_task(
+        name,
+        examples_of(replace(train, rows=iter(rows)), columns, report, chosen),
+        *(p if p is None else examples_of(p, columns, report, chosen) for p in (dev, test)),
         seed=seed,
         dev_fraction=dev_fraction,
         report=report,
         label_option=columns.option_of("label"),
+        task_type=chosen,
     )
 
 
@@ -110,6 +161,7 @@ def assemble_task(
     dev_fraction: float,
     report: ReadReport,
     label_option: str = "--label",
+    task_type: TaskType = ONE_CLASS,
 ) -> LabelledTask:
     """Check the parts against each other and combine them into a task; see :func:`load_task`.
 
@@ -122,81 +174,45 @@ def assemble_task(
         dev_fraction: the share of train that becomes the dev set.
         report: where to count what was skipped or changed.
         label_option: the option that names the column of the label, for messages.
+        task_type: the kind of task that the examples were read for.
     """
     for part in (train, dev, test):
         if part is not None and not part.examples:
             raise DataError(f"{part.source}: it contains no examples.")
-    labels = classes_of(train, label_option)
-    note_look_alikes(train.source, labels, report)
+    fitted = fit_to(train, label_option, report, task_type)
     for part in (dev, test):
         if part is not None:
-            _require_known_labels(part, labels, train.source)
+            for example, where in zip(part.examples, part.places, strict=True):
+                if example.label is not None:
+                    fitted.check(example.label, where, train.source)
     if dev is None:
-        train, dev = split_dev(train, dev_fraction, seed, report)
+        train, dev = split_dev(train, dev_fraction, seed, report, fitted)
     _count_overlap(train, dev, "dev", report)
     if test is not None:
         _count_overlap(train, test, "test", report)
     return LabelledTask(
-        name, train.examples, dev.examples, () if test is None else test.examples, labels
+        *(name, train.examples, dev.examples, () if test is None else test.examples),
+        labels=fitted.labels,
+        of_type=fitted,
     )
 
 
-def classes_of(train: LabelledRows, option: str) -> tuple[str, ...]:
-    """The classes of a training set, sorted.
+def fit_to(
+    train: LabelledRows, option: str, report: ReadReport, task_type: TaskType = ONE_CLASS
+) -> TaskType:
+    """The kind of task, with the classes or the scale of a training set.
 
     Args:
-        train: the training examples.
+        train: the training examples; at least one.
         option: the option that names the column of the label, for messages.
+        report: where to note what is odd about the labels.
+        task_type: the kind of task.
 
     Raises:
-        DataError: there are fewer than two classes, or more than :data:`MOST_CLASSES`.
+        DataError: nothing can be learned from the labels.
     """
-    labels = tuple(sorted(set(_labels(train.examples))))
-    if len(labels) < 2:
-        raise DataError(
-            f"{train.source}: every example has the label {labels[0]!r}. A classifier needs "
-            f"examples of at least two classes; does {option} name the right column?"
-        )
-    if len(labels) > MOST_CLASSES:
-        raise DataError(
-            f"{train.source}: there are {len(labels)} different labels in {len(train.examples)} "
-            f"examples, such as {_listed([label[:40] for label in labels], 3)}. The maximum is "
-            f"{MOST_CLASSES} classes; does {option} name the right column?"
-        )
-    return labels
-
-
-def note_look_alikes(source: str, labels: Iterable[str], report: ReadReport) -> None:
-    """Note labels that differ only in case, spaces or invisible characters."""
-    alike: dict[str, list[str]] = {}
-    for label in labels:
-        alike.setdefault(_skeleton(label), []).append(label)
-    groups = [" and ".join(map(repr, group)) for group in alike.values() if len(group) > 1]
-    if groups:
-        more = f"; so do {len(groups) - 3} more groups" if len(groups) > 3 else ""
-        report.note(
-            f"{source}: the labels {'; '.join(groups[:3])} differ only in case, space or invisible "
-            f"characters{more}. Each is a class of its own; write them alike if they are meant to "
-            "be one"
-        )
-
-
-def _skeleton(label: str) -> str:
-    folded = unicodedata.normalize("NFKC", label).casefold()
-    return "".join(c for c in folded if not c.isspace() and unicodedata.category(c) != "Cf")
-
-
-def _require_known_labels(part: LabelledRows, labels: Sequence[str], source: str) -> None:
-    known = set(labels)
-    for name, where in zip(_labels(part.examples), part.places, strict=True):
-        if name not in known:
-            close = difflib.get_close_matches(name, labels, n=1)
-            meant = f" Is {close[0]!r} meant?" if close else ""
-            raise DataError(
-                f"{where}: label {name!r} does not occur in the training data ({source}), so it "
-                f"cannot be learned.{meant} The classes there are {_listed(labels)}. "
-                "Correct the label, or move examples of that class to the training data."
-            )
+    labels = [example.label for example in train.examples if example.label is not None]
+    return task_type.fitted(labels, train.source, option, report)
 
 
 def _count_overlap(train: LabelledRows, part: LabelledRows, name: str, report: ReadReport) -> None:
@@ -205,12 +221,3 @@ def _count_overlap(train: LabelledRows, part: LabelledRows, name: str, report: R
     for example, where in zip(part.examples, part.places, strict=True):
         if (example.text, example.text_pair) in seen:
             report.add(f"{name} text that is also in the training data", where)
-
-
-def _labels(examples: Iterable[Example]) -> list[str]:
-    return [example.label for example in examples if example.label is not None]
-
-
-def _listed(labels: Sequence[str], most: int = 20) -> str:
-    counted = f" and {len(labels) - most} more" if len(labels) > most else ""
-    return ", ".join(repr(label) for label in labels[:most]) + counted

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from aang_core.corpora.labelled import Columns, read_rows
-from aang_core.corpora.labelled_task import classes_of, note_look_alikes
+from aang_core.corpora.labelled_task import fit_to
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import DataContext, Example
 
@@ -55,8 +55,7 @@ class LabelledFile:
         rows = read_rows(self._path, self._columns, context.report)
         if not rows.examples:
             raise DataError(f"{rows.source}: it contains no examples.")
-        labels = classes_of(rows, self._columns.option_of("label"))
-        note_look_alikes(rows.source, labels, context.report)
+        fit_to(rows, self._columns.option_of("label"), context.report)
         return rows.examples
 
 

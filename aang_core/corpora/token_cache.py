@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerBase
 
 from aang_core.corpora.cache import make_folder, unusable
 from aang_core.corpora.text_files import well_formed
-from aang_core.objectives.stages.data import Example, ReadReport
+from aang_core.objectives.stages.data import Example, Label, ReadReport
 
 _CONTENT = 1
 """Increase when the stored content changes, so that older files are not used."""
@@ -45,14 +45,14 @@ class Texts:
     """
 
     columns: Mapping[str, pa.ChunkedArray]
-    labels: list[str | None] = field(default_factory=list)
+    labels: list[Label | None] = field(default_factory=list)
     digest: str = ""
 
 
 def collect(examples: Iterable[Example], report: ReadReport) -> Texts:
     """Store the examples in batches, and hash their texts."""
     digest = hashlib.sha256()
-    labels: list[str | None] = []
+    labels: list[Label | None] = []
     chunks: dict[str, list[pa.Array]] = {"text": [], "pair": []}
     source = iter(examples)
     while batch := list(islice(source, _BATCH)):

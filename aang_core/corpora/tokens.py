@@ -1,6 +1,6 @@
 """Texts as token ids: tokenised once, stored compactly, padded one batch at a time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from aang_core.corpora.token_cache import collect, encode, special_ids
+from aang_core.corpora.token_cache import Texts, collect, encode, special_ids
 from aang_core.errors import ConfigError, DataError, ModelError
 from aang_core.objectives.stages.data import Example, ReadReport
 from aang_core.objectives.stages.output import DocumentStatistics
 from aang_core.objectives.stages.vocabulary import Vocabulary
+from aang_core.task_types.task_type import EncodedLabels, Offsets, TaskType
+from aang_core.task_types.token_labels import NO_LABEL
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,12 @@ class PaddedRows:
         real: ``[B, T]`` bool, not padding.
         ordinary: ``[B, T]`` bool, neither special nor padding.
         token_types: ``[B, T]`` int64, or None if the tokenizer makes none.
-        labels: ``[B]`` int64 class ids, or None if the source has no labels.
+        labels: ``[B, ...]``, the label of each row: int64 class ids ``[B]`` for a single-label
+            task; None if the source has no labels, or labels its tokens.
         pad_id: token id of padding.
         pad_type: token type of padding.
+        token_labels: ``[B, T]`` int64, the class id of each token's tag, -100 where it has none;
+            None if the source does not label its tokens.
     """
 
     ids: Tensor
@@ -39,6 +44,7 @@ class PaddedRows:
     labels: Tensor | None
     pad_id: int
     pad_type: int
+    token_labels: Tensor | None = None
 
 
 class TokenRows:
@@ -46,7 +52,7 @@ class TokenRows:
 
     Attributes:
         lengths: ``[N]`` int64, number of tokens of each row, including special ones.
-        labels: ``[N]`` int64 class ids, or None.
+        labels: ``[N, ...]``, the label of each row, or None; see :class:`PaddedRows`.
         truncated: number of texts that were longer than allowed and were cut.
         empty: indices of the texts without any ordinary token.
     """
@@ -55,14 +61,15 @@ class TokenRows:
         self,
         encoded: pa.Table,
         *,
-        labels: Tensor | None,
+        labels: EncodedLabels,
         pad_id: int,
         pad_type: int,
         vocabulary_size: int,
     ) -> None:
         ids = encoded.column("ids").combine_chunks()
         self.lengths = torch.from_numpy(ids.value_lengths().to_numpy().astype(np.int64))
-        self.labels = labels
+        self.labels = labels.rows
+        self._token_labels = labels.tokens
         self.truncated = int(np.count_nonzero(encoded.column("cut").to_numpy()))
         self._starts = self.lengths.cumsum(0) - self.lengths
         self._ids = _flat(ids, np.int32)
@@ -87,9 +94,11 @@ class TokenRows:
         real = positions < lengths[:, None]
         # Past the end of a row the index belongs to another row or to none; 0 always exists.
         source = torch.where(real, self._starts[indices][:, None] + positions, 0)
-        types = None
+        types, tags = None, None
         if self._types is not None:
             types = _gather(self._types, source).long().masked_fill(~real, self._pad_type)
+        if self._token_labels is not None:
+            tags = _gather(self._token_labels, source).masked_fill(~real, NO_LABEL)
         return PaddedRows(
             ids=_gather(self._ids, source).long().masked_fill(~real, self._pad_id),
             real=real,
@@ -98,7 +107,24 @@ class TokenRows:
             labels=None if self.labels is None else self.labels[indices],
             pad_id=self._pad_id,
             pad_type=self._pad_type,
+            token_labels=tags,
         )
+
+    def truth(self, part: Tensor | None = None) -> Tensor:
+        """The labels of all rows, ``[N, ...]``, or of all their tokens, ``[N, T]``.
+
+        Args:
+            part: indices of the rows, int64 ``[N]``; None for all of them.
+
+        Raises:
+            ValueError: the rows have no labels.
+        """
+        if self.labels is not None:
+            return self.labels if part is None else self.labels[part]
+        tags = self.rows(torch.arange(len(self)) if part is None else part).token_labels
+        if tags is None:
+            raise ValueError("these rows have no labels")
+        return tags
 
     def document_statistics(self) -> DocumentStatistics:
         """Number of rows that contain each token id, over ordinary tokens; computed once."""
@@ -131,7 +157,7 @@ def tokenize(
     *,
     max_length: int,
     cache: Path | None,
-    label_ids: Mapping[str, int] | None = None,
+    task_type: TaskType | None = None,
     report: ReadReport | None = None,
     source: str = "data",
 ) -> TokenRows:
@@ -143,13 +169,14 @@ def tokenize(
         max_length: longest row, in tokens including special ones; of a pair, the longer text is cut
             first.
         cache: the cache folder, such as :func:`.cache.cache_folder` returns; None for no cache.
-        label_ids: class name → class id; None leaves the rows without labels.
+        task_type: turns labels into tensors; None leaves the rows without labels.
         report: where to count the texts that were cut.
         source: what messages call it.
 
     Raises:
-        DataError: there are no examples, or one has a label that is not in ``label_ids``.
-        ModelError: the tokenizer has no padding token.
+        DataError: there are no examples, or one has no label or one that the task does not know.
+        ModelError: the tokenizer has no padding token; or it cannot tell where in the text its
+            tokens are, and the task labels tokens.
         ConfigError: ``max_length`` leaves no room for text, or the cache cannot be written.
     """
     report = ReadReport() if report is None else report
@@ -164,9 +191,13 @@ def tokenize(
     paired = texts.columns["pair"].null_count < len(texts.labels)
     _require_room(tokenizer, max_length, paired=paired)
     encoded = encode(texts, tokenizer, max_length, cache)
+    labels = EncodedLabels()
+    if task_type is not None:
+        offsets = partial(_offsets, texts, tokenizer, max_length)
+        labels = task_type.encode(texts.labels, offsets, source)
     rows = TokenRows(
         encoded,
-        labels=None if label_ids is None else _label_tensor(texts.labels, label_ids, source),
+        labels=labels,
         pad_id=tokenizer.pad_token_id,
         pad_type=tokenizer.pad_token_type_id,
         vocabulary_size=_size(tokenizer),
@@ -233,15 +264,33 @@ def _require_room(tokenizer: PreTrainedTokenizerBase, max_length: int, *, paired
         )
 
 
-def _label_tensor(labels: list[str | None], label_ids: Mapping[str, int], source: str) -> Tensor:
-    try:
-        # A missing label is a missing key as well.
-        return torch.tensor([label_ids[label] for label in labels])  # type: ignore[index]
-    except KeyError as error:
-        known = ", ".join(map(repr, label_ids))
-        raise DataError(
-            f"{source}: an example has the label {error.args[0]!r}; the classes are {known}."
-        ) from None
+def _offsets(texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Offsets:
+    return token_offsets(texts.columns["text"].to_pylist(), tokenizer, max_length)
+
+
+def token_offsets(
+    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> Offsets:
+    """Where the tokens of each text begin and end in it; (0, 0) for special tokens.
+
+    Raises:
+        ModelError: the tokenizer does not know.
+    """
+    if not tokenizer.is_fast:
+        raise ModelError(
+            f"{_name(tokenizer)}: the tokenizer cannot say where in a text its tokens are, which "
+            "labels of tokens need. Use a model with a fast tokenizer, such as BERT or RoBERTa."
+        )
+    encoded = tokenizer(
+        list(texts),
+        truncation="longest_first",
+        max_length=max_length,
+        return_offsets_mapping=True,
+        return_attention_mask=False,
+        verbose=False,
+    )
+    found: Offsets = encoded["offset_mapping"]
+    return found
 
 
 def _gather(values: Tensor, source: Tensor) -> Tensor:

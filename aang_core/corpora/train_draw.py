@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from aang_core.corpora.labelled import written
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.errors import ConfigError
 from aang_core.objectives.stages.data import Example
@@ -36,16 +37,17 @@ def draw_train(task: LabelledTask, size: int, seed: int) -> tuple[LabelledTask, 
     Raises:
         ConfigError: there are fewer rows than ``size``, or more classes.
     """
-    labels = [str(example.label) for example in task.train]
+    labels = task.task_type.strata([e.label for e in task.train if e.label is not None])
     if size > len(labels):
         raise ConfigError(
             f"--train-rows {size}: {task.name} has {len(labels)} training rows; give at most "
             "that, or leave the option out"
         )
-    if size < len(task.labels):
+    classes = len(set(labels))
+    if size < classes:
         raise ConfigError(
-            f"--train-rows {size}: {task.name} has {len(task.labels)} classes, and each takes at "
-            f"least one row; give {len(task.labels)} or more"
+            f"--train-rows {size}: {task.name} has {classes} classes, and each takes at "
+            f"least one row; give {classes} or more"
         )
     # One number per row: a smaller draw with the same seed is then nearly a part of a larger one.
     source = random.Random(seed)
@@ -82,7 +84,7 @@ def _digest(rows: Sequence[int], examples: Iterable[Example]) -> str:
     content = hashlib.sha256()
     for row, example in zip(rows, examples, strict=True):
         content.update(b"row %d " % row)
-        for value in (example.text, example.text_pair, example.label):
+        for value in (example.text, example.text_pair, written(example.label)):
             data = b"" if value is None else value.encode("utf-8", "surrogatepass")
             content.update(b"%d:" % (-1 if value is None else len(data)) + data)
     return content.hexdigest()[:32]

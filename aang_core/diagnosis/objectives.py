@@ -17,7 +17,6 @@ from aang_core.gradients import (
     FreshDevHead,
     LogisticDevHead,
     RememberingDevHead,
-    first_token,
 )
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.task_gradient import body_gradient
@@ -197,10 +196,11 @@ class _Measuring:
             at_once=config.micro_batch_size,
         )
         self._heads = {task.name: self._fitted(task) for task in assembly.auxiliaries}
+        reads = assembly.end_task.head_reads
         fit: DevHead = self._fresh()
         if config.dev_head_fit == "logistic":
-            fit = LogisticDevHead(first_token)
-        self._dev_head = RememberingDevHead(fit, config.dev_head_rows, first_token)
+            fit = LogisticDevHead(reads)
+        self._dev_head = RememberingDevHead(fit, config.dev_head_rows, reads)
         for task in tasks:
             task.head.to(device).eval()
 

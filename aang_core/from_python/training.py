@@ -86,25 +86,33 @@ def train(
     processes = processes_of_environment(choose_device(resolved.device))
     processes.wait()  # until all of them have chosen the same free folder
     quiet = quiet or not processes.first
-    for sentence in () if quiet else notes:
-        note(sentence)
+    said: set[str] = set()
+
+    def say(sentence: str) -> None:
+        """Print a note once, unless it is quiet."""
+        if not quiet and sentence not in said:
+            said.add(sentence)
+            note(sentence)
+
+    for sentence in notes:
+        say(sentence)
     try:
         with interruptible() as interruption, progress(quiet=quiet) as observe:
             run = train_run(
-                resolved,
+                sources.config,
                 sources,
                 out=out,
                 plugins=plugins,
                 observe=observe,
                 resume=resume is not None,
                 interruption=interruption,
-                say=(lambda sentence: None) if quiet else note,
+                say=say,
                 copies=copies,
             )
     except Interrupted as stopped:
         if (out / "config.yaml").is_file():
             stopped.add_note(f"To continue: train(resume={str(out)!r})")
         raise
-    for sentence in () if quiet else run.notes:
-        note(sentence)
+    for sentence in run.notes:
+        say(sentence)
     return run

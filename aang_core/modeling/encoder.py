@@ -1,6 +1,6 @@
 """The shared encoder and its end-task classifier, loaded from and saved to transformers folders."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -13,6 +13,7 @@ from transformers import (
     AutoConfig,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
@@ -36,6 +37,8 @@ from aang_core.modeling.language_model import (
     refuse_decoders,
     tie_decoder,
 )
+from aang_core.task_types.single_label import SingleLabel
+from aang_core.task_types.task_type import Architecture, HeadShape, TaskType
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class TextModel:
     adapters: Adapters | None = None
 
     def save(self, folder: Path) -> None:
-        """Save an ordinary ``AutoModelForSequenceClassification`` folder with its tokenizer."""
+        """Save an ordinary transformers folder of the end task's model, with its tokenizer."""
         with _quiet():
             self.classifier.put_on(self._plain_base()).save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
@@ -104,7 +107,7 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
 
 
 def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrainedModel:
-    """A trained classifier, in evaluation mode.
+    """A trained classifier of texts or of tokens, in evaluation mode.
 
     Args:
         source: folder or hub name.
@@ -115,7 +118,11 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
     """
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
-        model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+        config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
+        architectures = " ".join(config.architectures or ())
+        over_tokens = "ForTokenClassification" in architectures
+        kind: Architecture = "token-classification" if over_tokens else "sequence-classification"
+        model: PreTrainedModel = _CLASSES[kind].from_pretrained(
             source, trust_remote_code=trust_remote_code
         )
         return model
@@ -133,8 +140,9 @@ def load_text_model(
     lora: LoraSettings | None = None,
     frozen_layers: int | None = None,
     trust_remote_code: bool = False,
+    task_type: TaskType | None = None,
 ) -> TextModel:
-    """Load an encoder with a classification head for ``labels`` and, if it has one, its LM head.
+    """Load an encoder with a head for the end task and, if it has one, its LM head.
 
     Args:
         source: folder or hub name.
@@ -150,17 +158,19 @@ def load_text_model(
         frozen_layers: leave the embeddings and this many of the first layers as they are; None
             trains everything.
         trust_remote_code: whether to run the Python code that comes with it.
+        task_type: the kind of end task, which says what its head is; None for a single-label task.
 
     Raises:
         ModelError: ``source`` is not a model, or one that AANG cannot use as an encoder.
         ConfigError: there are to be adapters, and peft is not installed.
     """
+    task_type = task_type or SingleLabel(tuple(labels))
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
-        config = _configuration(source, labels, dropout, trust_remote_code)
+        config = _configuration(source, task_type.head, dropout, trust_remote_code)
         (classifier, _), (language_model, missing) = (
             _load(auto, source, config, from_scratch, trust_remote_code)
-            for auto in (AutoModelForSequenceClassification, AutoModelForMaskedLM)
+            for auto in (_CLASSES[task_type.head.architecture], AutoModelForMaskedLM)
         )
     base = cast(PreTrainedModel, classifier.base_model)
     fresh = lacks_language_model(language_model, missing)
@@ -193,6 +203,8 @@ def load_text_model(
             language_model_head,
             # Cached, so that the tokens are decoded only once.
             cache(partial(vocabulary, tokenizer)),
+            losses=task_type.losses,
+            over_rows=partial(_row_head, config) if task_type.reads_every_token else None,
             share_decoder=share_decoder,
             dropout=head_dropout,
         ),
@@ -203,13 +215,26 @@ def load_text_model(
     )
 
 
+_CLASSES: Mapping[Architecture, Any] = {
+    "sequence-classification": AutoModelForSequenceClassification,
+    "token-classification": AutoModelForTokenClassification,
+}
+
+
+def _row_head(config: PreTrainedConfig) -> TransformersHead:
+    """A head that classifies rows, for a model whose own head classifies tokens."""
+    with _quiet():
+        return TransformersHead(AutoModelForSequenceClassification.from_config(config))
+
+
 def _configuration(
-    source: str, labels: Sequence[str], dropout: float | None, trust_remote_code: bool
+    source: str, head: HeadShape, dropout: float | None, trust_remote_code: bool
 ) -> PreTrainedConfig:
-    names = dict(enumerate(labels))
+    names = dict(enumerate(head.outputs))
     config: PreTrainedConfig = AutoConfig.from_pretrained(
         source,
-        num_labels=len(labels),
+        num_labels=len(names),
+        problem_type=head.problem_type,
         id2label=names,
         label2id={name: i for i, name in names.items()},
         trust_remote_code=trust_remote_code,

@@ -16,6 +16,8 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from aang_core.errors import ModelError
 from aang_core.objectives.stages import Vocabulary
+from aang_core.task_types.single_label import ONE_CLASS
+from aang_core.tasks.task import RowLosses
 
 
 class _GivenHiddenStates(nn.Module):
@@ -104,7 +106,7 @@ class LanguageModelHead(nn.Module):
 
 
 class EndTaskClassifier(nn.Module):
-    """The end task's own head, ``[B, T, H]`` → ``[B, C]``, in a module that an objective may own.
+    """The end task's own head, ``[B, T, H]`` → logits, in a module that an objective may own.
 
     The parameters are those of the end task, so every training step counts them once.
     """
@@ -144,7 +146,10 @@ class EncoderHeads:
             objectives share the V × H decoder, tied to the word embeddings if the model ties it.
             False copies the decoder too, as the papers do (AANG, section 6): 16 copies of a
             50k-word decoder do not fit small machines.
-        classes: number of classes of classification heads; None for that of ``classifier``.
+        losses: the loss of the end task's labels, given what ``classifier`` computes.
+        over_rows: returns a head that classifies rows, if ``classifier`` classifies tokens.
+        classes: number of classes of heads over labels that are not the end task's; None for heads
+            over the end task's.
         dropout: of token regression; None for the encoder's own. Classification heads have that of
             ``classifier``, and language-model heads have none.
     """
@@ -155,6 +160,8 @@ class EncoderHeads:
         language_model: TransformersHead,
         vocabulary: Callable[[], Vocabulary],
         *,
+        losses: Callable[[Tensor, Tensor], RowLosses] = ONE_CLASS.losses,
+        over_rows: Callable[[], TransformersHead] | None = None,
         share_decoder: bool = True,
         classes: int | None = None,
         dropout: float | None = None,
@@ -165,15 +172,18 @@ class EncoderHeads:
         self._share_decoder = share_decoder
         self._dropout = dropout
         self._config = classifier.model.config
-        self._labels = int(self._config.num_labels or 0)
-        self._classes = classes or self._labels
+        self._losses = losses
+        self._over_rows = over_rows
+        self._classes = classes
 
     def for_classes(self, classes: int) -> "EncoderHeads":
-        """The same heads, with classification over this number of classes."""
+        """The same heads, with classification of rows over this number of classes."""
         return EncoderHeads(
             self._classifier,
             self._language_model,
             self._vocabulary,
+            losses=ONE_CLASS.losses,
+            over_rows=self._over_rows,
             share_decoder=self._share_decoder,
             classes=classes,
             dropout=self._dropout,
@@ -204,15 +214,23 @@ class EncoderHeads:
 
     @torch.no_grad()
     def classification(self) -> nn.Module:
-        head = copy.deepcopy(self._classifier)
-        if self._classes != self._labels:
-            _resize(head, self._labels, self._classes)
+        if self._classes is None or self._over_rows is None:
+            head = copy.deepcopy(self._classifier)
+        else:
+            head = self._over_rows()
+        outputs = int(head.model.config.num_labels or 0)
+        if self._classes not in (None, outputs):
+            _resize(head, outputs, self._classes)
         for module in head.modules():
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=self._init_std)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
         return head
+
+    def label_losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
+        """See :class:`aang_core.objectives.stages.HeadBuilder`."""
+        return self._losses(logits, labels)
 
     def end_task(self) -> nn.Module:
         return EndTaskClassifier(self._classifier)

@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aang_core.errors import ConfigError, UnknownNameError
+from aang_core.plugins.end_task_traits import (
+    ONE_CLASS,
+    PREFIX,
+    READS_END_TASK_HEAD,
+    EndTaskTraits,
+)
 from aang_core.plugins.primitive import STAGES, Primitive, Stage
 
 if TYPE_CHECKING:
@@ -20,6 +26,7 @@ class Objective:
         transform: how they are corrupted and which tokens are predicted.
         representation: which tokens each token may attend to.
         output: what is predicted, and the loss.
+        end_task: the traits that it has from the kind of end task.
 
     Examples:
         >>> from aang_core import Objective, load_plugins
@@ -34,6 +41,7 @@ class Objective:
     transform: Primitive
     representation: Primitive
     output: Primitive
+    end_task: EndTaskTraits = ONE_CLASS
 
     @classmethod
     def parse(cls, name: str, registry: "Registry") -> "Objective":
@@ -60,7 +68,7 @@ class Objective:
                 f"{len(STAGES)}, {'/'.join(STAGES)}, as in task/bert-op/bidirectional/denoise"
             )
         found = [registry.primitive(stage, part) for stage, part in zip(STAGES, parts, strict=True)]
-        return cls(*found)
+        return cls(*found, end_task=registry.end_task)
 
     def __str__(self) -> str:
         return self.name
@@ -82,8 +90,10 @@ class Objective:
 
     @property
     def missing(self) -> Mapping[Stage, frozenset[str]]:
-        """For each stage, the traits that its primitive requires and no primitive provides."""
-        provided = frozenset[str]().union(*(primitive.provides for primitive in self.primitives))
+        """For each stage, the traits that its primitive requires and nothing provides."""
+        provided = self.end_task.provides.union(*(p.provides for p in self.primitives))
+        if READS_END_TASK_HEAD in self.output.provides:
+            provided |= self.end_task.waived
         return {
             primitive.stage: primitive.requires - provided
             for primitive in self.primitives
@@ -92,7 +102,7 @@ class Objective:
 
     @property
     def legal(self) -> bool:
-        """Whether the four primitives together provide every trait that any of them requires."""
+        """Whether primitives and end task provide every trait that any primitive requires."""
         return not self.missing
 
     @property
@@ -101,11 +111,20 @@ class Objective:
         by_stage = {primitive.stage: primitive for primitive in self.primitives}
         clauses = []
         for stage, traits in self.missing.items():
-            others = [p.key for p in self.primitives if p.stage != stage]
-            clauses.append(
-                f"the {stage} {by_stage[stage].key} requires {' and '.join(sorted(traits))}, "
-                f"which {', '.join(others[:-1])} and {others[-1]} do not provide"
-            )
+            of_end_task = {trait for trait in traits if trait.startswith(PREFIX)}
+            if of_end_task:
+                clauses.append(
+                    f"the {stage} {by_stage[stage].key} requires "
+                    f"{' and '.join(sorted(of_end_task))}, and this end task is "
+                    f"{self.end_task.task_type}"
+                )
+            if of_others := traits - of_end_task:
+                others = [p.key for p in self.primitives if p.stage != stage]
+                clauses.append(
+                    f"the {stage} {by_stage[stage].key} requires "
+                    f"{' and '.join(sorted(of_others))}, which {', '.join(others[:-1])} and "
+                    f"{others[-1]} do not provide"
+                )
         return "; ".join(clauses) or None
 
 

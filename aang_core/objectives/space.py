@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space_file import SpaceFile, read_space_file, validate_space
+from aang_core.plugins.end_task_traits import ONE_CLASS, EndTaskTraits
 from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import STAGES, Primitive, Stage
 from aang_core.plugins.registry import SpaceEntry
@@ -45,6 +46,7 @@ class Space:
         excluded: names of combinations that are not trained although they are legal.
         notes: what is odd about it, such as a primitive that requires a trait which nobody
             provides; a sentence each.
+        end_task: the traits that its objectives have from the kind of end task.
 
     Examples:
         >>> from aang_core import load_plugins, load_space
@@ -60,12 +62,13 @@ class Space:
     stages: Mapping[Stage, tuple[Primitive, ...]]
     excluded: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
+    end_task: EndTaskTraits = ONE_CLASS
 
     @cached_property
     def combinations(self) -> tuple[Objective, ...]:
         """Every combination; the last stage varies fastest."""
         return tuple(
-            Objective(*chosen)
+            Objective(*chosen, end_task=self.end_task)
             for chosen in itertools.product(*(self.stages[stage] for stage in STAGES))
         )
 
@@ -163,7 +166,8 @@ def _of_objectives(
     }
     whole = Space(name, summary, stages)
     others = {o.name for o in whole.combinations} - {o.name for o in objectives}
-    return Space(name, summary, stages, frozenset(others), _notes(stages, registry))
+    notes = _notes(stages, registry)
+    return Space(name, summary, stages, frozenset(others), notes, registry.end_task)
 
 
 def _notes(stages: Mapping[Stage, tuple[Primitive, ...]], registry: "Registry") -> tuple[str, ...]:
@@ -196,7 +200,8 @@ def _resolve(content: SpaceFile, source: Source, registry: "Registry") -> Space:
             f"{LARGEST}, so list fewer primitives"
         )
     excluded = frozenset(content.exclude)
-    space = Space(content.name, content.summary, stages, excluded, _notes(stages, registry))
+    notes = _notes(stages, registry)
+    space = Space(content.name, content.summary, stages, excluded, notes, registry.end_task)
     _check_excluded(content, space, source)
     return space
 

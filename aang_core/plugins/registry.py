@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aang_core.errors import AangError, PluginError
+from aang_core.plugins.end_task_traits import ONE_CLASS, EndTaskTraits
 from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.name_table import NamedT, NameTable
 from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage, object_named
@@ -142,6 +143,7 @@ class Registry:
             why.
         author: the distribution whose words are looked up; None for a user's. See
             :meth:`as_meant_by`.
+        end_task: the traits that objectives have from the kind of end task.
 
     Attributes:
         spaces: the registered spaces; iterate over it, or look one up with ``find``.
@@ -167,8 +169,10 @@ class Registry:
         entries: Iterable[Entry] = (),
         unavailable: Mapping[str, str] | None = None,
         author: str | None = None,
+        end_task: EndTaskTraits = ONE_CLASS,
     ) -> None:
         entries = list(entries)
+        self.end_task = end_task
         self._entries = entries
         self._unavailable = unavailable
         self._author = author
@@ -199,7 +203,12 @@ class Registry:
 
     def with_primitives(self, primitives: Iterable[Primitive]) -> "Registry":
         """Return a registry that also has these primitives."""
-        return Registry([*self._entries, *primitives], self._unavailable, self._author)
+        entries = [*self._entries, *primitives]
+        return Registry(entries, self._unavailable, self._author, self.end_task)
+
+    def for_end_task(self, end_task: EndTaskTraits) -> "Registry":
+        """Return the same registry, whose objectives serve an end task of another kind."""
+        return Registry(self._entries, self._unavailable, self._author, end_task)
 
     def as_meant_by(self, distribution: str) -> "Registry":
         """Return the same registry, in which short names mean what they mean to a distribution.
@@ -218,7 +227,7 @@ class Registry:
             >>> registry.primitive("transform", "mask").origin.distribution
             'aang-plugin-bert'
         """
-        return Registry(self._entries, self._unavailable, distribution)
+        return Registry(self._entries, self._unavailable, distribution, self.end_task)
 
     def primitives(self, stage: Stage | None = None) -> tuple[Primitive, ...]:
         """The primitives of one stage, or of all stages and then the weighters."""

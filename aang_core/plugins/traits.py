@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
+from aang_core.plugins.end_task_traits import READS_END_TASK_HEAD
 from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import Primitive
 
@@ -11,6 +12,15 @@ _NEAR = 0.8
 
 _OF_AUXILIARY_TASKS = frozenset({"text", "labels:own"})
 """What the files of ``--aux-task`` provide, which no plug-in registers."""
+
+_OF_END_TASKS = frozenset(
+    {
+        *("end-task:single-label", "end-task:multi-label"),
+        *("end-task:regression", "end-task:token-labels"),
+        READS_END_TASK_HEAD,
+    }
+)
+"""What the kinds of end task provide, and what outputs say of themselves."""
 
 
 def unprovided_traits(
@@ -27,7 +37,7 @@ def unprovided_traits(
         f"the {primitive.stage} {primitive.key} requires {trait}, which nobody provides; "
         f"{_hint(trait, provided)}"
         for primitive in primitives
-        for trait in sorted(primitive.requires - provided)
+        for trait in sorted(primitive.requires - provided - _OF_END_TASKS)
     ]
 
 
@@ -46,7 +56,7 @@ def misspelled_traits(
     owners = {primitive.origin for primitive in primitives}
     required = frozenset[str]().union(*(primitive.requires for primitive in registered))
     others = [primitive for primitive in registered if primitive.origin not in owners]
-    used = required.union(*(primitive.provides for primitive in others))
+    used = (required | _OF_END_TASKS).union(*(primitive.provides for primitive in others))
     sentences = []
     for primitive in primitives:
         for trait in sorted(primitive.provides - used):

@@ -1,8 +1,5 @@
 """Scores and errors of a classifier on labelled data: by metric, by class, and as a matrix."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -11,13 +8,10 @@ from aang_core.corpora.cache import cache_folder
 from aang_core.corpora.labelled import LabelledRows
 from aang_core.corpora.tokens import tokenize
 from aang_core.errors import DataError
-from aang_core.objectives.stages import ReadReport
+from aang_core.objectives.stages import Label, ReadReport
 from aang_core.runs.predictor import Predictor
 from aang_core.runs.schema import ClassScores, PartEvaluation
-from aang_core.training.evaluation import confusion, per_class, scores
-
-MOST_CONFUSED = 1000
-"""No confusion matrix above this many classes: it grows with their square."""
+from aang_core.task_types.task_type import TaskType
 
 
 def evaluate_rows(
@@ -38,48 +32,49 @@ def evaluate_rows(
         DataError: there is no example, or one has a label that the classifier does not know; the
             message names its place.
     """
-    labels = predictor.labels
+    task_type = predictor.task_type
     if not rows.examples:
         raise DataError(f"{rows.source}: there is no example in it.")
     for example, place in zip(rows.examples, rows.places, strict=True):
-        if example.label not in labels:
-            raise DataError(
-                f"{place}: the model knows no label {example.label!r}; it knows "
-                f"{', '.join(sorted(labels))}"
-            )
+        if example.label is not None:
+            _require_known(task_type, example.label, place)
     tokenized = tokenize(
         rows.examples,
         predictor.tokenizer,
         max_length=predictor.max_length,
         cache=cache_folder(),
-        label_ids={label: i for i, label in enumerate(labels)},
+        task_type=task_type,
         report=report,
     )
-    assert tokenized.labels is not None
     logits = predict(_Logits(predictor.model), tokenized, batch_size=batch_size)
-    return evaluation_of(tokenized.labels.tolist(), logits.argmax(dim=-1).tolist(), labels)
+    return evaluation_of(task_type, tokenized.truth(), logits)
 
 
-def evaluation_of(
-    truth: Sequence[int], predicted: Sequence[int], labels: Sequence[str]
-) -> PartEvaluation:
-    """The scores of predicted classes.
+def _require_known(task_type: TaskType, label: Label, place: str) -> None:
+    try:
+        task_type.check(label, place, "the model's")
+    except DataError as error:
+        raise DataError(
+            f"{place}: the model knows no label {label!r:.60}; it knows "
+            f"{', '.join(sorted(task_type.labels))}"
+        ) from error
+
+
+def evaluation_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> PartEvaluation:
+    """The scores and errors of predictions.
 
     Args:
-        truth: ids of the true classes.
-        predicted: ids of the predicted classes, as many.
-        labels: the classes by id. Above :data:`MOST_CONFUSED` there is no confusion matrix.
+        task_type: the kind of end task.
+        labels: the true labels, ``[N, ...]``, or ``[N, T]`` of tokens.
+        logits: what the model computes for them.
     """
-    matrix: dict[str, Any] = {}
-    if len(labels) <= MOST_CONFUSED:
-        matrix["confusion"] = confusion(truth, predicted, len(labels))
-    classes = per_class(truth, predicted, len(labels))
+    errors = task_type.errors(labels, logits)
+    matrix = {"confusion": [list(row) for row in errors.confusion]} if errors.confusion else {}
     return PartEvaluation.model_validate(
         {
-            "scores": dict(scores(truth, predicted)),
+            "scores": dict(task_type.scores(labels, logits)),
             "classes": {
-                label: ClassScores.model_validate(values)
-                for label, values in zip(labels, classes, strict=True)
+                name: ClassScores.model_validate(values) for name, values in errors.classes.items()
             },
             **matrix,
         }

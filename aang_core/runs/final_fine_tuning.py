@@ -108,7 +108,7 @@ def fine_tune(
             dev_head=DevHeadSettings(kind="end-task"),
             on_nan=config.on_nan,
         ),
-        evaluate=lambda: score_rows(assembly, assembly.dev, processes),
+        evaluate=lambda: score_rows(assembly, assembly.dev, processes, metric=config.metric),
         observers=(_Log(folder), *observe(steps)),
         boundary=checkpointer,
         processes=processes,
@@ -132,7 +132,8 @@ def fine_tune(
 
 def _scores(config: TrainConfig, sources: Sources, assembly: Assembly) -> Scores:
     """The metric on dev and on test; None for test if there is no test data."""
-    return outcome.chosen_scores(config, outcome.evaluation(sources, assembly))
+    evaluated, _ = outcome.evaluation(config, sources, assembly)
+    return outcome.chosen_scores(config, evaluated)
 
 
 class _Log:

@@ -116,8 +116,9 @@ def train_and_evaluate(
         )
     if not processes.first:
         return None
-    evaluated = outcome.evaluation(sources, assembly)
+    evaluated, task_type = outcome.evaluation(config, sources, assembly)
     write_part(folder, evaluated)
+    task_type.finish(assembly.model.classifier.model)
     folder.write_folder("model", assembly.model.save)
     adapters = assembly.model.adapters
     if adapters is not None:

@@ -11,6 +11,7 @@ from huggingface_hub import EvalResult, ModelCardData
 
 from aang_core.runs.markdown import plain, table
 from aang_core.runs.run import Run
+from aang_core.task_types.names import MODELS
 
 LISTED = 10
 TRAINED_WITH = (
@@ -84,7 +85,7 @@ def _header(run: Run, origins: Origins) -> str:
     evaluated = run.records.evaluation.parts
     data = ModelCardData(
         library_name="transformers",
-        pipeline_tag="text-classification",
+        pipeline_tag=run.outcome.pipeline,
         base_model=origins.base_model,
         license=origins.licence,
         language=list(origins.languages) or None,
@@ -104,7 +105,7 @@ def _eval_results(run: Run, part: str, origins: Origins) -> list[EvalResult]:
     task, scores = run.records.data.task, run.records.evaluation.parts[part].scores
     return [
         EvalResult(
-            task_type="text-classification",
+            task_type=run.outcome.pipeline,
             dataset_type=origins.dataset or task,
             dataset_name=task,
             dataset_split=_SPLITS.get(part, part),
@@ -126,9 +127,12 @@ def _what(run: Run, origins: Origins) -> str:
         how += f" over {result.objectives} objective{several} of the space `{space}`"
     if result.recipe:
         how += f", recipe `{result.recipe}`"
+    what = MODELS[run.records.data.task_type]
+    if labels:
+        what += f" with the classes {labels}"
     return (
         f"# {plain(origins.name or run.records.data.task)}\n\n"
-        f"A text classifier with the classes {labels}. {_encoder(run, origins)} was fine-tuned by "
+        f"{what}. {_encoder(run, origins)} was fine-tuned by "
         f"AANG {how}; seed {result.seed}, best on dev at step "
         f"{result.best_step} of {result.steps}.\n"
     )
@@ -146,10 +150,16 @@ def _use(run: Run, origins: Origins) -> str:
     argument = '{"text": "…", "text_pair": "…"}' if pair else '"…"'
     return (
         "## How to load it\n\n```python\nfrom transformers import pipeline\n\n"
-        f'classify = pipeline("text-classification", model="{origins.name or "."}")\n'
+        f'classify = pipeline("{run.outcome.pipeline}", model="{origins.name or "."}")\n'
         f"classify({argument})\n```\n\n"
-        f"Texts were cut to {run.options['max_length']} tokens in training.\n"
+        f"Texts were cut to {run.options['max_length']} tokens in training.{_chosen(run)}\n"
     )
+
+
+def _chosen(run: Run) -> str:
+    """What was chosen on dev for predictions, which transformers leaves to its user."""
+    chosen = run.records.evaluation.chosen
+    return "".join(f" The {name} chosen on dev is {value:g}." for name, value in chosen.items())
 
 
 def _data(run: Run, origins: Origins) -> str:
@@ -169,7 +179,7 @@ def _scores(run: Run) -> str:
     names = list(run.records.evaluation.dev.scores)
     rows = [[name, *(f"{part.scores[name]:.4f}" for part in parts.values())] for name in names]
     majority = [_score(run.outcome.majority.on(part)) for part in parts]
-    rows.append([f"{run.metric} of the majority class", *majority])
+    rows.append([f"{run.metric} of the {run.outcome.baseline}", *majority])
     return (
         "## Scores\n\n"
         + table(["score", *parts], rows)

@@ -2,7 +2,6 @@
 
 import resource
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from aang_core.assembly.prediction import Classifier, predict
 from aang_core.assembly.sources import Sources
 from aang_core.assembly.stream_rows import StreamRows
 from aang_core.config import TrainConfig
-from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.tokens import TokenRows
 from aang_core.runs.evaluating import evaluation_of
 from aang_core.runs.schema import (
@@ -27,7 +25,8 @@ from aang_core.runs.schema import (
     Scores,
     SourceTexts,
 )
-from aang_core.training.evaluation import majority_scores
+from aang_core.task_types.single_label import ONE_CLASS
+from aang_core.task_types.task_type import TaskType
 
 
 def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
@@ -41,9 +40,14 @@ def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
         given["balanced_rows"] = True
     return DataStatistics(
         task=task.name,
+        task_type=task.task_type.name,
         digest=task.digest,
         parts={
-            name: LabelledRows(examples=len(rows), cut=rows.truncated, labels=_counts(task, rows))
+            name: LabelledRows(
+                examples=len(rows),
+                cut=rows.truncated,
+                labels=task.task_type.counts(rows.truth()),
+            )
             for name, rows in parts.items()
             if rows is not None
         },
@@ -56,33 +60,29 @@ def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
     )
 
 
-def _counts(task: LabelledTask, rows: TokenRows) -> dict[str, int]:
-    assert rows.labels is not None
-    counted = Counter(rows.labels.tolist())
-    return {label: counted[i] for i, label in enumerate(task.labels)}
-
-
 def _sources(assembly: Assembly) -> dict[str, TokenRows | StreamRows]:
     """The rows of each data source that objectives read, by its name."""
     return {task.factors["data"]: task.rows for task in assembly.auxiliaries}
 
 
-def evaluation(sources: Sources, assembly: Assembly) -> Evaluation:
-    """Scores, confusion and per-class scores of the model in its current state, on dev and test.
+def evaluation(
+    config: TrainConfig, sources: Sources, assembly: Assembly
+) -> tuple[Evaluation, TaskType]:
+    """Scores and errors of the model in its current state, on dev and test.
 
-    There is no confusion matrix above :data:`~.evaluating.MOST_CONFUSED` classes.
+    Returns:
+        The evaluation, and the kind of task with what was chosen on dev for its predictions.
     """
-    labels = list(sources.task.labels)
-    classifier = Classifier(assembly.model.body, assembly.model.classifier)
-    parts: dict[str, Any] = {}
-    for part, rows in (("dev", assembly.dev), ("test", assembly.test)):
-        if rows is None:
-            continue
-        assert rows.labels is not None
-        truth = rows.labels.tolist()
-        predicted = predict(classifier, rows).argmax(dim=-1).tolist()
-        parts[part] = evaluation_of(truth, predicted, labels)
-    return Evaluation(labels=labels, **parts)
+    model = Classifier(assembly.model.body, assembly.model.classifier)
+    labels, logits = assembly.dev.truth(), predict(model, assembly.dev)
+    task_type = sources.task.task_type.tuned(labels, logits, config.metric)
+    parts = {"dev": evaluation_of(task_type, labels, logits)}
+    if assembly.test is not None:
+        found = predict(model, assembly.test)
+        parts["test"] = evaluation_of(task_type, assembly.test.truth(), found)
+    chosen = dict(task_type.settings())
+    given = {"chosen": chosen} if chosen else {}
+    return Evaluation(labels=list(task_type.classes), **given, **parts), task_type
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,7 @@ def result(
         objectives=len(assembly.auxiliaries),
         metric=ChosenScores(name=config.metric, dev=chosen.dev, test=chosen.test),
         majority=_majority(config, assembly),
+        **_kind(sources.task.task_type),
         best_step=best_step,
         steps=took.steps,
         train_seconds=took.seconds,
@@ -153,16 +154,24 @@ def chosen_scores(config: TrainConfig, evaluated: Evaluation) -> Scores:
 
 
 def _majority(config: TrainConfig, assembly: Assembly) -> Scores:
-    """The metric of always predicting the most frequent class of train."""
-    train = assembly.end_task.rows.labels
-    assert train is not None
+    """The metric of the best prediction that ignores the text."""
+    task_type, train = assembly.end_task.task_type, assembly.end_task.rows.truth()
 
     def score(rows: TokenRows) -> float:
-        assert rows.labels is not None
-        return majority_scores(train.tolist(), rows.labels.tolist())[config.metric]
+        return task_type.baseline_scores(train, rows.truth())[config.metric]
 
     test = None if assembly.test is None else score(assembly.test)
     return Scores(dev=score(assembly.dev), test=test)
+
+
+def _kind(task_type: TaskType) -> dict[str, str]:
+    """What a result says of its end task, if it is no single-label task."""
+    kind = {}
+    if task_type.baseline != ONE_CLASS.baseline:
+        kind["baseline"] = task_type.baseline
+    if task_type.head.architecture == "token-classification":
+        kind["pipeline"] = "token-classification"
+    return kind
 
 
 def peak_memory_bytes(device: torch.device | None = None) -> int:

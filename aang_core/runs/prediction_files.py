@@ -82,7 +82,7 @@ def _write_text(
     found: Found, out: TextIO, kind: Format | None, labels: Sequence[str], *, terminal: bool
 ) -> None:
     if kind is None:
-        lines: Iterator[str] = (one_line(prediction.label) for _, prediction in found)
+        lines: Iterator[str] = (one_line(_alone(prediction.label)) for _, prediction in found)
     elif kind == "csv":
         lines = _csv_lines(found, labels, terminal)
     else:
@@ -103,6 +103,11 @@ def check_output(path: Path) -> None:
         raise ConfigError(f"--out {path}: is a folder; name a file in it")
     if not path.parent.is_dir():
         raise ConfigError(f"--out {path}: there is no folder {path.parent}; create it first")
+
+
+def _alone(label: Any) -> str:
+    """A label on a line of its own: a class as it is, anything else as JSON."""
+    return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
 
 
 def _json_lines(found: Found) -> Iterator[str]:

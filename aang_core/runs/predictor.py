@@ -3,17 +3,22 @@
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from aang_core.assembly.labelled_tasks import end_task_columns
 from aang_core.corpora.labelled import Columns
+from aang_core.corpora.tokens import token_offsets
 from aang_core.errors import ModelError
 from aang_core.modeling import load_classifier, load_tokenizer
 from aang_core.runs.finished import finished_result, recorded_options
 from aang_core.runs.run_files import inside
+from aang_core.task_types.choose import task_type_of_model
+from aang_core.task_types.task_type import Offsets, TaskType
 
 Text = tuple[str, str | None]
 """A text and, for models of pairs, the second one."""
@@ -26,13 +31,14 @@ class Prediction:
     Attributes:
         text: the text.
         text_pair: the second text, for models of pairs.
-        label: the most probable class.
-        probabilities: the probability of every class; they sum to one.
+        label: the most probable class; the classes above the threshold; a number; or the spans that
+            are tagged, each with its place, its text and its label.
+        probabilities: the probability of every class; empty for numbers and spans.
     """
 
     text: str
     text_pair: str | None
-    label: str
+    label: Any
     probabilities: Mapping[str, float]
 
 
@@ -90,11 +96,15 @@ class Predictor:
         longest = min(tokenizer.model_max_length, 512 if limit is None else limit)
         return cls(model, tokenizer, longest, columns, pairs)
 
+    @cached_property
+    def task_type(self) -> TaskType:
+        """The kind of end task that the model was trained for."""
+        return task_type_of_model(self.model.config)
+
     @property
     def labels(self) -> list[str]:
-        """The classes in the order of their ids."""
-        names = {int(i): str(name) for i, name in (self.model.config.id2label or {}).items()}
-        return [names[i] for i in sorted(names)]
+        """The classes that predictions have probabilities of, in the order of their ids."""
+        return list(self.task_type.probable)
 
     def predict(
         self, texts: Iterable[Text], *, batch_size: int = 32, window: int = 1
@@ -119,20 +129,21 @@ class Predictor:
 
     @torch.inference_mode()
     def _batch(self, batch: Sequence[Text]) -> Iterator[Prediction]:
-        pairs = [pair for _, pair in batch]
+        texts, pairs = [text for text, _ in batch], [pair for _, pair in batch]
+        offsets: Offsets = ()
+        if self.task_type.reads_every_token:
+            offsets = token_offsets(texts, self.tokenizer, self.max_length)
         inputs = self.tokenizer(
-            [text for text, _ in batch],
+            texts,
             None if pairs[0] is None else pairs,
             padding=True,
             truncation=True,
             max_length=self.max_length,
             return_tensors="pt",
         ).to(self.model.device)
-        shares = self.model(**inputs).logits.float().softmax(dim=-1).cpu()
-        labels = self.labels
-        for (text, pair), row in zip(batch, shares, strict=True):
-            probabilities = dict(zip(labels, row.tolist(), strict=True))
-            yield Prediction(text, pair, labels[int(row.argmax())], probabilities)
+        found = self.task_type.decode(self.model(**inputs).logits, texts, offsets)
+        for text, pair, decoded in zip(texts, pairs, found, strict=True):
+            yield Prediction(text, pair, decoded.label, decoded.probabilities)
 
 
 def _length(text: Text) -> int:

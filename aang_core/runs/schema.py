@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from aang_core.task_types.names import TaskTypeName
 from aang_core.training.evaluation import Metric
 
 Count = Annotated[int, Field(ge=0)]
@@ -118,7 +119,9 @@ class Result(FilePart):
 
     Attributes:
         objectives: the number of objectives.
-        majority: the metric of always predicting the most frequent class of train.
+        majority: the metric of the best prediction that ignores the text.
+        baseline: what that prediction is, such as the most frequent class of train.
+        pipeline: the task of transformers' ``pipeline`` that the model is for.
         body_rows: rows that went through the body to train.
         peak_memory_bytes: the peak memory of the accelerator, or of the process if there is none.
         model: the folder of the classifier, relative to the run folder.
@@ -136,6 +139,8 @@ class Result(FilePart):
     objectives: Count
     metric: ChosenScores
     majority: Scores
+    baseline: str = "majority class"
+    pipeline: str = "text-classification"
     best_step: Count
     steps: Count
     train_seconds: Number
@@ -181,7 +186,7 @@ class LabelledRows(Part):
 
     Attributes:
         cut: how many texts were cut to fit.
-        labels: how many examples each class has.
+        labels: how many examples, or spans, each class has; empty without classes.
     """
 
     examples: Count
@@ -201,6 +206,7 @@ class DataStatistics(FilePart):
 
     Attributes:
         task: the end task's name.
+        task_type: its kind.
         digest: the digest of the end task's data.
         parts: ``train``, ``dev`` and, if there is test data, ``test``.
         sources: the data of objectives, by the name of the data primitive.
@@ -212,6 +218,7 @@ class DataStatistics(FilePart):
     file: ClassVar[str] = "data.json"
 
     task: str
+    task_type: TaskTypeName = "single-label"
     digest: str = ""
     parts: dict[str, LabelledRows]
     sources: dict[str, SourceTexts]
@@ -259,11 +266,17 @@ class PartEvaluation(Part):
 
 
 class Evaluation(FilePart):
-    """Scores and errors of the chosen model: ``evaluation.json``."""
+    """Scores and errors of the chosen model: ``evaluation.json``.
+
+    Attributes:
+        labels: what errors are listed by: the classes, or the types of spans.
+        chosen: what was chosen on dev for its predictions, such as a threshold.
+    """
 
     file: ClassVar[str] = "evaluation.json"
 
     labels: list[str]
+    chosen: dict[str, Number] = {}
     dev: PartEvaluation
     test: PartEvaluation = None  # type: ignore[assignment]
 

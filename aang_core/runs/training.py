@@ -12,9 +12,9 @@ from aang_core.assembly.prediction import Classifier, part_of, predict
 from aang_core.config import TrainConfig
 from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import ConfigError
-from aang_core.gradients import DevHeadSettings, EngineSettings, check_engine, first_token
+from aang_core.gradients import DevHeadSettings, EngineSettings, check_engine
 from aang_core.tasks.processes import ALONE, Processes, local_rank
-from aang_core.training.evaluation import scores
+from aang_core.training.evaluation import Metric
 from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.precision import in_effect
 from aang_core.training.setup import TrainingSettings, make_trainer
@@ -103,9 +103,9 @@ def build_trainer(
             weights_every=config.weights_every,
             on_nan=config.on_nan,
         ),
-        evaluate=lambda: score_rows(assembly, assembly.dev, processes),
+        evaluate=lambda: score_rows(assembly, assembly.dev, processes, metric=config.metric),
         score=_dev_score(config, assembly, processes),
-        head_reads=first_token,
+        head_reads=assembly.end_task.head_reads,
         streams=assembly.streams,
         observers=observers,
         boundary=boundary,
@@ -133,7 +133,7 @@ def _dev_score(
 
     def score(count: int | None) -> float:
         part = None if count is None else part_of(len(rows), count, config.seed)
-        return score_rows(assembly, rows, processes, part)[config.metric]
+        return score_rows(assembly, rows, processes, part, config.metric)[config.metric]
 
     return score
 
@@ -166,17 +166,18 @@ def score_rows(
     rows: TokenRows,
     processes: Processes = ALONE,
     part: Tensor | None = None,
+    metric: Metric = "macro-f1",
 ) -> Mapping[str, float]:
-    """Score the classifier in its current state.
+    """Score the model in its current state on dev rows.
 
     Args:
         assembly: the model.
-        rows: labelled rows.
+        rows: labelled rows; a threshold, if the kind of task has one, is chosen on them.
         processes: the processes that share the rows.
         part: indices of the rows to score, int64 ``[N]``; None scores all of them.
+        metric: the metric that such a threshold is chosen by.
     """
-    assert rows.labels is not None
-    labels = rows.labels if part is None else rows.labels[part]
+    task_type, labels = assembly.end_task.task_type, rows.truth(part)
     classifier = Classifier(assembly.model.body, assembly.model.classifier)
     logits = predict(classifier, rows, processes=processes, part=part)
-    return scores(labels.tolist(), logits.argmax(dim=-1).tolist())
+    return task_type.tuned(labels, logits, metric).scores(labels, logits)

@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+from aang_core.task_types.single_label import ONE_CLASS
+from aang_core.tasks.task import RowLosses
 from aang_core.testing.rows import CLASSES, VOCABULARY
 
 HIDDEN_SIZE = 8
@@ -21,6 +23,9 @@ class SmallHeads:
 
     def classification(self) -> nn.Module:
         return _FirstTokenClassifier()
+
+    def label_losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
+        return ONE_CLASS.losses(logits, labels)
 
     def end_task(self) -> nn.Module:
         return nn.Sequential(self._classifier)

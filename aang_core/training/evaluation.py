@@ -4,7 +4,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-Metric = Literal["macro-f1", "micro-f1", "accuracy"]
+Metric = Literal[
+    "macro-f1",
+    "micro-f1",
+    "accuracy",
+    "spearman",
+    "pearson",
+    "r2",
+    "rmse",
+    "entity-f1",
+]
+"""A score; each kind of end task has some of them."""
 
 
 def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[str, float]:

@@ -19,6 +19,7 @@ LAYERS = [
     "gradients",
     "training",
     "objectives",
+    "task_types",
     "corpora",
     "checked",
     "modeling",

@@ -12,11 +12,12 @@ from transformers import PreTrainedTokenizerFast
 
 from aang_core.corpora import places, text_files
 from aang_core.corpora.labelled import Columns
-from aang_core.corpora.labelled_task import MOST_CLASSES, load_task
+from aang_core.corpora.labelled_task import load_task
 from aang_core.corpora.task_files import LabelledFile, TaskFiles
 from aang_core.corpora.tokens import tokenize
 from aang_core.errors import DataError
 from aang_core.objectives.stages import DataContext, Example, ReadReport
+from aang_core.task_types.class_names import MOST_CLASSES
 from tests.corpora.reading import read_labelled
 
 LINES = [

@@ -63,7 +63,7 @@ def test_a_real_task_as_token_rows(
         roberta,
         max_length=64,
         cache=tmp_path,
-        label_ids={label: i for i, label in enumerate(task.labels)},
+        task_type=task.task_type,
     )
     assert len(rows) == 1688
     assert int(rows.lengths.max()) == 64

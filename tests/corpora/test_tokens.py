@@ -18,6 +18,7 @@ from aang_core.corpora import token_cache
 from aang_core.corpora.tokens import TokenRows, tokenize, vocabulary
 from aang_core.errors import ConfigError, DataError, ModelError
 from aang_core.objectives.stages import Example, ReadReport
+from aang_core.task_types.single_label import SingleLabel
 from tests.corpora.conftest import SENTENCES
 
 SINGLE = [Example(text, label="xy"[i % 2]) for i, text in enumerate(SENTENCES)]
@@ -59,7 +60,7 @@ def test_rows_are_what_the_tokenizer_gives(
 
 
 def test_types_and_shapes(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
-    rows = tokenize(SINGLE, bert, max_length=128, cache=tmp_path, label_ids={"x": 0, "y": 1})
+    rows = tokenize(SINGLE, bert, max_length=128, cache=tmp_path, task_type=SingleLabel(("x", "y")))
     chosen = torch.tensor([3, 0, 3])
     batch = rows.rows(chosen)
     assert len(rows) == 5
@@ -99,7 +100,7 @@ def test_a_label_that_is_no_class(
 ) -> None:
     examples = [*SINGLE, Example("more", label=label)]
     with pytest.raises(DataError, match=f"label {label!r}; the classes are 'x', 'y'"):
-        tokenize(examples, bert, max_length=16, cache=tmp_path, label_ids={"x": 0, "y": 1})
+        tokenize(examples, bert, max_length=16, cache=tmp_path, task_type=SingleLabel(("x", "y")))
 
 
 def test_cut_texts_are_counted(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
@@ -160,7 +161,9 @@ def test_the_second_time_nothing_is_tokenised(
     assert calls == [5]
     # The state that any use of a tokenizer leaves behind must not matter.
     bert("x", truncation=True, max_length=3, padding="max_length")
-    second = tokenize(iter(SINGLE), bert, max_length=16, cache=tmp_path, label_ids={"x": 0, "y": 1})
+    second = tokenize(
+        iter(SINGLE), bert, max_length=16, cache=tmp_path, task_type=SingleLabel(("x", "y"))
+    )
     assert calls == [5]
     assert same(first, second)
     assert second.truncated == first.truncated

@@ -24,7 +24,6 @@ from aang_core.gradients import (
     FreshDevHead,
     LogisticDevHead,
     RememberingDevHead,
-    first_token,
 )
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.row_memory import RowMemory
@@ -161,7 +160,7 @@ class _Measuring:
         self._fits: dict[str, tuple[DevHead, int]] = {
             f"adamw-{few}": (self._fresh(), few),
             self._base: (self._fresh(), rows),
-            f"logistic-{rows}": (LogisticDevHead(first_token), rows),
+            f"logistic-{rows}": (LogisticDevHead(assembly.end_task.head_reads), rows),
         }
         self._heads = {task.name: self._head_fit(task) for task in assembly.auxiliaries}
         self._samples: dict[str, list[Sample]] = {}

@@ -9,9 +9,11 @@ from aang_core.objectives.stages.data import (
     DataContext,
     EndTaskData,
     Example,
+    Label,
     ReadReport,
     StepData,
     StreamingData,
+    TaggedWord,
     TextStream,
 )
 from aang_core.objectives.stages.output import (
@@ -48,6 +50,7 @@ __all__ = [
     "EndTaskData",
     "Example",
     "HeadBuilder",
+    "Label",
     "Output",
     "ReadReport",
     "Representation",
@@ -55,6 +58,7 @@ __all__ = [
     "ShownRows",
     "StepData",
     "StreamingData",
+    "TaggedWord",
     "TextRepresentation",
     "TextStream",
     "Transform",

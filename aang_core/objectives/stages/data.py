@@ -8,13 +8,39 @@ from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
+class TaggedWord:
+    """A word of a text, and its tag.
+
+    Attributes:
+        start: the place of its first character in the text.
+        end: the place after its last one.
+        tag: such as ``B-PER``, ``O`` or ``NOUN``.
+
+    Examples:
+        >>> from aang_core import TaggedWord
+        >>> text, word = "in Paris", TaggedWord(3, 8, "B-LOC")
+        >>> text[word.start : word.end]
+        'Paris'
+    """
+
+    start: int
+    end: int
+    tag: str
+
+
+Label = str | float | tuple[str, ...] | tuple[TaggedWord, ...]
+"""The name of a class; a number; names of classes; or the words of the text with their tags."""
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
-    """One text with, where the data is labelled, the name of its class.
+    """One text with, where the data is labelled, its label.
 
     Attributes:
         text: the text, or the first of two.
         text_pair: the second text in tasks over pairs, such as premise and hypothesis.
-        label: name of the class; None for unlabelled text.
+        label: None for unlabelled text, else as the kind of task wants it: the name of the class, a
+            number, the names of all classes that it has, or its words with their tags.
 
     Examples:
         >>> from aang_core import Example
@@ -24,7 +50,7 @@ class Example:
 
     text: str
     text_pair: str | None = None
-    label: str | None = None
+    label: Label | None = None
 
 
 @dataclass

@@ -75,7 +75,8 @@ class CorruptedRows:
         selected: ``[B, T]`` bool, the transform's prediction targets.
         ordinary: ``[B, T]`` bool, neither special nor padding, nor inserted.
         real: ``[B, T]`` bool, not padding.
-        labels: ``[B]`` int64 class ids, or None if the data has no labels.
+        labels: ``[B]`` int64 class ids, or None if the data has no labels. With an end task of
+            another kind, ``[B, C]`` zeros and ones, or ``[B]`` numbers.
         statistics: document frequencies of the data source.
         sees: ``[B, T, T]`` bool, the representation: entry ``[b, i, j]`` says whether token i may
             attend to token j.
@@ -83,6 +84,8 @@ class CorruptedRows:
         views: number of views of each row, V. All rows in their first view come first, then all in
             their second: view v of row i is number v · B/V + i.
         before: the rows before the transform, if it changed their length or order; else None.
+        token_labels: ``[B, T]`` int64, the class id of each token's tag, -100 where it has none;
+            None if the data does not label its tokens.
 
     Examples:
         >>> import torch
@@ -115,6 +118,7 @@ class CorruptedRows:
     vocabulary: Vocabulary
     views: int = 1
     before: RowsBefore | None = None
+    token_labels: Tensor | None = None
 
     @property
     def origin(self) -> Tensor:
@@ -171,7 +175,15 @@ class HeadBuilder(Protocol):
         """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the classes of the objective's data.
 
         They are the end task's classes, unless the data has labels of its own. The parameters are
-        new and belong to this objective alone.
+        new and belong to this objective alone. The end task's head may also compute one number, or
+        logits ``[B, T, C]`` for tags of tokens; :meth:`label_losses` knows what its labels are.
+        """
+        ...
+
+    def label_losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
+        """The loss of each row, from what :meth:`classification` computes and the row's labels.
+
+        It is cross-entropy for classes, and otherwise what the end task itself is trained with.
         """
         ...
 

@@ -52,5 +52,5 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
         "two draws of dropout predict the same label",
         RDrop,
         provides=("several-views",),
-        requires=("text", "sentence-representation"),
+        requires=("text", "end-task:single-label", "sentence-representation"),
     )

@@ -1,24 +1,20 @@
 """Controls that take seconds: is a deep model worth it on this task at all?
 
-Logistic regression on TF-IDF of words and pairs of words, and on features of the encoder without
-any training: the first token's, and the mean over tokens. The penalty is chosen on dev.
+A linear model (logistic regression, one per class where a text has several, or ridge regression) on
+TF-IDF of words and pairs of words, and on features of the encoder without any training: the first
+token's, and the mean over tokens. The penalty is chosen on dev.
 """
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from aang_core import AangError, Example, Metric, ReadReport, scores
-from aang_core.assembly import encoder_of, read_end_task
+from aang_core import AangError, Example, Metric, ReadReport
+from aang_core.assembly import encoder_of, metric_of, read_end_task
 from aang_core.config import TrainConfig
 from aang_core.corpora import LabelledTask
 from aang_core.runs import choose_device
@@ -33,6 +29,7 @@ from aang_plugin_compare.control_results import (
     write_result,
 )
 from aang_plugin_compare.frozen_encoder import FrozenEncoder
+from aang_plugin_compare.linear import LINEAR, labels_of
 from aang_plugin_compare.spec import Cell, Comparison
 
 PENALTIES: Mapping[str, Sequence[float]] = {
@@ -46,7 +43,7 @@ MOST_TEXTS = 20_000
 
 _READ = (
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "dev_fraction"),
-    *("train_rows", "aux_task", "target", "seed", "metric"),
+    *("task_type", "train_rows", "aux_task", "target", "seed", "metric"),
 )
 _ENCODED = ("model", "from_scratch", "max_length")
 
@@ -107,6 +104,14 @@ class QuickControls:
                 True,
             )
             return
+        if task.task_type.name not in LINEAR:
+            self.tell(
+                f"{cell.task}/quick controls/seed-{cell.seed}: left out, they predict from a whole "
+                f"text, and {task.task_type.name} are of words",
+                True,
+            )
+            return
+        metric = metric_of(config, task.task_type)
         for name in names:
             begin = time.perf_counter()
             if name == TF_IDF:
@@ -114,7 +119,7 @@ class QuickControls:
             else:
                 parts, encoding = self._encoded(name, config, task)
                 begin = time.perf_counter()
-            chosen, penalty = _best(parts, task, config.metric, PENALTIES[name])
+            chosen, penalty = _best(parts, task, metric, PENALTIES[name])
             result = ControlResult(
                 control=name,
                 quick=True,
@@ -173,31 +178,14 @@ def _best(
     parts: Sequence[Any], task: LabelledTask, metric: Metric, penalties: Sequence[float]
 ) -> tuple[ControlMetric, float]:
     """The scores with the penalty that is best on dev; the strongest penalty wins ties."""
-    labels = [
-        [task.labels.index(str(example.label)) for example in part]
-        for part in (task.train, task.dev, task.test)
-    ]
-    found: list[tuple[float, float, Any]] = []
+    kind = task.task_type
+    train, dev, test = (labels_of(task, part) for part in (task.train, task.dev, task.test))
+    found: list[tuple[float, float, Any, Any]] = []
     for penalty in penalties:
-        model = _fitted(parts[0], labels[0], penalty)
-        found.append((_score(model, parts[1], labels[1], metric), penalty, model))
-    dev, penalty, model = max(found, key=lambda one: one[0])
-    test = _score(model, parts[2], labels[2], metric) if labels[2] else None
-    return ControlMetric(name=metric, dev=dev, test=test), penalty
-
-
-def _fitted(features: Any, labels: Sequence[int], penalty: float) -> Any:
-    regression = LogisticRegression(C=penalty, max_iter=1000)
-    # Features of an encoder differ widely in scale; sparse ones are scaled already.
-    model = (
-        regression if hasattr(features, "tocsr") else make_pipeline(StandardScaler(), regression)
-    )
-    with warnings.catch_warnings():
-        # With almost no penalty it may not converge; the dev score then decides all the same.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(features, labels)
-
-
-def _score(model: Any, features: Any, labels: Sequence[int], metric: str) -> float:
-    found: Mapping[str, float] = scores(list(labels), model.predict(features).tolist())
-    return float(found[metric])
+        model = LINEAR[kind.name](parts[0], train, penalty)
+        outputs = model(parts[1])
+        tuned = kind.tuned(dev, outputs, metric)
+        found.append((tuned.scores(dev, outputs)[metric], penalty, model, tuned))
+    score, penalty, model, tuned = max(found, key=lambda one: one[0])
+    on_test = tuned.scores(test, model(parts[2]))[metric] if task.test else None
+    return ControlMetric(name=metric, dev=score, test=on_test), penalty

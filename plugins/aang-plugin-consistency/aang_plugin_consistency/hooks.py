@@ -11,12 +11,12 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
         "predict for a corrupted text what the end task's head predicts for the clean one",
         "aang_plugin_consistency.consistency:Consistency",
         provides=("several-views",),
-        requires=("text", "sentence-representation"),
+        requires=("text", "end-task:single-label", "sentence-representation"),
     )
     register(
         "pseudo-label",
         "predict the class that the end task's head gives to the clean text, where it is sure",
         "aang_plugin_consistency.pseudo_label:PseudoLabel",
         provides=("several-views",),
-        requires=("text", "sentence-representation"),
+        requires=("text", "end-task:single-label", "sentence-representation"),
     )

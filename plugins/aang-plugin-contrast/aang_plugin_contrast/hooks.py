@@ -20,7 +20,7 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
         "supervised-contrast",
         "texts of one class are alike, those of other classes are not",
         "aang_plugin_contrast.supervised:SupervisedContrast",
-        requires=("labels:end-task", "sentence-representation"),
+        requires=("labels:end-task", "end-task:single-label", "sentence-representation"),
     )
     register(
         "simcse",

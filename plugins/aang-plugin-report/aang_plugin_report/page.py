@@ -114,7 +114,8 @@ def tables_of(run: Run) -> list[Table]:
             for label, of in evaluated.classes.items()
         ]
         header = ["class", "precision", "recall", "f1", "examples"]
-        tables.append(Table(f"Classes on {part}", header, rows))
+        if rows:
+            tables.append(Table(f"Classes on {part}", header, rows))
     if records.objectives:
         early, late = records.mean_weights(0, 0.1), records.mean_weights(0.5, 1)
         last = records.rounds[-1].weights
@@ -173,7 +174,7 @@ def _scores_table(run: Run) -> Table:
         [name, *(part.scores[name] for part in parts.values())] for name in names
     ]
     majority = [run.outcome.majority.on(part) for part in parts]
-    rows.append([f"{run.metric} of the majority class", *majority])
+    rows.append([f"{run.metric} of the {run.outcome.baseline}", *majority])
     return Table("Scores", ["score", *parts], rows)
 
 

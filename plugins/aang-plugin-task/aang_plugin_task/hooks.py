@@ -38,6 +38,7 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
         "end-task",
         "predict the end task's own label from the corrupted input",
         "aang_plugin_task.label:Label",
+        provides=("end-task-head",),
         requires=("labels:end-task", "sentence-representation"),
     )
     register(

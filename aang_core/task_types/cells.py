@@ -1,0 +1,122 @@
+"""Cells of a table as texts, names of classes and numbers."""
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from aang_core.errors import DataError
+from aang_core.objectives.stages.data import ReadReport
+
+_INTEGRAL = re.compile(r"([+-]?\d+)\.0+")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of a table and its place.
+
+    Attributes:
+        value: the value.
+        column: its column.
+        where: ``file:line`` or similar.
+        option: the option that names the column.
+    """
+
+    value: object
+    column: str
+    where: str
+    option: str
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is None or NaN."""
+        return is_null(self.value)
+
+    def fault(self, what: str) -> DataError:
+        """An error, for the caller to raise, that names the place."""
+        return DataError(f"{self.where}: column {self.column!r} {what}")
+
+    def inner(self, value: object) -> "Cell":
+        """A part of the value, at the same place."""
+        return Cell(value, self.column, self.where, self.option)
+
+
+def is_null(value: object) -> bool:
+    """Whether a value stands for nothing."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def text_of(cell: Cell) -> str:
+    """The text in a cell.
+
+    Raises:
+        DataError: it is missing, empty or something else.
+    """
+    if cell.is_null:
+        raise cell.fault("is null. Fill it in or remove the example.")
+    if not isinstance(cell.value, str):
+        raise cell.fault(
+            f"holds {cell.value!r:.60}, which is not text. "
+            "Write it as a string, or name another column."
+        )
+    if not cell.value.strip():
+        raise cell.fault("is empty. Fill it in or remove the example.")
+    return cell.value
+
+
+def class_name(cell: Cell, report: ReadReport) -> str:
+    """The name of the class in a cell.
+
+    ``1``, ``1.0`` and ``"1.0"`` are all ``"1"``, and true is ``"True"``, as pandas writes it to
+    CSV, so that the formats agree. Space around a name is dropped.
+
+    Raises:
+        DataError: it is missing, empty or no class.
+    """
+    name = _as_text(cell)
+    if not name.strip():
+        raise cell.fault("is empty. Every example needs a label.")
+    if name != name.strip():
+        report.add("label with space around it, read without", cell.where)
+    name = name.strip()
+    # CSV and Parquet written from a column that once had nulls hold 1 as 1.0, and the same
+    # class must not be two.
+    if integral := _INTEGRAL.fullmatch(name):
+        report.add(f"label {name!r} read as {integral[1]!r}", cell.where)
+        return integral[1]
+    return name
+
+
+def _as_text(cell: Cell) -> str:
+    match cell.value:
+        case str():
+            return cell.value
+        case None:
+            raise cell.fault("is null. Every example needs a label.")
+        case bool() | int():
+            return str(cell.value)
+        case float() | Decimal():
+            if math.isnan(cell.value):
+                raise cell.fault("is null. Every example needs a label.")
+            if cell.value % 1 == 0:
+                return f"{cell.value:.1f}"
+            raise cell.fault(
+                f"holds the number {cell.value}, which is a score and not a class. Give "
+                "--task-type regression if every label is a number, put the scores into classes "
+                f"first, or name another column with {cell.option}."
+            )
+    raise cell.fault(
+        f"holds {cell.value!r:.60}, which is not one class. A single-label task has one label an "
+        f"example; give --task-type for another kind, or name another column with {cell.option}."
+    )
+
+
+def number(value: object) -> float | None:
+    """The number that a value is or spells; None if it is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None

@@ -1,0 +1,231 @@
+"""Any number of classes a text, or none: one yes-or-no question for every class."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from aang_core.errors import DataError
+from aang_core.objectives.stages.data import Label, ReadReport
+from aang_core.task_types.cells import Cell, class_name, text_of
+from aang_core.task_types.class_names import (
+    note_look_alikes,
+    refuse_too_many,
+    require_known,
+    unknown_class,
+)
+from aang_core.task_types.names import TaskTypeName
+from aang_core.task_types.task_type import Decoded, EncodedLabels, Errors, HeadShape, Offsets
+from aang_core.tasks.task import RowLosses
+from aang_core.training.evaluation import Metric
+
+SEPARATORS = ("|", ";", ",")
+"""What may stand between the classes of a cell of text; the first that a column has is taken."""
+
+THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))
+
+
+@dataclass(frozen=True)
+class MultiLabel:
+    """Every text has any number of classes; the loss is the mean binary cross-entropy over them.
+
+    A class is predicted where its probability reaches a threshold. One threshold serves all
+    classes: with few dev rows, a threshold for each would be fitted to one or two of them.
+
+    Attributes:
+        labels: the classes, sorted.
+        separator: what stands between the classes in cells of text; None if cells hold lists.
+        threshold: the probability from which a class is predicted.
+    """
+
+    labels: tuple[str, ...] = ()
+    separator: str | None = None
+    threshold: float = 0.5
+
+    name: ClassVar[TaskTypeName] = "multi-label"
+    reads_every_token: ClassVar[bool] = False
+    metrics: ClassVar[tuple[Metric, ...]] = ("macro-f1", "micro-f1", "accuracy")
+    draws: ClassVar[str] = "stratified by the rarest class of each text"
+    baseline: ClassVar[str] = "best constant set of classes"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.labels
+
+    @property
+    def probable(self) -> tuple[str, ...]:
+        return self.labels
+
+    @property
+    def head(self) -> HeadShape:
+        return HeadShape("sequence-classification", self.labels, "multi_label_classification")
+
+    def read(self, text: Cell, label: Cell, report: ReadReport) -> tuple[str, Label]:
+        names = [class_name(label.inner(part), report) for part in self._parts(label)]
+        return text_of(text), tuple(sorted(set(names)))
+
+    def _parts(self, cell: Cell) -> Sequence[object]:
+        if cell.is_null:
+            raise cell.fault("is null. A text without any class has an empty list, [].")
+        if isinstance(cell.value, list):
+            return cell.value
+        if not isinstance(cell.value, str):
+            raise cell.fault(
+                f"holds {cell.value!r:.60}, which is neither a list of classes nor text. "
+                'Write a list such as ["a", "b"], or text such as a|b.'
+            )
+        if self.separator is None:
+            raise cell.fault(
+                f"holds the text {cell.value!r:.60} where other examples hold lists. Write a list "
+                f"of classes there too: [{cell.value!r:.60}]."
+            )
+        return [part for part in cell.value.split(self.separator) if part.strip()]
+
+    def fitted(
+        self, labels: Sequence[Label], source: str, option: str, report: ReadReport
+    ) -> "MultiLabel":
+        found = tuple(sorted({name for label in labels for name in _names(label)}))
+        if len(found) < 2:
+            what = f"the only class is {found[0]!r}" if found else "no example has a class"
+            raise DataError(
+                f"{source}: {what}. A multi-label task needs at least two classes; does {option} "
+                "name the right column?"
+            )
+        refuse_too_many(found, len(labels), source, option)
+        note_look_alikes(source, found, report)
+        return replace(self, labels=found)
+
+    def check(self, label: Label, where: str, source: str) -> None:
+        for name in _names(label):
+            require_known(name, self.labels, where, source)
+
+    def strata(self, labels: Sequence[Label]) -> list[str]:
+        counts = Counter(name for label in labels for name in _names(label))
+        return [
+            min(_names(label), key=lambda name: (counts[name], name), default="")
+            for label in labels
+        ]
+
+    def encode(
+        self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
+    ) -> EncodedLabels:
+        ids = {name: i for i, name in enumerate(self.labels)}
+        found = torch.zeros(len(labels), len(ids))
+        for row, label in enumerate(labels):
+            if not isinstance(label, tuple):
+                raise unknown_class(label, self.labels, source)
+            for name in _names(label):
+                if name not in ids:
+                    raise unknown_class(name, self.labels, source)
+                found[row, ids[name]] = 1.0
+        return EncodedLabels(rows=found)
+
+    def losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
+        # Not in half precision, where autocast may leave it.
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        each = functional.binary_cross_entropy_with_logits(
+            logits, labels.to(logits.dtype), reduction="none"
+        )
+        losses = each.mean(dim=1)
+        return RowLosses(losses, torch.ones_like(losses))
+
+    def tuned(self, labels: Tensor, logits: Tensor, metric: Metric) -> "MultiLabel":
+        """The best threshold for all classes together; of equals, the one nearest to a half."""
+        tried = [replace(self, threshold=threshold) for threshold in THRESHOLDS]
+        return max(
+            tried,
+            key=lambda one: (one.scores(labels, logits)[metric], -abs(one.threshold - 0.5)),
+        )
+
+    def settings(self) -> Mapping[str, float]:
+        return {"threshold": self.threshold}
+
+    def scores(self, labels: Tensor, logits: Tensor) -> Mapping[str, float]:
+        """Macro-F1 over the classes that occur or are predicted, micro-F1, and the share of texts
+        whose set of classes is exactly right."""
+        return _scores(labels > 0.5, self._predicted(logits))
+
+    def errors(self, labels: Tensor, logits: Tensor) -> Errors:
+        truth, predicted = labels > 0.5, self._predicted(logits)
+        right, given, there = _counts(truth, predicted)
+        return Errors(
+            {
+                name: {
+                    "precision": _ratio(float(right[i]), float(given[i])),
+                    "recall": _ratio(float(right[i]), float(there[i])),
+                    "f1": _ratio(2 * float(right[i]), float(given[i] + there[i])),
+                    "examples": int(there[i]),
+                }
+                for i, name in enumerate(self.labels)
+            }
+        )
+
+    def counts(self, labels: Tensor) -> dict[str, int]:
+        counted = (labels > 0.5).sum(dim=0).tolist()
+        return dict(zip(self.labels, counted, strict=True))
+
+    def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
+        """Each metric of the set that is best by it on train: the k most frequent classes, or the
+        most frequent set."""
+        truth, others = train > 0.5, labels > 0.5
+        order = truth.sum(dim=0).argsort(descending=True, stable=True)
+        sets = [torch.zeros_like(order, dtype=torch.bool) for _ in range(len(order) + 1)]
+        for k, chosen in enumerate(sets):
+            chosen[order[:k]] = True
+        counted = Counter(tuple(row) for row in truth.tolist())
+        sets.append(torch.tensor(max(counted, key=lambda one: (counted[one], one))))
+        on_train = [_scores(truth, chosen.expand(truth.shape)) for chosen in sets]
+        best = {
+            metric: sets[max(range(len(sets)), key=lambda i: on_train[i][metric])]
+            for metric in self.metrics
+        }
+        return {
+            metric: _scores(others, chosen.expand(others.shape))[metric]
+            for metric, chosen in best.items()
+        }
+
+    def finish(self, model: Any) -> None:
+        """Record beside what transformers reads how labels are read and predicted."""
+        model.config.threshold = self.threshold
+        model.config.label_separator = self.separator
+
+    def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
+        shares = logits.float().sigmoid().cpu()
+        return [
+            Decoded(
+                [n for n, p in zip(self.labels, row, strict=True) if p >= self.threshold],
+                dict(zip(self.labels, row, strict=True)),
+            )
+            for row in shares.tolist()
+        ]
+
+    def _predicted(self, logits: Tensor) -> Tensor:
+        return logits.float().sigmoid() >= self.threshold
+
+
+def _names(label: Label) -> tuple[str, ...]:
+    return tuple(str(name) for name in label) if isinstance(label, tuple) else ()
+
+
+def _counts(truth: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """How often each class is predicted rightly, is predicted, and is there; ``[C]`` each."""
+    return (truth & predicted).sum(dim=0), predicted.sum(dim=0), truth.sum(dim=0)
+
+
+def _scores(truth: Tensor, predicted: Tensor) -> dict[str, float]:
+    right, given, there = _counts(truth, predicted)
+    met = (given + there) > 0
+    each = 2 * right[met].double() / (given + there)[met]
+    return {
+        "macro-f1": float(each.mean()) if len(each) else 0.0,
+        "micro-f1": _ratio(2 * float(right.sum()), float((given + there).sum())),
+        "accuracy": float((truth == predicted).all(dim=1).double().mean()),
+    }
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0

@@ -1,0 +1,168 @@
+"""One number a text."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.errors import DataError, ModelError
+from aang_core.objectives.stages.data import Label, ReadReport
+from aang_core.task_types.cells import Cell, number, text_of
+from aang_core.task_types.names import TaskTypeName
+from aang_core.task_types.task_type import Decoded, EncodedLabels, Errors, HeadShape, Offsets
+from aang_core.tasks.task import RowLosses
+from aang_core.training.evaluation import Metric
+
+OUTPUT = "value"
+"""The name of the only number that the head computes."""
+
+GROUPS = 5
+ROWS_OF_A_GROUP = 10
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Every text has a number; the loss is the squared error of the standardised number.
+
+    The head learns numbers with a mean of zero and a variance of one, whatever their unit, so that
+    the learning rates suit it. The scale is put into its last layer when it is saved.
+
+    Attributes:
+        mean: the mean of the training numbers.
+        scale: their standard deviation.
+    """
+
+    mean: float = 0.0
+    scale: float = 1.0
+
+    name: ClassVar[TaskTypeName] = "regression"
+    reads_every_token: ClassVar[bool] = False
+    metrics: ClassVar[tuple[Metric, ...]] = ("spearman", "pearson", "r2")
+    draws: ClassVar[str] = "stratified by fifths of the number"
+    baseline: ClassVar[str] = "mean of train"
+    labels: ClassVar[tuple[str, ...]] = (OUTPUT,)
+    classes: ClassVar[tuple[str, ...]] = ()
+    probable: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def head(self) -> HeadShape:
+        return HeadShape("sequence-classification", self.labels, "regression")
+
+    def read(self, text: Cell, label: Cell, report: ReadReport) -> tuple[str, Label]:
+        if label.is_null:
+            raise label.fault("is null. Every example needs a number.")
+        found = number(label.value)
+        if found is None:
+            raise label.fault(
+                f"holds {label.value!r:.60}, which is not a finite number. Regression needs one in "
+                f"every example; correct it, or name another column with {label.option}."
+            )
+        return text_of(text), found
+
+    def fitted(
+        self, labels: Sequence[Label], source: str, option: str, report: ReadReport
+    ) -> "Regression":
+        values = torch.tensor([_number(label) for label in labels], dtype=torch.float64)
+        if float(values.max()) == float(values.min()):
+            raise DataError(
+                f"{source}: every example has the number {float(values[0]):g}. Regression needs "
+                f"at least two different ones; does {option} name the right column?"
+            )
+        return replace(self, mean=float(values.mean()), scale=float(values.std(correction=0)))
+
+    def check(self, label: Label, where: str, source: str) -> None:
+        """Any number will do."""
+
+    def strata(self, labels: Sequence[Label]) -> list[str]:
+        """Fifths of the numbers, or fewer parts if they had less than ten examples each."""
+        values = [_number(label) for label in labels]
+        parts = max(1, min(GROUPS, len(values) // ROWS_OF_A_GROUP))
+        ranked = sorted(values)
+        bounds = [ranked[len(ranked) * i // parts] for i in range(1, parts)]
+        return [str(sum(value >= bound for bound in bounds)) for value in values]
+
+    def encode(
+        self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
+    ) -> EncodedLabels:
+        if any(label is None for label in labels):
+            raise DataError(f"{source}: an example has no number.")
+        values = torch.tensor([_number(label) for label in labels], dtype=torch.float64)
+        return EncodedLabels(rows=((values - self.mean) / self.scale).float())
+
+    def losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
+        # Not in half precision, where autocast would leave the difference.
+        found = logits.squeeze(-1).to(torch.promote_types(logits.dtype, torch.float32))
+        losses = (found - labels.to(found.dtype)).square()
+        return RowLosses(losses, torch.ones_like(losses))
+
+    def tuned(self, labels: Tensor, logits: Tensor, metric: Metric) -> "Regression":
+        return self
+
+    def settings(self) -> Mapping[str, float]:
+        return {}
+
+    def scores(self, labels: Tensor, logits: Tensor) -> Mapping[str, float]:
+        """Spearman's and Pearson's correlation, R², and RMSE in the data's own unit.
+
+        A correlation with predictions that are all alike is zero.
+        """
+        truth, found = labels.double(), logits.squeeze(-1).double()
+        square = float((truth - found).square().mean())
+        spread = float((truth - truth.mean()).square().mean())
+        return {
+            "spearman": _correlation(_ranks(truth), _ranks(found)),
+            "pearson": _correlation(truth, found),
+            "r2": 1 - square / spread if spread else 0.0,
+            "rmse": math.sqrt(square) * self.scale,
+        }
+
+    def errors(self, labels: Tensor, logits: Tensor) -> Errors:
+        return Errors()
+
+    def counts(self, labels: Tensor) -> dict[str, int]:
+        return {}
+
+    def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
+        return self.scores(labels, train.mean().expand(len(labels), 1))
+
+    def finish(self, model: Any) -> None:
+        """Put the scale into the head's last layer.
+
+        Raises:
+            ModelError: the head does not end in a linear layer with one output.
+        """
+        linear = [m for m in model.modules() if isinstance(m, nn.Linear) and m.out_features == 1]
+        if not linear or linear[-1].bias is None:
+            raise ModelError(
+                f"the head of {type(model).__name__} does not end in a linear layer with one "
+                "output and a bias, so it cannot learn numbers; use another encoder, such as BERT "
+                "or RoBERTa"
+            )
+        with torch.no_grad():
+            linear[-1].weight.mul_(self.scale)
+            linear[-1].bias.mul_(self.scale).add_(self.mean)
+
+    def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
+        return [Decoded(value) for value in logits.squeeze(-1).float().cpu().tolist()]
+
+
+def _number(label: Label | None) -> float:
+    assert isinstance(label, float)  # what `read` returned
+    return label
+
+
+def _ranks(values: Tensor) -> Tensor:
+    """The rank of each value; equal values share the mean of theirs."""
+    _, group, sizes = values.unique(return_inverse=True, return_counts=True)
+    last = sizes.cumsum(0).double()
+    return (last - (sizes - 1) / 2)[group]
+
+
+def _correlation(one: Tensor, other: Tensor) -> float:
+    one, other = one - one.mean(), other - other.mean()
+    both = float(one.norm() * other.norm())
+    # Rounding leaves a little of values that are all alike.
+    return float(one @ other) / both if both > 1e-12 else 0.0

@@ -1,0 +1,121 @@
+"""Words of a text with their tags: from lists, from spans, and back to spans."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from aang_core.objectives.stages.data import ReadReport, TaggedWord
+from aang_core.task_types.cells import Cell, class_name, text_of
+
+OUTSIDE = "O"
+"""The tag of a word that is part of nothing."""
+
+_WORD = re.compile(r"\w+(?:[-'’.]\w+)*|[^\w\s]")
+_PREFIXED = re.compile(r"[BIESLU]-.+")
+
+
+def word_places(text: str) -> list[tuple[int, int]]:
+    """Where the words of a text begin and end; a punctuation mark is a word of its own."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def are_entities(tags: Sequence[str]) -> bool:
+    """Whether tags mark spans: each is ``O`` or has a prefix such as ``B-`` or ``I-``."""
+    marks = [tag for tag in tags if tag != OUTSIDE]
+    return bool(marks) and all(_PREFIXED.fullmatch(tag) for tag in marks)
+
+
+def words_of_lists(
+    tokens: Cell, tags: Cell, report: ReadReport
+) -> tuple[str, tuple[TaggedWord, ...]]:
+    """The text of a list of tokens, with a space between them, and its words.
+
+    Raises:
+        DataError: there are as many tokens as tags, or one of them is no text.
+    """
+    words = [_token(tokens, value, report) for value in _listed(tokens)]
+    names = [class_name(tags.inner(value), report) for value in _listed(tags)]
+    if len(words) != len(names):
+        raise tags.fault(
+            f"holds {len(names)} tags, and column {tokens.column!r} {len(words)} tokens. Every "
+            "token needs one tag."
+        )
+    if not words:
+        raise tokens.fault("holds no token. Fill it in or remove the example.")
+    found, start = [], 0
+    for word, name in zip(words, names, strict=True):
+        found.append(TaggedWord(start, start + len(word), name))
+        start += len(word) + 1
+    return " ".join(words), tuple(found)
+
+
+def _listed(cell: Cell) -> Sequence[object]:
+    if isinstance(cell.value, list):
+        return cell.value
+    if isinstance(cell.value, str):
+        return cell.value.split()
+    raise cell.fault(
+        f"holds {cell.value!r:.60}, which is no list. Token labels are a list of tags and a list "
+        "of tokens, or a text and a list of spans such as "
+        '{"start": 3, "end": 8, "label": "PER"}.'
+    )
+
+
+def _token(cell: Cell, value: object, report: ReadReport) -> str:
+    token = text_of(cell.inner(value))
+    if " " in token:
+        # A space separates tokens in the text.
+        report.add("token with a space in it, which became one that does not break", cell.where)
+    return token.strip().replace(" ", "\u00a0")
+
+
+def words_of_spans(
+    text: Cell, spans: Cell, report: ReadReport
+) -> tuple[str, tuple[TaggedWord, ...]]:
+    """A text and its words, those within spans tagged ``B-`` and ``I-``.
+
+    A span that begins or ends within a word is extended to the whole word.
+
+    Raises:
+        DataError: a span is not one, leads out of the text, or overlaps another.
+    """
+    whole = text_of(text)
+    found = sorted(_span(spans, value, len(whole), report) for value in _listed(spans))
+    for (_, end, _), (start, _, _) in pairwise(found):
+        if start < end:
+            raise spans.fault(
+                f"holds spans that overlap at character {start}. A word has one tag: leave the "
+                "inner or the outer span out."
+            )
+    words = []
+    for first, last in word_places(whole):
+        inside = next((i for i, (s, e, _) in enumerate(found) if s < last and first < e), None)
+        if inside is None:
+            words.append(TaggedWord(first, last, OUTSIDE))
+            continue
+        start, end, name = found[inside]
+        if first < start or last > end:
+            report.add("span that ends within a word, extended to the whole of it", spans.where)
+        begins = not any(s < w.end and w.start < e for w in words[-1:] for s, e in [(start, end)])
+        words.append(TaggedWord(first, last, f"{'B' if begins else 'I'}-{name}"))
+    return whole, tuple(words)
+
+
+def _span(cell: Cell, value: Any, length: int, report: ReadReport) -> tuple[int, int, str]:
+    match value:
+        case {"start": int(start), "end": int(end), "label": name}:
+            pass
+        case [int(start), int(end), name]:
+            pass
+        case _:
+            raise cell.fault(
+                f"holds {value!r:.60}, which is no span. Write "
+                '{"start": 3, "end": 8, "label": "PER"} or [3, 8, "PER"].'
+            )
+    if not 0 <= start < end <= length:
+        raise cell.fault(
+            f"holds a span from {start} to {end}, and the text has {length} characters. The end "
+            "is the place after the last character."
+        )
+    return start, end, class_name(cell.inner(name), report)

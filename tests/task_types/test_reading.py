@@ -1,0 +1,165 @@
+"""What each kind of end task reads from a table, and how the kind is chosen."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+
+from aang_core import DataError, Example, ReadReport, TaggedWord
+from aang_core.corpora.dataset_task import load_dataset_task
+from aang_core.corpora.labelled_task import LabelledTask, load_task
+from aang_core.task_types.names import TaskTypeName
+
+
+def write(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def rows_of(labels: Sequence[object]) -> list[dict[str, object]]:
+    return [{"text": f"text {i}", "label": label} for i, label in enumerate(labels)]
+
+
+def read(path: Path, labels: Sequence[object], name: TaskTypeName | None = None) -> LabelledTask:
+    return load_task(write(path / "a.jsonl", rows_of(labels)), task_type=name, dev_fraction=0.5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "chosen", "said"),
+    [
+        (["a", "b"] * 4, "single-label", None),
+        ([1, 2] * 4, "single-label", None),
+        ([1.0, 2.0] * 4, "single-label", None),
+        (["1.5", "x"] * 4, "single-label", None),
+        ([[], ["a", "b"], ["a"], ["b"]] * 3, "multi-label", "lists of classes"),
+        ([1.5, 2, 3, 4] * 3, "regression", "numbers that are not whole"),
+        (["1.5", "2", "3", "4"] * 3, "regression", "numbers that are not whole"),
+        ([[{"start": 0, "end": 4, "label": "T"}], []] * 4, "token-labels", "lists of spans"),
+        ([[[0, 4, "T"]], []] * 4, "token-labels", "lists of spans"),
+    ],
+)
+def test_the_kind_is_chosen_from_the_labels_in_one_line(
+    tmp_path: Path, labels: Sequence[object], chosen: str, said: str | None
+) -> None:
+    report = ReadReport()
+    task = load_task(write(tmp_path / "a.jsonl", rows_of(labels)), dev_fraction=0.5, report=report)
+    assert task.task_type.name == chosen
+    notes = [note for note in report.notes if note.startswith("task type")]
+    assert [said in note and "--task-type" in note for note in notes] == [True] * (said is not None)
+
+
+def test_lists_of_tokens_and_tags(tmp_path: Path) -> None:
+    """Their text has a space between tokens, and no token loses its place."""
+    rows = [
+        {"tokens": ["in", "New York", ","], "tags": ["O", "B-LOC", "O"]},
+        {"tokens": ["Ada"], "tags": ["B-PER"]},
+    ]
+    report = ReadReport()
+    path = write(tmp_path / "a.jsonl", rows * 2)
+    task = load_task(path, path, text="tokens", label="tags", report=report)
+    assert task.task_type.name == "token-labels"
+    assert task.labels == ("B-LOC", "B-PER", "O")
+    first = task.train[0]
+    assert first.text == "in New\u00a0York ,"
+    assert first.label == (
+        TaggedWord(0, 2, "O"),
+        TaggedWord(3, 11, "B-LOC"),
+        TaggedWord(12, 13, "O"),
+    )
+    assert any("token with a space" in event for event in report.counts)
+
+
+def test_spans_become_tags_of_words(tmp_path: Path) -> None:
+    """A span begins with B- and goes on with I-; half a word is extended to the whole."""
+    text = "Ada Lovelace, Charles B."
+    spans = [{"start": 0, "end": 12, "label": "PER"}, {"start": 14, "end": 18, "label": "PER"}]
+    path = write(tmp_path / "a.jsonl", [{"text": text, "label": spans}] * 4)
+    report = ReadReport()
+    task = load_task(path, path, report=report)
+    words = task.train[0].label
+    assert isinstance(words, tuple)
+    assert [(text[w.start : w.end], w.tag) for w in words if isinstance(w, TaggedWord)] == [
+        *(("Ada", "B-PER"), ("Lovelace", "I-PER"), (",", "O")),
+        *(("Charles", "B-PER"), ("B", "O"), (".", "O")),
+    ]
+    assert any("within a word" in event for event in report.counts)
+
+
+@pytest.mark.parametrize(
+    ("separated", "mark"), [("a|b", "|"), ("a; b", ";"), ("a,b", ",")], ids=lambda value: value
+)
+def test_text_with_a_separator_is_a_set_of_classes(
+    tmp_path: Path, separated: str, mark: str
+) -> None:
+    """If the user says that the task is multi-label; otherwise it is the name of one class."""
+    labels = [separated, "b", "", "a"] * 3
+    task = read(tmp_path, labels, "multi-label")
+    assert task.labels == ("a", "b")
+    assert {e.label for e in (*task.train, *task.dev)} == {("a", "b"), ("b",), (), ("a",)}
+    alone = read(tmp_path, [label or "none" for label in labels])
+    assert separated in alone.labels
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "said"),
+    [
+        (None, [["a"], "b"], ["a.jsonl:2", "'b'", "lists", "['b']"]),
+        (None, [["a"], None], ["a.jsonl:2", "null", "[]"]),
+        ("multi-label", [3, 4], ["a.jsonl:1", "neither a list", "a|b"]),
+        (None, [["a"], ["a"]], ["a.jsonl", "'a'", "two classes"]),
+        (None, [[], []], ["a.jsonl", "no example has a class"]),
+        ("regression", [1, "high"], ["a.jsonl:2", "'high'", "not a finite number"]),
+        ("regression", [1, None], ["a.jsonl:2", "null"]),
+        ("regression", [1, True], ["a.jsonl:2", "True"]),
+        ("regression", [1, float("inf")], ["a.jsonl:2", "inf"]),
+        ("regression", [2, 2.0], ["a.jsonl", "every example has the number 2"]),
+        (None, ["a", 1.5], ["a.jsonl:2", "1.5", "score", "--task-type regression"]),
+        ("single-label", [["a"], "b"], ["a.jsonl:1", "--task-type"]),
+        ("token-labels", ["O O", "O"], ["a.jsonl:2", "1 tags", "2 tokens"]),
+        ("token-labels", ["O O", 3], ["a.jsonl:2", "no list"]),
+        (None, [[[0, 3]], []], ["a.jsonl:1", "[0, 3]", "no span"]),
+        (None, [[[0, 99, "T"]], []], ["a.jsonl:1", "0 to 99", "6 characters"]),
+        (None, [[[0, 4, "T"], [2, 6, "U"]], []], ["a.jsonl:1", "overlap", "character 2"]),
+    ],
+)
+def test_a_label_that_cannot_be_read_is_named(
+    tmp_path: Path, name: TaskTypeName | None, labels: Sequence[object], said: Sequence[str]
+) -> None:
+    with pytest.raises(DataError) as caught:
+        read(tmp_path, labels, name)
+    for part in said:
+        assert part in str(caught.value)
+
+
+def test_tags_and_tokens_of_different_length(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", [{"text": ["a", "b"], "label": ["O"]}])
+    with pytest.raises(DataError, match=r"a\.jsonl:1: column 'label' holds 1 tags, .* 2 tokens"):
+        load_task(path, path)
+
+
+def test_what_dev_has_and_train_lacks(tmp_path: Path) -> None:
+    train = write(tmp_path / "a.jsonl", rows_of([["cat"], ["dog", "cat"]]))
+    dev = write(tmp_path / "b.jsonl", rows_of([["cat", "dgo"]]))
+    with pytest.raises(DataError, match=r"b\.jsonl:1: label 'dgo'.*Is 'dog' meant"):
+        load_task(train, dev)
+
+
+def test_ids_of_classes_in_lists_become_their_names(tmp_path: Path) -> None:
+    features = Features(
+        {"text": List(Value("string")), "label": List(ClassLabel(names=["O", "X"]))}
+    )
+    part = Dataset.from_dict({"text": [["a", "b"]] * 3, "label": [[0, 1]] * 3}, features)
+    DatasetDict({"train": part, "validation": part}).save_to_disk(tmp_path / "saved")
+    part.to_parquet(tmp_path / "train.parquet")
+    task = load_dataset_task(str(tmp_path), dev_fraction=0.4)
+    assert task.labels == ("O", "X")
+    assert task.train[0] == Example("a b", label=(TaggedWord(0, 1, "O"), TaggedWord(2, 3, "X")))
+
+
+def test_a_split_of_numbers_has_some_of_every_size(tmp_path: Path) -> None:
+    task = read(tmp_path, [i + 0.5 for i in range(100)])
+    assert [sum(int(float(str(e.label))) // 20 == part for e in task.dev) for part in range(5)] == [
+        10
+    ] * 5

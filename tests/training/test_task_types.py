@@ -1,0 +1,225 @@
+"""Every kind of end task from files to predictions, on both engines, and resumed."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
+
+from aang_core import ConfigError, load_plugins
+from aang_core.assembly.assembly import assemble
+from aang_core.assembly.sources import prepare_sources
+from aang_core.config import resolve_config, resolve_training
+from aang_core.runs.training import build_trainer
+from aang_core.training.trainer import Trainer
+from tests.training.conftest import Aang
+from tests.training.trainers import CPU
+
+Row = Mapping[str, Any]
+
+
+def _sets(text: str) -> Row:
+    return {"text": text, "label": [word for word in ("the", "return", "if") if word in text]}
+
+
+def _numbers(text: str) -> Row:
+    return {"text": text, "label": text.count(" ") / 7 + 0.25}
+
+
+def _words(text: str) -> Row:
+    words = text.split()
+    return {"text": words, "label": ["B-UP" if word[0].isupper() else "O" for word in words]}
+
+
+KINDS: Mapping[str, Callable[[str], Row]] = {
+    "multi-label": _sets,
+    "regression": _numbers,
+    "token-labels": _words,
+}
+METRICS = {"multi-label": "macro-f1", "regression": "spearman", "token-labels": "entity-f1"}
+
+
+@pytest.fixture(scope="session")
+def files(task_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of train, dev and test for each kind."""
+    folder = tmp_path_factory.mktemp("kinds")
+    for kind, row in KINDS.items():
+        (folder / kind).mkdir()
+        for part in ("train", "dev", "test"):
+            lines = (task_files / f"{part}.jsonl").read_text(encoding="utf-8").splitlines()
+            rows = [json.dumps(row(json.loads(line)["text"])) + "\n" for line in lines]
+            (folder / kind / f"{part}.jsonl").write_text("".join(rows), encoding="utf-8")
+    (folder / "space.yaml").write_text(
+        "name: few\nsummary: few objectives\ndata: [task, end-task-rows]\n"
+        "transform: [mask, no-op]\nrepresentation: [bidirectional, left-to-right]\n"
+        "output: [end-task, denoise]\n",
+        encoding="utf-8",
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def kind_options(files: Path, encoder: Path) -> Callable[[str], dict[str, Any]]:
+    def options(kind: str) -> dict[str, Any]:
+        return {
+            "train": files / kind / "train.jsonl",
+            "dev": files / kind / "dev.jsonl",
+            "test": files / kind / "test.jsonl",
+            "model": str(encoder),
+            "space": str(files / "space.yaml"),
+            "weighter": "factored",
+            "set": {"factored": {"n": 4}},
+            "max_length": 32,
+            "precision": "fp32",
+            "dropout": 0.0,
+            "steps": 8,
+            "eval_every": 4,
+            **dict.fromkeys(("batch_size", "dev_batch_size", "aux_batch_size"), 8),
+        }
+
+    return options
+
+
+def build(options: Mapping[str, Any]) -> Trainer:
+    sources = prepare_sources(resolve_config({}, options), load_plugins().registry)
+    torch.manual_seed(0)
+    return build_trainer(sources.config, assemble(sources.config, sources), CPU)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_from_files_to_predictions(
+    aang: Aang, files: Path, encoder: Path, tmp_path: Path, kind: str
+) -> None:
+    """The kind is found, recorded and saved; every command understands the run."""
+    run = tmp_path / "run"
+    parts = [a for p in ("train", "dev", "test") for a in (f"--{p}", files / kind / f"{p}.jsonl")]
+    small = [a for n in ("batch", "dev-batch", "aux-batch") for a in (f"--{n}-size", 8)]
+    done = aang(
+        *("train", *parts, "--model", encoder, "--space", files / "space.yaml", *small),
+        *("--weighter", "factored", "--steps", 4, "--eval-every", 2, "--max-length", 32),
+        *("--out", run, "--quiet", "--json"),
+    )
+    assert done.status == 0, done.err
+    result = json.loads(done.out)
+    assert result["metric"]["name"] == METRICS[kind]
+    recorded = json.loads((run / "data.json").read_text())
+    assert recorded["task_type"] == kind
+    assert any(kind in note and "--task-type" in note for note in recorded["notes"])
+    assert f"task_type: {kind}\n" in (run / "config.yaml").read_text()
+    assert (run / "report.html").is_file()
+    auto = (
+        AutoModelForTokenClassification
+        if kind == "token-labels"
+        else AutoModelForSequenceClassification
+    )
+    model, info = auto.from_pretrained(run / "model", output_loading_info=True)
+    assert not info["missing_keys"]
+    problem = {"multi-label": "multi_label_classification", "regression": "regression"}
+    assert model.config.problem_type == problem.get(kind)
+    done = aang("evaluate", run, "--data", files / kind / "test.jsonl", "--json")
+    assert done.status == 0, done.err
+    scores = json.loads(done.out)["scores"]
+    of_test = json.loads((run / "evaluation.json").read_text())["test"]["scores"]
+    # Rounding swaps the ranks of numbers that are nearly alike.
+    assert scores == pytest.approx(of_test, abs=5e-3)
+    done = aang("predict", run, "Return the message if the window is there.")
+    assert done.status == 0, done.err
+    predicted = json.loads(done.out)["predicted"]
+    assert isinstance(predicted, float if kind == "regression" else list)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_engines_measure_the_same(
+    kind_options: Callable[[str], dict[str, Any]], kind: str
+) -> None:
+    """Every cosine of the first step; some objectives ride on the end task's pass.
+
+    Later steps drift apart: AdamW turns rounding near zero into whole steps.
+    """
+    found: list[Mapping[str, float]] = []
+    for engine in ("stream", "packed"):
+        trainer = build({**kind_options(kind), "gradients": engine, "dev_head": "own-rows"})
+        signals = None
+        while signals is None:
+            trainer.weighter.round(trainer.bench)
+            last = trainer.bench.last
+            signals = None if last is None else last.signals
+        found.append(signals.cosine)
+    one, other = found
+    assert len(one) > 2
+    assert dict(one) == pytest.approx(dict(other), abs=1e-3)
+
+
+def test_a_resumed_training_goes_on_as_if_nothing_had_happened(
+    kind_options: Callable[[str], dict[str, Any]],
+) -> None:
+    """Rows of different width are among what the dev head remembers of words."""
+    options = kind_options("token-labels")
+    whole, first, second = (build(options) for _ in range(3))
+    for _ in range(6):
+        whole.weighter.round(whole.bench)
+    for _ in range(3):
+        first.weighter.round(first.bench)
+    second.load_state_dict(first.state_dict())
+    for _ in range(3):
+        second.weighter.round(second.bench)
+    assert second.weighter.weights() == pytest.approx(dict(whole.weighter.weights()), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"metric": "rmse"}, r"--metric rmse: .* spearman .* lower; r2"),
+        ({"metric": "accuracy"}, "--metric accuracy"),
+        (
+            {"space": "contrast", "weighter": "static"},
+            "supervised-contrast requires end-task:single-label, and this end task is regression",
+        ),
+    ],
+)
+def test_what_a_kind_cannot_do_is_refused_with_the_reason(
+    kind_options: Callable[[str], dict[str, Any]], more: Mapping[str, Any], said: str
+) -> None:
+    config = resolve_config({}, {**kind_options("regression"), "set": {}, **more})
+    with pytest.raises(ConfigError, match=said):
+        prepare_sources(config, load_plugins().registry)
+
+
+def test_words_have_no_logistic_dev_head(
+    kind_options: Callable[[str], dict[str, Any]],
+) -> None:
+    config = resolve_config({}, {**kind_options("token-labels"), "dev_head_fit": "logistic"})
+    with pytest.raises(ConfigError, match="--dev-head-fit logistic"):
+        prepare_sources(config, load_plugins().registry)
+
+
+def test_words_may_be_tagged_from_the_left_alone(
+    kind_options: Callable[[str], dict[str, Any]],
+) -> None:
+    """A tag needs no first token that sees everything; a class of a text does."""
+    names = {}
+    for kind in ("token-labels", "multi-label"):
+        config = resolve_config({}, kind_options(kind))
+        sources = prepare_sources(config, load_plugins().registry)
+        names[kind] = {str(objective) for objective in sources.objectives}
+    assert "task/mask/left-to-right/end-task" in names["token-labels"]
+    assert "task/mask/left-to-right/end-task" not in names["multi-label"]
+
+
+def test_the_default_recipe_gives_way(
+    kind_options: Callable[[str], dict[str, Any]],
+) -> None:
+    """It contrasts classes; a recipe that the user has named is refused instead."""
+    registry = load_plugins().registry
+    options = {n: v for n, v in kind_options("multi-label").items() if n not in ("space", "set")}
+    del options["weighter"]
+    config = resolve_training({}, options, registry)
+    sources = prepare_sources(config, registry)
+    assert (config.recipe, sources.config.recipe) == ("contrast", None)
+    assert (sources.config.space, sources.config.weighter) == ("td", "factored")
+    assert any("default recipe contrast" in note for note in sources.report.notes)
+    with pytest.raises(ConfigError, match="end-task:single-label"):
+        prepare_sources(resolve_training({}, {**options, "recipe": "contrast"}, registry), registry)
