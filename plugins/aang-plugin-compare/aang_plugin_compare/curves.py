@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from aang_core.config import recorded_config
 from aang_core.runs import Cost, DevScores, read_lines
 from aang_plugin_compare.spec import Cell, Comparison
 
@@ -59,6 +60,8 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
         taken = {line.step: line for line in read_lines(Cost, folder)}
     except FileNotFoundError:
         taken = {}
+    # Of a run without --metric, it follows from the kind of the end task.
+    metric = recorded_config(folder / "config.yaml").metric
     for line in evaluations:
         cost = taken.get(line.step)
         yield Point(
@@ -69,8 +72,8 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
             line.step,
             None if cost is None else cost.seconds,
             None if cost is None else cost.rows,
-            cell.config.metric,
-            line.dev[cell.config.metric],
+            metric,
+            line.dev[metric],
         )
 
 

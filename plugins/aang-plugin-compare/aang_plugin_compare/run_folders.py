@@ -24,9 +24,7 @@ def run_state(folder: Path, config: TrainConfig) -> State:
     if not (folder / "config.yaml").is_file():
         return "new"
     there = recorded_config(folder / "config.yaml")
-    if config.precision == "auto":
-        # A run records the precision that was chosen on its machine.
-        there = there.model_copy(update={"precision": "auto"})
+    config = _settled(config, there)
     if there.model_dump(exclude={"out"}) != config.model_dump(exclude={"out"}):
         differing = [
             name
@@ -38,6 +36,21 @@ def run_state(folder: Path, config: TrainConfig) -> State:
             "another folder with --out"
         )
     return "finished" if (folder / "result.json").is_file() else "interrupted"
+
+
+def _settled(config: TrainConfig, there: TrainConfig) -> TrainConfig:
+    """The options, with what a run settles itself as the recorded run has settled it."""
+    chosen = []
+    if config.precision == "auto":
+        chosen.append("precision")
+    if config.task_type is None:
+        chosen.append("task_type")
+        if "metric" not in config.model_fields_set:
+            chosen.append("metric")
+        if "recipe" not in config.model_fields_set and there.recipe is None:
+            # The default recipe is only for some kinds of tasks.
+            chosen += ["recipe", "space", "weighter", "set"]
+    return config.model_copy(update={name: getattr(there, name) for name in chosen})
 
 
 def make_root(root: Path) -> None:

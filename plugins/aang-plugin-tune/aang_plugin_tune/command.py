@@ -1,7 +1,7 @@
 """``aang tune``: search settings on dev, and refit the best."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -275,6 +275,18 @@ def _ended(trial: "Tried") -> str:
     return f"{setting}: dev{score}"
 
 
+def _metric(search: "Search", root: Path, trials: Sequence["Tried"]) -> str:
+    """The metric of the runs; without --metric, they choose it by the kind of their end task."""
+    from aang_core.config import recorded_config
+    from aang_plugin_tune.searcher import trial_folder
+
+    for trial in trials:
+        recorded = root / trial_folder(trial.number) / "config.yaml"
+        if recorded.is_file():
+            return recorded_config(recorded).metric
+    return search.config(next(iter(search.methods_chosen()))).metric
+
+
 def _outcome(search: "Search", root: Path, study: Any) -> "Outcome":
     from aang_plugin_tune.outcome import Outcome, rows_of
     from aang_plugin_tune.refit import read_chosen, refitted
@@ -283,7 +295,7 @@ def _outcome(search: "Search", root: Path, study: Any) -> "Outcome":
     trials = [trial for trial in study.trials if trial.same_as is None and trial.setting]
     chosen = read_chosen(root)
     return Outcome(
-        metric=search.config(next(iter(search.methods_chosen()))).metric,
+        metric=_metric(search, root, trials),
         rows=rows_of(search, trials),
         trials=trials,
         seconds=study.seconds,

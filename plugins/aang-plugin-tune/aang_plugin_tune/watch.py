@@ -1,11 +1,13 @@
 """Watching a trial: its dev scores so far, and whether they are bad enough to stop it."""
 
+import math
+from functools import cached_property
 from pathlib import Path
 
 from optuna.trial import Trial
 
-from aang_core import DataError
-from aang_core.config import TrainConfig
+from aang_core import DataError, Metric
+from aang_core.config import TrainConfig, recorded_config
 from aang_core.runs import DevScores, read_lines
 
 SPARED = 0.25
@@ -29,7 +31,7 @@ class Watch:
         self._config = config
         self._folder = folder
         self._seen = 0
-        self._best = 0.0
+        self._best = -math.inf
         # A process that was killed may have told the last score, and not what follows from it.
         self._last_told = trial.storage.get_trial(trial._trial_id).last_step
         self.pruned = False
@@ -41,7 +43,7 @@ class Watch:
                 break
             self._seen += 1
             # What a run keeps is its best model, so the best score so far is what it is worth.
-            self._best = max(self._best, line.dev[self._config.metric])
+            self._best = max(self._best, line.dev[self._metric])
             if self._last_told is not None and line.step < self._last_told:
                 continue
             if line.step != self._last_told:
@@ -50,6 +52,11 @@ class Watch:
             spared = line.step < SPARED * self._config.steps
             self.pruned = not spared and self._trial.should_prune()
         return self.pruned
+
+    @cached_property
+    def _metric(self) -> Metric:
+        """The metric of the run, which chooses it by the kind of its end task."""
+        return recorded_config(self._folder / "config.yaml").metric
 
     def _lines(self) -> list[DevScores]:
         try:
