@@ -50,9 +50,12 @@ def load_dataset_task(
     report = ReadReport() if report is None else report
     columns = Columns(text, text_pair, label)
     parts = parts_of(name, _load(name, config), label, report)
+    rows = {part: _rows(name, *split, columns, report) for part, split in parts.items()}
     return assemble_task(
         f"{name.rstrip('/').rsplit('/')[-1]}" + (f"-{config}" if config else ""),
-        *(_rows(name, *parts[part], columns, report) if part in parts else None for part in PARTS),
+        rows["train"],
+        rows.get("dev"),
+        rows.get("test"),
         seed=seed,
         dev_fraction=dev_fraction,
         report=report,
