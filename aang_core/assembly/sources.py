@@ -265,9 +265,13 @@ def _read(
     if files is not None:
         columns = files.columns
         options |= column_options(columns)
-        paths = (files.train, files.dev, files.test)
-        parts = [None if path is None else in_memory.get(path, path) for path in paths]
-        task = load_task(*parts, task=columns.task, **options)
+        task = load_task(
+            in_memory.get(files.train, files.train),
+            None if files.dev is None else in_memory.get(files.dev, files.dev),
+            None if files.test is None else in_memory.get(files.test, files.test),
+            task=columns.task,
+            **options,
+        )
         return _Read(task, columns, domain, other)
     if config.dataset is not None:
         name, _, part = config.dataset.partition(":")
