@@ -213,9 +213,14 @@ def _read(
     if files is not None:
         columns = files.columns
         options |= column_options(columns)
-        paths = (files.train, files.dev, files.test if config.test_score else None)
-        parts = [None if path is None else in_memory.get(path, path) for path in paths]
-        task = load_task(*parts, task=columns.task, **options)
+        test = files.test if config.test_score else None
+        task = load_task(
+            in_memory.get(files.train, files.train),
+            None if files.dev is None else in_memory.get(files.dev, files.dev),
+            None if test is None else in_memory.get(test, test),
+            task=columns.task,
+            **options,
+        )
         return _Read(task, columns, domain, other)
     if config.dataset is not None:
         name, _, part = config.dataset.partition(":")

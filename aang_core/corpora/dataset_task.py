@@ -54,9 +54,12 @@ def load_dataset_task(
     report = ReadReport() if report is None else report
     columns = Columns(text, text_pair, label)
     parts = parts_of(name, _load(name, config), label, report)
+    rows = {part: _table(name, *split, columns) for part, split in parts.items()}
     return task_of_tables(
         f"{name.rstrip('/').rsplit('/')[-1]}" + (f"-{config}" if config else ""),
-        *(_table(name, *parts[part], columns) if part in parts else None for part in PARTS),
+        rows["train"],
+        rows.get("dev"),
+        rows.get("test"),
         columns=columns,
         task_type=task_type,
         seed=seed,

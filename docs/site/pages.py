@@ -81,6 +81,8 @@ REFERENCE = {
         "Training",
         [
             "aang_core.from_python.training.train",
+            "aang_core.from_python.estimator.AangClassifier",
+            "aang_core.runs.applied.AppliedScores",
             "aang_core.runs.run.Run",
             "aang_core.runs.fitting",
             "aang_core.tasks.tensor_task",
