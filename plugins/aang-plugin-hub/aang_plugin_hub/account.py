@@ -4,7 +4,6 @@ import os
 from dataclasses import dataclass
 
 from huggingface_hub import HfApi, constants, get_token
-from huggingface_hub.utils import validate_repo_id
 
 from aang_plugin_hub.errors import HubError, no_token, taken, told
 
@@ -54,11 +53,9 @@ class Account:
         """``name`` with the user's own name before it if it has none.
 
         Raises:
-            HubError: it is no name on the hub, or the name of somebody else.
+            HubError: it is the name of somebody else.
         """
         full = name if "/" in name else f"{self.user}/{name}"
-        with told(self.endpoint, name):
-            validate_repo_id(full)
         owner = full.partition("/")[0]
         if owner not in self.namespaces:
             raise HubError(
@@ -80,7 +77,7 @@ class Account:
         """Whether there is a model of this name.
 
         Raises:
-            HubError: the hub cannot be reached.
+            HubError: it is no name on the hub, or the hub cannot be reached.
         """
         with told(self.endpoint, name):
             return self.api.repo_exists(name)

@@ -75,4 +75,5 @@ def demo_encoder() -> Path:
 
 
 def _card(path: Path) -> ModelCard:
-    return ModelCard.load(path, ignore_metadata_errors=True)
+    card: ModelCard = ModelCard.load(path, ignore_metadata_errors=True)
+    return card

@@ -4,7 +4,7 @@ import contextlib
 from dataclasses import dataclass
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-from huggingface_hub.utils import disable_progress_bars
+from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from aang_core import Run
 from aang_plugin_hub.account import Account
