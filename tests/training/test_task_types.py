@@ -148,9 +148,13 @@ def test_both_engines_measure_the_same(
             last = trainer.bench.last
             signals = None if last is None else last.signals
         found.append(signals.cosine)
-    one, other = found
+    # What every kind of task shares: objectives that hide no tokens, and the end task itself.
+    one, other = (
+        {name: value for name, value in cosines.items() if "left-to-right" not in name}
+        for cosines in found
+    )
     assert len(one) > 2
-    assert dict(one) == pytest.approx(dict(other), abs=1e-3)
+    assert one == pytest.approx(other, abs=1e-3)
 
 
 def test_a_resumed_training_goes_on_as_if_nothing_had_happened(
