@@ -135,7 +135,7 @@ def test_from_files_to_predictions(
 def test_both_engines_measure_the_same(
     kind_options: Callable[[str], dict[str, Any]], kind: str
 ) -> None:
-    """Every cosine of the first step; some objectives ride on the end task's pass.
+    """The end task and the objectives over its labels, in the first step.
 
     Later steps drift apart: AdamW turns rounding near zero into whole steps.
     """
@@ -148,12 +148,12 @@ def test_both_engines_measure_the_same(
             last = trainer.bench.last
             signals = None if last is None else last.signals
         found.append(signals.cosine)
-    # What every kind of task shares: objectives that hide no tokens, and the end task itself.
+    # What a kind of task changes: the end task, and objectives over its labels.
     one, other = (
-        {name: value for name, value in cosines.items() if "left-to-right" not in name}
+        {name: value for name, value in cosines.items() if name.endswith("end-task")}
         for cosines in found
     )
-    assert len(one) > 2
+    assert len(one) > 1
     assert one == pytest.approx(other, abs=1e-3)
 
 
