@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from aang_core.assembly.end_task import encoder_inputs
 from aang_core.corpora.tokens import TokenRows
@@ -75,6 +76,7 @@ def predict(
     shape = [size for size in map(processes.largest, sizes) if size]
     logits = torch.zeros(len(part), *shape, dtype=like.dtype, device=like.device)
     for indices, found in own:
-        places = (indices.to(like.device), *(slice(size) for size in found.shape[1:]))
-        logits[places] = found.to(like.dtype)
+        missing = [(0, most - size) for size, most in zip(found.shape[1:], shape, strict=True)]
+        widths = [width for pair in reversed(missing) for width in pair]
+        logits[indices.to(like.device)] = functional.pad(found.to(like.dtype), widths)
     return processes.sum([logits])[0].cpu()

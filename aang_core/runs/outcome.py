@@ -76,12 +76,12 @@ def evaluation(
     model = Classifier(assembly.model.body, assembly.model.classifier)
     labels, logits = assembly.dev.truth(), predict(model, assembly.dev)
     task_type = sources.task.task_type.tuned(labels, logits, config.metric)
-    parts = {"dev": evaluation_of(task_type, labels, logits)}
+    parts: dict[str, Any] = {"dev": evaluation_of(task_type, labels, logits)}
     if assembly.test is not None:
         found = predict(model, assembly.test)
         parts["test"] = evaluation_of(task_type, assembly.test.truth(), found)
     chosen = dict(task_type.settings())
-    given = {"chosen": chosen} if chosen else {}
+    given: dict[str, Any] = {"chosen": chosen} if chosen else {}
     return Evaluation(labels=list(task_type.classes), **given, **parts), task_type
 
 
@@ -164,7 +164,7 @@ def _majority(config: TrainConfig, assembly: Assembly) -> Scores:
     return Scores(dev=score(assembly.dev), test=test)
 
 
-def _kind(task_type: TaskType) -> dict[str, str]:
+def _kind(task_type: TaskType) -> dict[str, Any]:
     """What a result says of its end task, if it is no single-label task."""
     kind = {}
     if task_type.baseline != ONE_CLASS.baseline:

@@ -158,7 +158,8 @@ def _ranks(values: Tensor) -> Tensor:
     """The rank of each value; equal values share the mean of theirs."""
     _, group, sizes = values.unique(return_inverse=True, return_counts=True)
     last = sizes.cumsum(0).double()
-    return (last - (sizes - 1) / 2)[group]
+    means: Tensor = last - (sizes - 1) / 2
+    return means.index_select(0, group)
 
 
 def _correlation(one: Tensor, other: Tensor) -> float:
