@@ -59,7 +59,7 @@ class ProgressBar:
         part = "held-out" if self._metric == METRIC else "dev"
         self._score = f"{part} {self._metric} {dev[self._metric]:.4f}"
         self._score += " (best)" if best else ""
-        self._losses = _losses_in_words(losses)
+        self._losses = losses_in_words(losses)
         self._show(step)
         if not self._interactive:
             where = f"{self._stage}, step" if self._stage else "step"
@@ -96,7 +96,7 @@ class ProgressBar:
         )
 
 
-def _losses_in_words(losses: Mapping[str, float]) -> str:
+def losses_in_words(losses: Mapping[str, float]) -> str:
     """The end task's loss, and the mean over the objectives; empty without any loss.
 
     A stage of pre-training trains a single objective in place of the end task.

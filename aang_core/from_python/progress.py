@@ -8,9 +8,10 @@ from typing import Any
 
 from datasets import disable_progress_bars
 
-from aang_core.cli.progress import training_progress
+from aang_core.cli.progress import losses_in_words, training_progress
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import Observe
+from aang_core.training.trainer import Observer
 
 _ROWS = 10
 """Evaluations that the table shows: the last ones, and the best."""
@@ -28,7 +29,7 @@ def progress(*, quiet: bool) -> Iterator[Observe]:
     shown = show("reading data and loading the encoder …")
     tables: list[LiveTable] = []
 
-    def observe_in_notebook(stage: str, steps: int, metric: str) -> Sequence[LiveTable]:
+    def observe_in_notebook(stage: str, steps: int, metric: str) -> Sequence[Observer]:
         def show_all() -> None:
             shown("".join(table.html() for table in tables))
 
@@ -61,7 +62,7 @@ def notebook_display() -> Callable[[str], Callable[[str], None]] | None:
 
 
 class LiveTable:
-    """Shows a bar, the dev scores so far, λ_e and the objective with the largest weight.
+    """Shows a bar, the dev scores and training losses so far, λ_e and the largest weight.
 
     Args:
         show: shows the present state.
@@ -77,7 +78,7 @@ class LiveTable:
         self._metric = metric
         self._step = 0
         self._weights = ""
-        self._scores: list[tuple[int, float, bool, str]] = []
+        self._scores: list[tuple[int, float, bool, str, str]] = []
         self._every = max(1, steps // 100)
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
@@ -90,10 +91,13 @@ class LiveTable:
         if step // self._every > before // self._every:
             self._show()
 
-    def after_evaluation(self, step: int, dev: Mapping[str, float], best: bool) -> None:
-        """Add a row of scores."""
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
+        """Add a row of scores and losses."""
         self._step = step
-        self._scores.append((step, dev[self._metric], best, self._weights))
+        lost = losses_in_words(losses)
+        self._scores.append((step, dev[self._metric], best, lost, self._weights))
         self._show()
 
     def html(self) -> str:
@@ -103,14 +107,18 @@ class LiveTable:
         shown = [i for i in range(len(self._scores)) if i >= first or i == best]
         part = "held-out" if self._metric == METRIC else "dev"
         rows = "".join(self._row(*self._scores[i], bold=i == best) for i in shown)
-        head = f"<tr><th>step</th><th>{part} {html.escape(self._metric)}</th><th>weights</th></tr>"
+        columns = ("step", f"{part} {html.escape(self._metric)}", "training loss", "weights")
+        head = "".join(f"<th>{column}</th>" for column in columns)
         return (
             f"<div>{html.escape(self._stage or 'training')} "
             f'<progress value="{self._step}" max="{self._steps}"></progress> '
             f"{self._step}/{self._steps}</div>"
-            f"<table>{head}{rows}</table>"
+            f"<table><tr>{head}</tr>{rows}</table>"
         )
 
-    def _row(self, step: int, score: float, best: bool, weights: str, *, bold: bool) -> str:
+    def _row(
+        self, step: int, score: float, best: bool, losses: str, weights: str, *, bold: bool
+    ) -> str:
         figure = f"<b>{score:.4f}</b>" if bold else f"{score:.4f}"
-        return f"<tr><td>{step}</td><td>{figure}</td><td>{html.escape(weights)}</td></tr>"
+        cells = (str(step), figure, losses.removeprefix("loss "), html.escape(weights))
+        return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

@@ -67,8 +67,10 @@ class Objective:
                 f"{written} is not an objective: it has {len(parts)} parts and needs "
                 f"{len(STAGES)}, {'/'.join(STAGES)}, as in task/bert-op/bidirectional/denoise"
             )
-        found = [registry.primitive(stage, part) for stage, part in zip(STAGES, parts, strict=True)]
-        return cls(*found, end_task=registry.end_task)
+        data, transform, representation, output = (
+            registry.primitive(stage, part) for stage, part in zip(STAGES, parts, strict=True)
+        )
+        return cls(data, transform, representation, output, registry.end_task)
 
     def __str__(self) -> str:
         return self.name

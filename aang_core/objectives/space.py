@@ -68,8 +68,10 @@ class Space:
     def combinations(self) -> tuple[Objective, ...]:
         """Every combination; the last stage varies fastest."""
         return tuple(
-            Objective(*chosen, end_task=self.end_task)
-            for chosen in itertools.product(*(self.stages[stage] for stage in STAGES))
+            Objective(data, transform, representation, output, self.end_task)
+            for data, transform, representation, output in itertools.product(
+                *(self.stages[stage] for stage in STAGES)
+            )
         )
 
     @cached_property

@@ -179,7 +179,7 @@ class Factored(StepwiseWeighter):
         if not self._objectives:
             return self._with_end_task({})
         shares = self._even(self._objectives)
-        if self.always and self._evening.partly:
+        if self.always and self._evening.partly and self.sample_size is not None:
             drawn = self.sample_size / (len(shares) - len(self.always))
             seen = {n: w * (1 if n in self.always else drawn) for n, w in shares.items()}
             shares = {name: weight / math.fsum(seen.values()) for name, weight in seen.items()}
