@@ -12,6 +12,7 @@ import pytest
 
 from aang_core import hookspecs, load_plugins
 from aang_core.plugins.hooks import hook_names
+from aang_core.task_types.names import TRAITS
 from tests.docs.documents import ROOT, tables
 from tests.docs.tutorial import PAGE
 
@@ -36,7 +37,7 @@ def test_every_argument_of_a_later_hook_is_documented(name: str) -> None:
     hook = getattr(hookspecs, name)
     text = inspect.getdoc(hook) or ""
     documented = re.findall(r"^    (\w+): ", text.partition("Args:\n")[2], re.MULTILINE)
-    assert set(documented) - {"ConfigError"} == set(inspect.signature(hook).parameters)
+    assert set(documented) - {"AangError", "ConfigError"} == set(inspect.signature(hook).parameters)
 
 
 def test_every_trait_is_explained_where_authors_look() -> None:
@@ -44,10 +45,13 @@ def test_every_trait_is_explained_where_authors_look() -> None:
     (table,) = (table for table in tables(PAGE) if table.header[0] == "trait")
     rows = {row[0].strip("`"): row[1] for row in table.rows}
     in_use = {("labels:own", "data")}  # Of --aux-task, which no plug-in registers.
+    of_end_tasks = {(trait, "the end task") for kind in TRAITS.values() for trait in kind.provides}
     for primitive in load_plugins(environ={}).registry.primitives():
         in_use |= {(trait, primitive.stage) for trait in primitive.provides}
         assert primitive.requires <= rows.keys()
-    assert set(rows.items()) == in_use
+    assert set(rows.items()) == in_use | of_end_tasks
+    for trait, _ in of_end_tasks:  # Outputs are what may require one.
+        assert f"``{trait}``" in (inspect.getdoc(hookspecs.aang_register_outputs) or "")
     for trait, stage in in_use:
         hook = f"aang_register_{stage}" + "s" * (stage != "data")
         assert f"``{trait}``" in (inspect.getdoc(getattr(hookspecs, hook)) or "")

@@ -16,8 +16,9 @@ MAY_NAME = {
     "cli/prepare_domain.py",  # a command over the files that s2orc reads
 }
 
-OTHER_SENSES = {"task", "end-task", "mask", "replace"}
-"""Names that the core uses for something else: the end task, a mask, ``errors="replace"``."""
+OTHER_SENSES = {"task", "end-task", "mask", "replace", "unlabelled"}
+"""Names that the core uses for something else: the end task, a mask, ``errors="replace"``, and the
+option ``--unlabelled``."""
 
 
 def names_of_plugins() -> set[str]:
