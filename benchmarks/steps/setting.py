@@ -115,6 +115,7 @@ def make_step(setting: Setting, device: torch.device | None = None) -> StepInput
         task = OutputTask(name, output, output.head(model.heads).to(device))
         segments.append(Segment(task, [batch.to(device)], 0.5 / setting.n))
     classify = Label()
+    classify.head(model.heads)  # tells the output its loss; the end task's own head is used below
     end, dev = (
         _batch(n, setting, "bidirectional", classify, generator).to(device)
         for n in (setting.end, setting.dev)
