@@ -98,6 +98,8 @@ def _wide(path: Path, stream: "BufferedReader[Any]", encoding: str) -> Iterator[
     except UnicodeDecodeError as error:
         place = "in this line or soon after it"
         raise _other_encoding(path, number + 1, encoding.upper(), place) from error
+    finally:
+        text.detach()  # the caller closes the stream
 
 
 def announced_encoding(start: bytes) -> str | None:

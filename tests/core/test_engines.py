@@ -191,8 +191,13 @@ def test_half_precision_passes(architecture: str, precision: Precision) -> None:
         assert all(p.grad is None or p.grad.dtype == torch.float32 for p in step.parameters)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("kind", [StreamEngine, PackedEngine])
+@pytest.mark.parametrize(
+    ("kind", "architecture"),
+    [
+        *((StreamEngine, architecture) for architecture in ARCHITECTURES),
+        *((PackedEngine, architecture) for architecture in PACKED),
+    ],
+)
 def test_dropout_is_seeded(
     kind: type[StreamEngine] | type[PackedEngine], architecture: str
 ) -> None:
