@@ -204,7 +204,9 @@ def load_text_model(
             # Cached, so that the tokens are decoded only once.
             cache(partial(vocabulary, tokenizer)),
             losses=task_type.losses,
-            over_rows=partial(_row_head, config) if task_type.reads_every_token else None,
+            over_rows=partial(_row_head, config, trust_remote_code)
+            if task_type.reads_every_token
+            else None,
             share_decoder=share_decoder,
             dropout=head_dropout,
         ),
@@ -221,10 +223,13 @@ _CLASSES: Mapping[Architecture, Any] = {
 }
 
 
-def _row_head(config: PreTrainedConfig) -> TransformersHead:
+def _row_head(config: PreTrainedConfig, trust_remote_code: bool) -> TransformersHead:
     """A head that classifies rows, for a model whose own head classifies tokens."""
     with _quiet():
-        return TransformersHead(AutoModelForSequenceClassification.from_config(config))
+        model = AutoModelForSequenceClassification.from_config(
+            config, trust_remote_code=trust_remote_code
+        )
+    return TransformersHead(model)
 
 
 def _configuration(
