@@ -46,13 +46,22 @@ def test_the_standard_primitives_and_their_traits(site: Site) -> None:
         ("output", "denoise"): ([], ["text"]),
         ("output", "next-token"): ([], ["reading-order", "text"]),
         ("output", "real-synthetic"): ([], ["replaces-tokens", "text"]),
-        ("output", "end-task"): ([], ["labels:end-task", "sentence-representation"]),
+        ("output", "end-task"): (["end-task-head"], ["labels:end-task", "sentence-representation"]),
         ("output", "own-label"): ([], ["labels:own", "sentence-representation"]),
         ("output", "tf-idf"): ([], ["text"]),
-        ("output", "supervised-contrast"): ([], ["labels:end-task", "sentence-representation"]),
+        ("output", "supervised-contrast"): (
+            [],
+            ["end-task:single-label", "labels:end-task", "sentence-representation"],
+        ),
         ("output", "simcse"): (["several-views"], ["sentence-representation", "text"]),
-        ("output", "consistency"): (["several-views"], ["sentence-representation", "text"]),
-        ("output", "pseudo-label"): (["several-views"], ["sentence-representation", "text"]),
+        ("output", "consistency"): (
+            ["several-views"],
+            ["end-task:single-label", "sentence-representation", "text"],
+        ),
+        ("output", "pseudo-label"): (
+            ["several-views"],
+            ["end-task:single-label", "sentence-representation", "text"],
+        ),
     }
 
 

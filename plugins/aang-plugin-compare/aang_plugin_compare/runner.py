@@ -10,7 +10,7 @@ from typing import Literal
 import yaml
 
 from aang_core import AangError, ConfigError
-from aang_core.config import recorded_config
+from aang_core.config import TrainConfig, recorded_config
 from aang_core.runs import refuse_links
 from aang_core.storage import RunFolder, locked, writing
 from aang_plugin_compare.launcher import Launcher, Order
@@ -48,6 +48,10 @@ def state_of(cell: Cell, root: Path) -> State:
     if cell.config.precision == "auto":
         # A run records the precision that was chosen on its machine.
         there = there.model_copy(update={"precision": "auto"})
+    # A run also records what follows from its data.
+    there = there.model_copy(
+        update={name: getattr(cell.config, name) for name in _left_to_the_data(cell.config)}
+    )
     if there.model_dump(exclude={"out"}) != cell.config.model_dump(exclude={"out"}):
         differing = [
             name
@@ -201,7 +205,13 @@ class Runner:
 
 def _options(cell: Cell) -> dict[str, object]:
     """All options of the run, so that a new default cannot change it."""
-    return cell.config.model_dump(mode="json", exclude={"out"}, exclude_none=True)
+    left = {"out", *_left_to_the_data(cell.config)}
+    return cell.config.model_dump(mode="json", exclude=left, exclude_none=True)
+
+
+def _left_to_the_data(config: TrainConfig) -> set[str]:
+    """Options that nobody gave and whose values depend on the kind of the end task."""
+    return {"task_type", "metric"} - config.model_fields_set
 
 
 def make_root(root: Path) -> None:
