@@ -1,7 +1,7 @@
 """Objectives: one primitive of each stage, and whether the combination is legal."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aang_core.errors import ConfigError, UnknownNameError
@@ -41,7 +41,7 @@ class Objective:
     transform: Primitive
     representation: Primitive
     output: Primitive
-    end_task: EndTaskTraits = ONE_CLASS
+    end_task: EndTaskTraits = field(default=ONE_CLASS, kw_only=True)
 
     @classmethod
     def parse(cls, name: str, registry: "Registry") -> "Objective":
