@@ -1,7 +1,7 @@
 """Objectives: one primitive of each stage, and whether the combination is legal."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aang_core.errors import ConfigError, UnknownNameError
@@ -41,7 +41,7 @@ class Objective:
     transform: Primitive
     representation: Primitive
     output: Primitive
-    end_task: EndTaskTraits = ONE_CLASS
+    end_task: EndTaskTraits = field(default=ONE_CLASS, kw_only=True)
 
     @classmethod
     def parse(cls, name: str, registry: "Registry") -> "Objective":
@@ -70,7 +70,7 @@ class Objective:
         data, transform, representation, output = (
             registry.primitive(stage, part) for stage, part in zip(STAGES, parts, strict=True)
         )
-        return cls(data, transform, representation, output, registry.end_task)
+        return cls(data, transform, representation, output, end_task=registry.end_task)
 
     def __str__(self) -> str:
         return self.name

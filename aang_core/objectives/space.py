@@ -68,7 +68,7 @@ class Space:
     def combinations(self) -> tuple[Objective, ...]:
         """Every combination; the last stage varies fastest."""
         return tuple(
-            Objective(data, transform, representation, output, self.end_task)
+            Objective(data, transform, representation, output, end_task=self.end_task)
             for data, transform, representation, output in itertools.product(
                 *(self.stages[stage] for stage in STAGES)
             )

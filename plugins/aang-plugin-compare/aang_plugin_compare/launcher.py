@@ -10,6 +10,7 @@ import yaml
 
 from aang_core.config import TrainConfig
 from aang_core.storage import writing
+from aang_plugin_compare.run_folders import left_to_the_data
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ def write_order(
     name = folder.relative_to("runs")
     log = root / "logs" / name.with_suffix(".txt")
     options = log.with_suffix(".yaml")
-    given = config.model_dump(mode="json", exclude={"out"}, exclude_none=True)
+    left = {"out", *left_to_the_data(config)}
+    given = config.model_dump(mode="json", exclude=left, exclude_none=True)
     with writing(log):
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("", encoding="utf-8")

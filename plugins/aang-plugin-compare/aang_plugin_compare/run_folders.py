@@ -38,18 +38,16 @@ def run_state(folder: Path, config: TrainConfig) -> State:
     return "finished" if (folder / "result.json").is_file() else "interrupted"
 
 
+def left_to_the_data(config: TrainConfig) -> set[str]:
+    """Options that nobody gave and whose values depend on the kind of the end task."""
+    return {"task_type", "metric"} - config.model_fields_set
+
+
 def _settled(config: TrainConfig, there: TrainConfig) -> TrainConfig:
     """The options, with what a run settles itself as the recorded run has settled it."""
-    chosen = []
+    chosen = left_to_the_data(config)
     if config.precision == "auto":
-        chosen.append("precision")
-    if config.task_type is None:
-        chosen.append("task_type")
-        if "metric" not in config.model_fields_set:
-            chosen.append("metric")
-        if "recipe" not in config.model_fields_set and there.recipe is None:
-            # The default recipe is only for some kinds of tasks.
-            chosen += ["recipe", "space", "weighter", "set"]
+        chosen.add("precision")
     return config.model_copy(update={name: getattr(there, name) for name in chosen})
 
 
