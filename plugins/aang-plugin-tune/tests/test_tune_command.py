@@ -51,7 +51,7 @@ def test_no_run_of_the_search_reads_test(data: list[str], tmp_path: Path) -> Non
         run = root / "runs" / f"trial-{number}"
         options = yaml.safe_load((run / "config.yaml").read_text())
         assert options["test_score"] is False
-        assert "test" not in options
+        assert options["test"] is None
         assert set(json.loads((run / "data.json").read_text())["parts"]) == {"train", "dev"}
         assert json.loads((run / "result.json").read_text())["metric"]["test"] is None
         assert "test" not in json.loads((run / "evaluation.json").read_text())
@@ -99,7 +99,9 @@ def test_a_kill_ends_its_runs_and_the_next_call_goes_on(data: list[str], tmp_pat
     assert not (run / "result.json").exists()
     done = aang(*command, *task)
     assert done.returncode == 0, done.stderr
-    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["trial-0"]
+    lock, *told = done.stderr.splitlines()
+    assert "has ended and left its lock, which is taken over" in lock
+    assert [line.split(":")[0] for line in told] == ["trial-0"]
     assert len((run / "weights.jsonl").read_text().splitlines()) == 40
     assert not (run / "checkpoints").exists()
 
