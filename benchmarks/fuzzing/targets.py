@@ -30,8 +30,8 @@ from aang_core.objectives.space import load_space
 from aang_core.objectives.stages import DataContext, Example, ReadReport
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.registry import Registry
-from aang_core.runs.predictor import read_texts
 from aang_core.runs.run import Run
+from aang_core.runs.texts_to_predict import rows_of_file
 from aang_core.runs.train_run import free_run_folder
 
 Check = Callable[[Path], None]
@@ -82,8 +82,8 @@ def _labelled(path: Path) -> None:
 
 
 def _texts(path: Path) -> None:
-    for text, _ in read_texts(path, Columns()):
-        text.encode()
+    for row in rows_of_file(path, Columns(), ReadReport()):
+        row.text[0].encode()
 
 
 def _tables_of(path: Path) -> None:
