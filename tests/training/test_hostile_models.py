@@ -161,7 +161,7 @@ def test_code_of_a_model_runs_if_it_is_asked_for(
     assert not proof.exists()
     done = aang("predict", run, "a text", "--trust-remote-code")
     assert done.returncode == 0, done.stderr
-    assert "label" in json.loads(done.stdout)
+    assert "predicted" in json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("written", ["trust_remote_code: true", "trust-remote-code: false"])
