@@ -229,7 +229,7 @@ class RayLauncher:
             )
             self._running[order.folder] = task
         try:
-            if why := self._without_room(task):
+            if why := self._without_room(order, task):
                 return Status("", None, why)
             status = self._status(order, task)
         except exceptions.TaskCancelledError:
@@ -248,16 +248,17 @@ class RayLauncher:
         return _FROM_OUTSIDE.get(status.number, status)
 
     def _status(self, order: Order, task: "ray.ObjectRef[Status]") -> Status:
-        """Wait for a task to end, and cancel it again while it continues after it was to end.
-
-        A node that is busy may lose a cancellation.
-        """
+        """Wait for a task to end."""
         while not ray.wait([task], timeout=_CANCEL_SECONDS)[0]:
-            with self._lock:
-                if self._stops or order.folder in self._ended:
-                    ray.cancel(task, force=self._stops > 1)
+            self._cancel_again(order, task)
         status: Status = ray.get(task)
         return status
+
+    def _cancel_again(self, order: Order, task: "ray.ObjectRef[Status]") -> None:
+        """Cancel a task that continues after it was to end: a busy node may lose a cancellation."""
+        with self._lock:
+            if self._stops or order.folder in self._ended:
+                ray.cancel(task, force=self._stops > 1)
 
     def _environment(self) -> Mapping[str, str]:
         """Environment variables of the run's process, in addition to the node's."""
@@ -267,10 +268,11 @@ class RayLauncher:
             environment["CUDA_VISIBLE_DEVICES"] = ""
         return environment
 
-    def _without_room(self, task: Any) -> str:
+    def _without_room(self, order: Order, task: Any) -> str:
         """Wait for the task; returns why it cannot run if the last node with room is lost."""
         since = None
         while not ray.wait([task], timeout=_LOOK_SECONDS)[0]:
+            self._cancel_again(order, task)
             if any(self._fits(node) for node in _nodes()):
                 since = None
                 continue
