@@ -2,12 +2,15 @@
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from aang_core.assembly.text_options import check_names, check_paths
 from aang_core.cli.output import echo, note
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
@@ -16,9 +19,14 @@ from aang_core.config.schema import BALANCED
 from aang_core.config.settings import parse_settings
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
+from aang_core.runs.run_files import refuse_links
+from aang_core.runs.unfinished import check_unfinished, resume_command, unfinished
+from aang_core.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from aang_core.runs.run import Run
+    from aang_core.runs.summary import Summary
+    from aang_core.tasks.processes import Processes
 
 RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
 """Options that may be given with --resume: the training so far does not depend on them, and a
@@ -72,52 +80,109 @@ def train(
     of documentation belong to? CONFIG.yaml may contain any option; options on the command line take
     precedence.
     """
-    from aang_core.assembly.sources import prepare_sources
-    from aang_core.cli.before import announce, print_summary
-    from aang_core.cli.progress import training_progress
-    from aang_core.runs import before
-    from aang_core.runs.recorded_plugins import recorded_differences
-    from aang_core.runs.resuming import resume_command, unfinished
-    from aang_core.runs.run_files import refuse_links
-    from aang_core.runs.train_run import free_run_folder, train_run
-    from aang_core.runs.training import choose_device
-    from aang_core.tasks.processes import processes_of_environment
-    from aang_core.training.interruption import Interrupted, interruptible
-
     given = given_options(options)
+    config: TrainConfig | None = None
     if resume is not None:
         if dry_run:
             raise ConfigError("--dry-run: an interrupted run has begun already; leave --resume out")
-        if config_file or set(given) - RESUMABLE_WITH:
-            raise ConfigError(
-                "--resume: an interrupted run continues with its own options; leave the others out"
-            )
-        refuse_links(resume)
-        config, out = unfinished(resume, **{"trust_remote_code": False, **given}), resume
-        for difference in recorded_differences(resume, plugins):
-            note(difference)
+        _check_resumable(resume, given, config_file)
     else:
         config = resolve_training(
             read_config_file(config_file) if config_file else {}, given, plugins.registry
         )
-        out = free_run_folder(config)
-    processes = processes_of_environment(choose_device(config.device))
-    processes.wait()  # until all of them have chosen the same free folder
-    quiet = quiet or not processes.first
+        # All that can be checked without torch and transformers, which take seconds to import.
+        if config.out is not None:
+            RunFolder.check_free(config.out)
+        check_paths(config)
+        check_names(config, plugins.registry)
+    # torchrun and accelerate number their processes; the first one speaks for all.
+    quiet = quiet or os.environ.get("RANK", "0") != "0"
+    if not quiet:
+        echo("reading data and loading the encoder ...", err=True)
+
+    from aang_core.cli.before import print_summary
+    from aang_core.runs.training import choose_device
+    from aang_core.tasks.processes import processes_of_environment
+
     notes = _Notes(quiet=quiet)
+    if config is None:
+        assert resume is not None
+        config = _resumed(resume, given, plugins, notes)
+    processes = processes_of_environment(choose_device(config.device))
     if dry_run:
-        sources = prepare_sources(config, plugins.registry)
-        planned = before.dry_run(sources.config, sources, say=notes.before)
+        planned = _planned(config, plugins, notes)
         if processes.first:
             print_summary(planned, as_json=as_json)
         return
+    run = _trained(config, resume, plugins, processes, notes)
+    if not processes.first:
+        return
+    for line in run.notes:
+        notes.say(line)
+    if as_json:
+        echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
+    else:
+        _print_result(run)
+
+
+def _check_resumable(folder: Path, given: Mapping[str, Any], config_file: Path | None) -> None:
+    """Refuse a folder that is not that of an interrupted run, and options that it has already.
+
+    Raises:
+        AangError: it cannot be resumed in this way.
+    """
+    if config_file is not None or set(given) - RESUMABLE_WITH:
+        raise ConfigError(
+            "--resume: an interrupted run continues with its own options; leave the others out"
+        )
+    refuse_links(folder)
+    check_unfinished(folder)
+
+
+def _resumed(
+    folder: Path, given: Mapping[str, Any], plugins: Plugins, notes: "_Notes"
+) -> TrainConfig:
+    from aang_core.runs.recorded_plugins import recorded_differences
+
+    config = unfinished(folder, **{"trust_remote_code": False, **given})
+    for difference in recorded_differences(folder, plugins):
+        notes.say(difference)
+    return config
+
+
+def _planned(config: TrainConfig, plugins: Plugins, notes: "_Notes") -> "Summary":
+    from aang_core.assembly.sources import prepare_sources
+    from aang_core.runs import before
+
+    sources = prepare_sources(config, plugins.registry)
+    return before.dry_run(sources.config, sources, say=notes.say)
+
+
+def _trained(
+    config: TrainConfig,
+    resume: Path | None,
+    plugins: Plugins,
+    processes: "Processes",
+    notes: "_Notes",
+) -> "Run":
+    """Train a new run or resume one; exit if a signal stops it."""
+    from aang_core.assembly.sources import prepare_sources
+    from aang_core.cli.before import announce
+    from aang_core.cli.progress import training_progress
+    from aang_core.runs.new_folder import new_run_folder
+    from aang_core.runs.train_run import train_run
+    from aang_core.training.interruption import Interrupted, interruptible
+
+    out: Path | None = None
     try:
-        with interruptible() as interruption, training_progress(quiet=quiet) as observe:
+        with (
+            interruptible() as interruption,
+            training_progress(quiet=notes.quiet) as observe,
+            ExitStack() as stack,
+        ):
             sources = prepare_sources(config, plugins.registry)
-            if resume is None and sources.config.recipe != config.recipe:
-                out = free_run_folder(sources.config)
-                processes.wait()
-            run = train_run(
+            out = resume or stack.enter_context(new_run_folder(sources.config, processes))
+            return train_run(
                 sources.config,
                 sources,
                 out=out,
@@ -125,40 +190,27 @@ def train(
                 observe=observe,
                 resume=resume is not None,
                 interruption=interruption,
-                announce=lambda summary: None if quiet else announce(summary),
-                say=notes.before,
+                announce=lambda summary: None if notes.quiet else announce(summary),
+                say=notes.say,
             )
     except Interrupted as stopped:
         if processes.first:
             echo(str(stopped), err=True)
-            if (out / "config.yaml").is_file():
+            if out is not None and (out / "config.yaml").is_file():
                 echo(f"to continue:\n    {resume_command(out)}", err=True)
         raise SystemExit(stopped.status) from None
-    if not processes.first:
-        return
-    for line in run.notes:
-        notes.after(line)
-    if as_json:
-        echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
-    else:
-        _print_result(run)
 
 
 class _Notes:
-    """Prints every note once: before the first step, or at the end with ``--quiet``."""
+    """Prints every note once, and none with ``--quiet``."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
+        self.quiet = quiet
         self._said: set[str] = set()
 
-    def before(self, sentence: str) -> None:
-        """Print a note before the first step."""
-        if not self._quiet:
-            self.after(sentence)
-
-    def after(self, sentence: str) -> None:
+    def say(self, sentence: str) -> None:
         """Print a note unless it has been printed."""
-        if sentence not in self._said:
+        if not self.quiet and sentence not in self._said:
             self._said.add(sentence)
             note(sentence)
 
@@ -247,6 +299,14 @@ def _print_result(run: "Run") -> None:
     if reference := outcome.fine_tuning:
         name = f"plain fine-tuning, mean of {reference.seeds} seeds"
         lines.insert(1, (name, reference.dev, reference.test))
+    steps = run.config.steps
+    if outcome.steps < steps:
+        echo(
+            f"Training stopped early, after step {outcome.steps} of {steps}: "
+            f"{run.config.patience} evaluations in a row had no better dev score."
+        )
+    else:
+        echo(f"All {steps} steps were trained.")
     if outcome.best_step == 0:
         echo("No step of training beat the untrained model on dev, so the untrained one is kept:")
     else:

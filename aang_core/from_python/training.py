@@ -1,5 +1,7 @@
 """Training from Python, as the command line trains."""
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,13 @@ from aang_core.errors import ConfigError
 from aang_core.from_python.given_data import GivenData
 from aang_core.from_python.progress import progress
 from aang_core.plugins import load_plugins
+from aang_core.runs.new_folder import new_run_folder
 from aang_core.runs.recorded_plugins import recorded_differences
-from aang_core.runs.resuming import unfinished
 from aang_core.runs.run import Run
 from aang_core.runs.run_files import refuse_links
-from aang_core.runs.train_run import free_run_folder, train_run
+from aang_core.runs.train_run import train_run
 from aang_core.runs.training import choose_device
+from aang_core.runs.unfinished import unfinished
 from aang_core.tasks.processes import processes_of_environment
 from aang_core.training.interruption import Interrupted, interruptible
 
@@ -63,28 +66,21 @@ def train(
         2
     """
     plugins = load_plugins()
-    copies: dict[str, str] = {}
+    notes: Sequence[str] = ()
+    from_file: dict[str, Any] = {}
+    given = GivenData.of({} if resume is not None else options)
     if resume is not None:
-        out = Path(resume)
         if config is not None or set(options) - RESUMABLE_WITH:
             raise ConfigError(
                 "resume: an interrupted run continues with its own options; leave the others out"
             )
-        refuse_links(out)
-        resolved = unfinished(out, **{"trust_remote_code": False, **options})
-        sources = prepare_sources(resolved, plugins.registry)
-        notes = recorded_differences(out, plugins)
+        refuse_links(Path(resume))
+        resolved = unfinished(Path(resume), **{"trust_remote_code": False, **options})
+        notes = recorded_differences(Path(resume), plugins)
     else:
-        given = GivenData.of(options)
         from_file = {} if config is None else read_config_file(Path(config))
         resolved = resolve_training(from_file, given.options, plugins.registry)
-        out = free_run_folder(resolved)
-        resolved, data = given.placed(resolved, out)
-        sources = prepare_sources(resolved, plugins.registry, data.tables)
-        sources.report.include(given.report)
-        copies, notes = data.copies(), []
     processes = processes_of_environment(choose_device(resolved.device))
-    processes.wait()  # until all of them have chosen the same free folder
     quiet = quiet or not processes.first
     said: set[str] = set()
 
@@ -96,23 +92,31 @@ def train(
 
     for sentence in notes:
         say(sentence)
-    try:
-        with interruptible() as interruption, progress(quiet=quiet) as observe:
+    with ExitStack() as stack:
+        if resume is not None:
+            out = Path(resume)
+        else:
+            out = stack.enter_context(new_run_folder(resolved, processes))
+        resolved, data = given.placed(resolved, out)
+        sources = prepare_sources(resolved, plugins.registry, data.tables)
+        sources.report.include(given.report)
+        try:
+            interruption = stack.enter_context(interruptible())
             run = train_run(
                 sources.config,
                 sources,
                 out=out,
                 plugins=plugins,
-                observe=observe,
+                observe=stack.enter_context(progress(quiet=quiet)),
                 resume=resume is not None,
                 interruption=interruption,
                 say=say,
-                copies=copies,
+                copies=data.copies(),
             )
-    except Interrupted as stopped:
-        if (out / "config.yaml").is_file():
-            stopped.add_note(f"To continue: train(resume={str(out)!r})")
-        raise
+        except Interrupted as stopped:
+            if (out / "config.yaml").is_file():
+                stopped.add_note(f"To continue: train(resume={str(out)!r})")
+            raise
     for sentence in run.notes:
         say(sentence)
     return run

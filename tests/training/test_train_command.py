@@ -31,6 +31,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_a_run_leaves_everything_in_its_folder(
     aang: Aang,
     train_options: list[object],
+    domain: list[object],
     tmp_path: Path,
     weighter: str,
     space: str,
@@ -38,8 +39,9 @@ def test_a_run_leaves_everything_in_its_folder(
 ) -> None:
     """Every weighter trains; the folder and ``result.json`` have the documented form."""
     run = tmp_path / "run"
+    text = domain if space == "td+ed" else []
     done = aang(
-        *("train", *train_options, "--weighter", weighter, "--space", space),
+        *("train", *train_options, *text, "--weighter", weighter, "--space", space),
         *("--seed", 3, "--out", run, "--json", "--quiet"),
     )
     assert done.status == 0, done.err

@@ -144,7 +144,7 @@ def compare(
             note(f"{left} runs are left; the same command goes on")
     entries = outcome(comparison, root, quick=quick)
     against = comparison.baseline
-    if against and not any(e.method == against for e in entries):
+    if against and not any(e.method == against and e.scores for e in entries):
         note(f"the baseline {against} has no finished run, so nothing is tested against it")
     write_outcome(root, entries, curves(comparison, root), against, difference=difference)
     echo(table(entries, kind, against, difference=difference), nl=False)
@@ -175,10 +175,12 @@ def _run(
     from aang_core.runs import Interrupted, interruptible
     from aang_plugin_compare.run_folders import make_root
     from aang_plugin_compare.runner import Runner
+    from aang_plugin_compare.watching import watching
 
     context = click.get_current_context()
 
     def tell(ended: "Ended") -> None:
+        watched.ended(ended.cell)
         if not quiet or ended.error:
             done = "kept" if ended.state == "finished" else ended.error or "done"
             echo(f"{ended.cell.folder.relative_to('runs')}: {done}", err=True)
@@ -194,11 +196,14 @@ def _run(
         made.run(comparison, seconds=seconds)
 
     try:
-        with interruptible():
+        with (
+            interruptible(),
+            watching(root, len(comparison.cells), quiet=quiet) as watched,
+        ):
             make_root(root)
             before = plugin_options(context)
             after = ["--trust-remote-code"] if trust_remote_code else []
-            runner = Runner(root, launcher, tell, before=before, after=after)
+            runner = Runner(root, launcher, tell, began=watched.began, before=before, after=after)
             return runner.run(comparison.cells, seconds=seconds, first=controls if quick else None)
     except Interrupted as stopped:
         again = shlex.join(["aang", *given_arguments(context)])

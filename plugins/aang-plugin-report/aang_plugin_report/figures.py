@@ -7,6 +7,7 @@ from typing import TypeVar
 from aang_core import Run, softmax
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
 from aang_plugin_report.losses import losses_chart
+from aang_plugin_report.run_names import run_names
 
 POINTS = 240
 """Most points of a curve; a page with every step of a long run would load slowly."""
@@ -212,11 +213,11 @@ def _scores_of(runs: Sequence[Run]) -> Lines:
     metric = runs[0].metric
     series = [
         Series(
-            run.name,
+            name,
             [line.step for line in run.records.evaluations],
             [line.dev[metric] for line in run.records.evaluations],
         )
-        for run in runs
+        for name, run in zip(run_names(runs), runs, strict=True)
     ]
     best = max(series, key=lambda s: max(s.y))
     return Lines(
@@ -230,14 +231,14 @@ def _scores_of(runs: Sequence[Run]) -> Lines:
 
 
 def _end_task_weights_of(runs: Sequence[Run]) -> Lines | None:
-    weighted = [run for run in runs if run.records.objectives]
-    if not weighted:
-        return None
     series = []
-    for run in weighted:
-        rows = _thinned(run.records.rounds)
-        steps = [row.step for row in rows]
-        series.append(Series(run.name, steps, [row.end_task_weight for row in rows]))
+    for name, run in zip(run_names(runs), runs, strict=True):
+        if run.records.objectives:
+            rows = _thinned(run.records.rounds)
+            steps = [row.step for row in rows]
+            series.append(Series(name, steps, [row.end_task_weight for row in rows]))
+    if not series:
+        return None
     return Lines(
         key="end-task-weight",
         title="Weight of the end task",
