@@ -17,6 +17,9 @@ TOP = 5
 LISTED = 16
 RowT = TypeVar("RowT")
 
+_WEIGHTS = (0.0, 1.0)
+"""The axis of weights: fitted to a weight that hardly moves, it would show noise."""
+
 _MOST_WRITTEN = 20
 """Counts are written into a confusion matrix up to this many classes; more are illegible."""
 
@@ -73,6 +76,7 @@ def _end_task_weight(run: Run) -> Lines | None:
         title="Weight of the end task",
         x_label="step",
         y_label="λ_e",
+        y_range=_WEIGHTS,
         series=[series],
         alt=f"λ_e goes from {series.y[0]:.3f} to {series.y[-1]:.3f}.",
     )
@@ -175,7 +179,7 @@ def _cosines(run: Run) -> Heat | None:
         key="cosines",
         title="Cosine with the dev gradient",
         x_label="step",
-        y_label="task",
+        y_label="",
         x=[str(b[-1].step) for b in bins],
         y=names,
         z=grid,
@@ -244,6 +248,7 @@ def _end_task_weights_of(runs: Sequence[Run]) -> Lines | None:
         title="Weight of the end task",
         x_label="step",
         y_label="λ_e",
+        y_range=_WEIGHTS,
         series=series,
         alt="Last λ_e: " + ", ".join(f"{s.name} {s.y[-1]:.3f}" for s in series) + ".",
     )
