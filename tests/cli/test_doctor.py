@@ -3,16 +3,14 @@
 from importlib.metadata import version
 from pathlib import Path
 
-import pytest
-
 from tests.plugins_layer.on_disk import Site
 
 
-def test_it_tells_what_an_issue_needs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_tells_what_an_issue_needs(site: Site) -> None:
     """In Markdown, with the plug-ins that failed, and without the name of the user."""
-    monkeypatch.setenv("AANG_CACHE", str(Path.home() / "nowhere" / "aang"))
     site.plugin("aang-plugin-broken", "raise OSError('disk on fire')\n")
-    text = site.aang("doctor").stdout
+    cache = Path.home() / "nowhere" / "aang"
+    text = site.aang("doctor", environ={"AANG_CACHE": str(cache)}).stdout
     for title in ("machine", "device", "packages", "plug-ins", "caches", "environment"):
         assert f"**{title}**\n" in text
     assert f"- torch: {version('torch')}\n" in text
