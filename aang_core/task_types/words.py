@@ -32,7 +32,7 @@ def words_of_lists(
     """The text of a list of tokens, with a space between them, and its words.
 
     Raises:
-        DataError: there are as many tokens as tags, or one of them is no text.
+        DataError: there are not as many tags as tokens, or one of them is not text.
     """
     words = [_token(tokens, value, report) for value in _listed(tokens)]
     names = [class_name(tags.inner(value), report) for value in _listed(tags)]
@@ -89,16 +89,17 @@ def words_of_spans(
                 "inner or the outer span out."
             )
     words = []
+    before = None  # the span of the word before
     for first, last in word_places(whole):
-        inside = next((i for i, (s, e, _) in enumerate(found) if s < last and first < e), None)
-        if inside is None:
-            words.append(TaggedWord(first, last, OUTSIDE))
-            continue
-        start, end, name = found[inside]
-        if first < start or last > end:
-            report.add("span that ends within a word, extended to the whole of it", spans.where)
-        begins = not any(s < w.end and w.start < e for w in words[-1:] for s, e in [(start, end)])
-        words.append(TaggedWord(first, last, f"{'B' if begins else 'I'}-{name}"))
+        inside = next((span for span in found if span[0] < last and first < span[1]), None)
+        tag = OUTSIDE
+        if inside is not None:
+            start, end, name = inside
+            tag = f"{'I' if inside == before else 'B'}-{name}"
+            if first < start or last > end:
+                report.add("span that ends within a word, extended to the whole of it", spans.where)
+        words.append(TaggedWord(first, last, tag))
+        before = inside
     return whole, tuple(words)
 
 

@@ -87,6 +87,15 @@ def test_spans_become_tags_of_words(tmp_path: Path) -> None:
     assert any("within a word" in event for event in report.counts)
 
 
+def test_a_word_that_two_spans_share_is_of_the_first(tmp_path: Path) -> None:
+    """The second span begins with the next word."""
+    spans = [[0, 3, "A"], [3, 12, "B"]]
+    path = write(tmp_path / "a.jsonl", [{"text": "sunshine day off", "label": spans}] * 4)
+    words = load_task(path, path).train[0].label
+    assert isinstance(words, tuple)
+    assert [w.tag for w in words if isinstance(w, TaggedWord)] == ["B-A", "B-B", "O"]
+
+
 @pytest.mark.parametrize(
     ("separated", "mark"), [("a|b", "|"), ("a; b", ";"), ("a,b", ",")], ids=lambda value: value
 )
