@@ -159,14 +159,15 @@ def in_words(summary: Summary) -> list[tuple[str, str]]:
     """The summary as lines, each with a name."""
     sizes = ", ".join(f"{part.examples} {name}" for name, part in summary.parts.items())
     lines = [("task", f"{summary.task}: {sizes}")]
-    lines.append(("classes", _classes(summary.parts["train"].labels)))
+    if labels := summary.parts["train"].labels:
+        lines.append(("classes", _classes(labels)))
     if summary.class_weights:
         weights = ", ".join(f"{name} {w:.3g}" for name, w in summary.class_weights.items())
         lines.append(("weights", f"of classes in the end task's loss: {weights}"))
     if summary.balanced_rows:
         lines.append(("rows", "of the end task are drawn so that classes come equally often"))
     lines.append((f"cut to {summary.max_length}", _cut(summary)))
-    lines.append(("overlaps", _overlaps(summary.overlaps)))
+    lines.append(("overlaps", _overlaps(summary)))
     lines.append(("duplicates", _contradictory(summary.contradictory)))
     lines.append(("objectives", _objectives(summary)))
     for name, steps in summary.pretraining.items():
@@ -186,7 +187,7 @@ _LISTED = 8
 
 
 def _classes(labels: Mapping[str, int]) -> str:
-    total = max(1, sum(labels.values()))
+    total = max(1, sum(labels.values()))  # zero where no text has a class or a span
     ranked = sorted(labels.items(), key=lambda item: -item[1])
     named = ranked if len(ranked) <= _LISTED else ranked[: _LISTED - 1]
     words = ", ".join(f"{name} {count} ({count / total:.0%})" for name, count in named)
@@ -205,10 +206,11 @@ def _cut(summary: Summary) -> str:
     return ", ".join(cut) if cut else "no text is longer"
 
 
-def _overlaps(counts: Mapping[str, int]) -> str:
-    if not counts:
-        return "train, dev and test share no text"
-    found = [(count, *pair.split(" in ")) for pair, count in counts.items()]
+def _overlaps(summary: Summary) -> str:
+    if not summary.overlaps:
+        *names, last = summary.parts
+        return f"{', '.join(names)} and {last} share no text"
+    found = [(count, *pair.split(" in ")) for pair, count in summary.overlaps.items()]
     return ", ".join(f"{count} of {part} in {other} too" for count, part, other in found)
 
 

@@ -140,6 +140,21 @@ def test_from_files_to_predictions(
         assert "majority class" not in shown
 
 
+def test_numbers_have_no_classes_in_the_summary(
+    aang: Aang, files: Path, encoder: Path, tmp_path: Path
+) -> None:
+    """And parts that a run does not have are not named."""
+    train = files / "regression" / "train.jsonl"
+    done = aang(
+        *("train", "--train", train, "--model", encoder, "--weighter", "single-task"),
+        *("--steps", 2, "--dry-run", "--out", tmp_path / "run"),
+    )
+    assert done.status == 0, done.err
+    lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    assert "classes" not in lines
+    assert lines["overlaps"] == "train and dev share no text"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_engines_measure_the_same(
     kind_options: Callable[[str], dict[str, Any]], kind: str
