@@ -1,5 +1,6 @@
 """Training from Python, as the command line trains."""
 
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,11 @@ def train(
         resolved, data = given.placed(resolved, out)
         sources = prepare_sources(resolved, plugins.registry, data.tables)
         sources.report.include(given.report)
+        if sources.config.recipe != resolved.recipe:
+            # The folder was named after the default recipe, which is not for this kind of task.
+            out = free_run_folder(sources.config)
+            resolved, data = given.placed(sources.config, out)
+            sources = replace(sources, config=resolved)
         copies, notes = data.copies(), []
     processes = processes_of_environment(choose_device(resolved.device))
     processes.wait()  # until all of them have chosen the same free folder
