@@ -28,8 +28,9 @@ from aang_core.runs.training import choose_device
 _OF_FIT = {
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),
     *("aux_task", "target", "domain", "out_of_domain", "unlabelled", "out"),
+    "task_type",
 }
-"""Options that name data or the run folder, which ``fit`` receives or chooses."""
+"""Options that ``fit`` receives or chooses: they name data, the kind of task or the run folder."""
 
 _OPTIONS = [name for name in TrainConfig.model_fields if name not in _OF_FIT]
 _DEFAULTS: Mapping[str, Any] = {**dict.fromkeys(_OPTIONS), "runs": None, "quiet": True}
@@ -42,10 +43,11 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
     parameters and data gives the same classifier.
 
     Args:
-        **parameters: The options of ``aang train`` that name no data, with underscores for dashes,
-            such as ``space``, ``weighter``, ``model``, ``steps``, ``lr``, ``seed`` and ``set``, a
-            mapping. None, the default of each, stands for that of ``aang train``.
-            Besides, ``runs`` is a folder in which every fit keeps its run folder; None keeps none.
+        **parameters: The options of ``aang train`` that name neither data nor the kind of task,
+            which is one class per text, with underscores for dashes, such as ``space``,
+            ``weighter``, ``model``, ``steps``, ``lr``, ``seed`` and ``set``, a mapping. None, the
+            default of each, stands for that of ``aang train``. Besides, ``runs`` is a folder in
+            which every fit keeps its run folder; None keeps none.
             ``quiet=False`` shows the progress of every fit.
 
     Attributes:
@@ -112,7 +114,9 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
                 f"y holds one class, {self.classes_[0]!r}; a classifier needs at least two"
             )
         names = class_names(self.classes_)
-        given: dict[str, Any] = {"train": labelled_columns(texts, labels, self.classes_, names)}
+        # Names that spell numbers, such as "1.5", would otherwise be taken for numbers.
+        given: dict[str, Any] = {"task_type": "single-label"}
+        given["train"] = labelled_columns(texts, labels, self.classes_, names)
         if dev is not None:
             dev_texts = texts_of(dev[0])
             dev_labels = labels_of(dev[1], len(dev_texts))
