@@ -56,8 +56,8 @@ def _listed(cell: Cell) -> Sequence[object]:
     if isinstance(cell.value, str):
         return cell.value.split()
     raise cell.fault(
-        f"holds {cell.value!r:.60}, which is no list. Token labels are a list of tags and a list "
-        "of tokens, or a text and a list of spans such as "
+        f"holds {cell.value!r:.60}, which is not a list. Token labels are a list of tags and a "
+        "list of tokens, or a text and a list of spans such as "
         '{"start": 3, "end": 8, "label": "PER"}.'
     )
 
@@ -111,7 +111,7 @@ def _span(cell: Cell, value: Any, length: int, report: ReadReport) -> tuple[int,
             pass
         case _:
             raise cell.fault(
-                f"holds {value!r:.60}, which is no span. Write "
+                f"holds {value!r:.60}, which is not a span. Write "
                 '{"start": 3, "end": 8, "label": "PER"} or [3, 8, "PER"].'
             )
     if not 0 <= start < end <= length:
