@@ -63,11 +63,11 @@ def _listed(cell: Cell) -> Sequence[object]:
 
 
 def _token(cell: Cell, value: object, report: ReadReport) -> str:
-    token = text_of(cell.inner(value))
+    token = text_of(cell.inner(value)).strip()
     if " " in token:
         # A space separates tokens in the text.
         report.add("token with a space in it, which became one that does not break", cell.where)
-    return token.strip().replace(" ", "\u00a0")
+    return token.replace(" ", "\u00a0")
 
 
 def words_of_spans(
