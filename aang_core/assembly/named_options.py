@@ -1,5 +1,6 @@
 """What a run would use of its options, before any data is read or a model is loaded."""
 
+from aang_core.assembly.composition import stage_objectives
 from aang_core.assembly.labelled_tasks import (
     auxiliary_files,
     supervised_objectives,
@@ -8,7 +9,6 @@ from aang_core.assembly.labelled_tasks import (
 from aang_core.assembly.text_options import READ_BY, unread
 from aang_core.config import AUXILIARY_TASKS, TrainConfig
 from aang_core.objectives.objective import Objective
-from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import load_space
 from aang_core.plugins.primitive import Primitive
 from aang_core.plugins.registry import Registry
@@ -30,7 +30,7 @@ def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitiv
         AangError: a name is unknown or ambiguous.
     """
     weighter = registry.weighter(config.weighter)
-    stages = _stages(config, registry)
+    stages = stage_objectives(config, registry)
     objectives = [*_of_space(config, registry), *stages.values()]
     owners: dict[str, Primitive | None] = {p.key: p for o in objectives for p in o.primitives}
     owners[weighter.key] = weighter
@@ -51,7 +51,7 @@ def without_unread_text(config: TrainConfig, registry: Registry) -> TrainConfig:
     """
     if not any(getattr(config, name) for name in READ_BY):
         return config
-    objectives = list(_stages(config, registry).values())
+    objectives = list(stage_objectives(config, registry).values())
     if getattr(registry.weighter(config.weighter).load(), "uses_auxiliaries", True):
         objectives += _of_space(config, registry)
     names = unread(config, [objective.data for objective in objectives])
@@ -67,12 +67,3 @@ def _of_space(config: TrainConfig, registry: Registry) -> list[Objective]:
     if config.space != AUXILIARY_TASKS or not auxiliary:
         objectives += load_space(config.space, registry).objectives
     return [*objectives, *supervised_objectives(registry, auxiliary, objectives)]
-
-
-def _stages(config: TrainConfig, registry: Registry) -> dict[str, Objective]:
-    """The objectives of the recipe's stages of pre-training, by the name of the stage."""
-    if not config.recipe:
-        return {}
-    recipe = find_recipe(config.recipe, registry)
-    theirs = registry.as_meant_by(recipe.origin.distribution)
-    return {name: Objective.parse(name, theirs) for name in recipe.pretraining}

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aang_core.assembly.text_options import check_names, check_paths
-from aang_core.cli.output import echo, note
+from aang_core.cli.output import echo, note_once
+from aang_core.cli.result import print_result
 from aang_core.cli.schema_options import options_of
-from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_training
 from aang_core.config.schema import BALANCED
 from aang_core.config.settings import parse_settings
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from aang_core.runs.run import Run
     from aang_core.runs.summary import Summary
     from aang_core.tasks.processes import Processes
+
+Say = Callable[[str], None]
+"""Prints a note."""
 
 RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
 """Options that may be given with --resume: the training so far does not depend on them, and a
@@ -104,25 +107,25 @@ def train(
     from aang_core.runs.training import choose_device
     from aang_core.tasks.processes import processes_of_environment
 
-    notes = _Notes(quiet=quiet)
+    say = _ignore if quiet else note_once()
     if config is None:
         assert resume is not None
-        config = _resumed(resume, given, plugins, notes)
+        config = _resumed(resume, given, plugins, say)
     processes = processes_of_environment(choose_device(config.device))
     if dry_run:
-        planned = _planned(config, plugins, notes)
+        planned = _planned(config, plugins, say)
         if processes.first:
             print_summary(planned, as_json=as_json)
         return
-    run = _trained(config, resume, plugins, processes, notes)
+    run = _trained(config, resume, plugins, processes, say, quiet=quiet)
     if not processes.first:
         return
     for line in run.notes:
-        notes.say(line)
+        say(line)
     if as_json:
         echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
-        _print_result(run)
+        print_result(run)
 
 
 def _check_resumable(folder: Path, given: Mapping[str, Any], config_file: Path | None) -> None:
@@ -139,23 +142,21 @@ def _check_resumable(folder: Path, given: Mapping[str, Any], config_file: Path |
     check_unfinished(folder)
 
 
-def _resumed(
-    folder: Path, given: Mapping[str, Any], plugins: Plugins, notes: "_Notes"
-) -> TrainConfig:
+def _resumed(folder: Path, given: Mapping[str, Any], plugins: Plugins, say: Say) -> TrainConfig:
     from aang_core.runs.recorded_plugins import recorded_differences
 
     config = unfinished(folder, **{"trust_remote_code": False, **given})
     for difference in recorded_differences(folder, plugins):
-        notes.say(difference)
+        say(difference)
     return config
 
 
-def _planned(config: TrainConfig, plugins: Plugins, notes: "_Notes") -> "Summary":
+def _planned(config: TrainConfig, plugins: Plugins, say: Say) -> "Summary":
     from aang_core.assembly.sources import prepare_sources
     from aang_core.runs import before
 
     sources = prepare_sources(config, plugins.registry)
-    return before.dry_run(sources.config, sources, say=notes.say)
+    return before.dry_run(sources.config, sources, say=say)
 
 
 def _trained(
@@ -163,7 +164,9 @@ def _trained(
     resume: Path | None,
     plugins: Plugins,
     processes: "Processes",
-    notes: "_Notes",
+    say: Say,
+    *,
+    quiet: bool,
 ) -> "Run":
     """Train a new run or resume one; exit if a signal stops it."""
     from aang_core.assembly.sources import prepare_sources
@@ -177,7 +180,7 @@ def _trained(
     try:
         with (
             interruptible() as interruption,
-            training_progress(quiet=notes.quiet) as observe,
+            training_progress(quiet=quiet) as observe,
             ExitStack() as stack,
         ):
             sources = prepare_sources(config, plugins.registry)
@@ -190,8 +193,8 @@ def _trained(
                 observe=observe,
                 resume=resume is not None,
                 interruption=interruption,
-                announce=lambda summary: None if notes.quiet else announce(summary),
-                say=notes.say,
+                announce=_ignore if quiet else announce,
+                say=say,
             )
     except Interrupted as stopped:
         if processes.first:
@@ -201,18 +204,8 @@ def _trained(
         raise SystemExit(stopped.status) from None
 
 
-class _Notes:
-    """Prints every note once, and none with ``--quiet``."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self.quiet = quiet
-        self._said: set[str] = set()
-
-    def say(self, sentence: str) -> None:
-        """Print a note unless it has been printed."""
-        if not self.quiet and sentence not in self._said:
-            self._said.add(sentence)
-            note(sentence)
+def _ignore(said: object) -> None:
+    """With ``--quiet``, nothing but the result is printed."""
 
 
 def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,47 +280,3 @@ def parse_class_weights(given: Sequence[str]) -> dict[str, float] | str:
             raise ConfigError(f"--class-weights {entry}: the class {name} is given twice")
         weights[name] = number
     return weights
-
-
-def _print_result(run: "Run") -> None:
-    outcome, recipe = run.outcome, run.options.get("recipe")
-    chosen = outcome.metric
-    lines = [
-        (f"this run ({recipe or outcome.weighter})", chosen.dev, chosen.test),
-        (outcome.baseline, outcome.majority.dev, outcome.majority.test),
-    ]
-    if reference := outcome.fine_tuning:
-        name = f"plain fine-tuning, mean of {reference.seeds} seeds"
-        lines.insert(1, (name, reference.dev, reference.test))
-    steps = run.config.steps
-    if outcome.steps < steps:
-        echo(
-            f"Training stopped early, after step {outcome.steps} of {steps}: "
-            f"{run.config.patience} evaluations in a row had no better dev score."
-        )
-    else:
-        echo(f"All {steps} steps were trained.")
-    if outcome.best_step == 0:
-        echo("No step of training beat the untrained model on dev, so the untrained one is kept:")
-    else:
-        echo(f"The best model is from step {outcome.best_step}:")
-    if tuned := outcome.final_fine_tuning:
-        echo(
-            "Fine-tuned on the end task alone, "
-            f"from {tuned.before.dev:.4f} to {tuned.after.dev:.4f} on dev:"
-            if tuned.kept
-            else "Fine-tuning it on the end task alone did not improve dev and was undone:"
-        )
-    print_table(
-        [chosen.name, "dev", "test"],
-        [[name, _score(dev), _score(test)] for name, dev, test in lines],
-    )
-    model = str(run.folder / outcome.model)
-    echo(f"Everything about this run is in {run.folder}. Its model is an ordinary transformers")
-    echo("folder, which needs no AANG:")
-    echo("    from transformers import pipeline")
-    echo(f"    classify = pipeline({outcome.pipeline!r}, model={model!r})")
-
-
-def _score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"

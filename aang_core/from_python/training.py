@@ -1,19 +1,20 @@
 """Training from Python, as the command line trains."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from aang_core.assembly.sources import prepare_sources
-from aang_core.cli.output import note
+from aang_core.assembly.sources import Sources, prepare_sources
+from aang_core.cli.output import note_once
 from aang_core.cli.train import RESUMABLE_WITH
 from aang_core.config import read_config_file, resolve_training
 from aang_core.errors import ConfigError
 from aang_core.from_python.given_data import GivenData
 from aang_core.from_python.progress import progress
-from aang_core.plugins import load_plugins
+from aang_core.plugins import Plugins, load_plugins
 from aang_core.runs.new_folder import new_run_folder
 from aang_core.runs.recorded_plugins import recorded_differences
 from aang_core.runs.run import Run
@@ -21,7 +22,7 @@ from aang_core.runs.run_files import refuse_links
 from aang_core.runs.train_run import train_run
 from aang_core.runs.training import choose_device
 from aang_core.runs.unfinished import unfinished
-from aang_core.tasks.processes import processes_of_environment
+from aang_core.tasks.processes import Processes, processes_of_environment
 from aang_core.training.interruption import Interrupted, interruptible
 
 
@@ -66,57 +67,84 @@ def train(
         2
     """
     plugins = load_plugins()
-    notes: Sequence[str] = ()
-    from_file: dict[str, Any] = {}
-    given = GivenData.of({} if resume is not None else options)
-    if resume is not None:
-        if config is not None or set(options) - RESUMABLE_WITH:
+    with ExitStack() as stack:
+        if resume is None:
+            start = _first_start(config, options, plugins, stack)
+        elif config is None and set(options) <= RESUMABLE_WITH:
+            start = _resumption(Path(resume), options, plugins)
+        else:
             raise ConfigError(
                 "resume: an interrupted run continues with its own options; leave the others out"
             )
-        refuse_links(Path(resume))
-        resolved = unfinished(Path(resume), **{"trust_remote_code": False, **options})
-        notes = recorded_differences(Path(resume), plugins)
-    else:
-        from_file = {} if config is None else read_config_file(Path(config))
-        resolved = resolve_training(from_file, given.options, plugins.registry)
-    processes = processes_of_environment(choose_device(resolved.device))
-    quiet = quiet or not processes.first
-    said: set[str] = set()
-
-    def say(sentence: str) -> None:
-        """Print a note once, unless it is quiet."""
-        if not quiet and sentence not in said:
-            said.add(sentence)
-            note(sentence)
-
-    for sentence in notes:
-        say(sentence)
-    with ExitStack() as stack:
-        if resume is not None:
-            out = Path(resume)
-        else:
-            out = stack.enter_context(new_run_folder(resolved, processes))
-        resolved, data = given.placed(resolved, out)
-        sources = prepare_sources(resolved, plugins.registry, data.tables)
-        sources.report.include(given.report)
+        quiet = quiet or not start.processes.first
+        say: Callable[[str], None] = (lambda sentence: None) if quiet else note_once()
+        for sentence in start.notes:
+            say(sentence)
         try:
-            interruption = stack.enter_context(interruptible())
-            run = train_run(
-                sources.config,
-                sources,
-                out=out,
-                plugins=plugins,
-                observe=stack.enter_context(progress(quiet=quiet)),
-                resume=resume is not None,
-                interruption=interruption,
-                say=say,
-                copies=data.copies(),
-            )
+            with interruptible() as interruption, progress(quiet=quiet) as observe:
+                run = train_run(
+                    start.sources.config,
+                    start.sources,
+                    out=start.out,
+                    plugins=plugins,
+                    observe=observe,
+                    resume=resume is not None,
+                    interruption=interruption,
+                    say=say,
+                    copies=start.copies,
+                )
         except Interrupted as stopped:
-            if (out / "config.yaml").is_file():
-                stopped.add_note(f"To continue: train(resume={str(out)!r})")
+            if (start.out / "config.yaml").is_file():
+                stopped.add_note(f"To continue: train(resume={str(start.out)!r})")
             raise
     for sentence in run.notes:
         say(sentence)
     return run
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a training begins or continues with.
+
+    Attributes:
+        sources: its sources, with its options.
+        out: the run folder.
+        processes: the processes that share the training.
+        copies: the copies of data in memory, by their names in the run folder.
+        notes: what has changed since the run was interrupted.
+    """
+
+    sources: Sources
+    out: Path
+    processes: Processes
+    copies: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def _resumption(out: Path, options: Mapping[str, Any], plugins: Plugins) -> _Start:
+    refuse_links(out)
+    config = unfinished(out, **{"trust_remote_code": False, **options})
+    sources = prepare_sources(config, plugins.registry)
+    processes = processes_of_environment(choose_device(config.device))
+    return _Start(sources, out, processes, notes=recorded_differences(out, plugins))
+
+
+def _first_start(
+    config_file: str | PathLike[str] | None,
+    options: Mapping[str, Any],
+    plugins: Plugins,
+    stack: ExitStack,
+) -> _Start:
+    given = GivenData.of(options)
+    from_file = {} if config_file is None else read_config_file(Path(config_file))
+    resolved = resolve_training(from_file, given.options, plugins.registry)
+    processes = processes_of_environment(choose_device(resolved.device))
+    # The folder is named after what is trained, which only the data decides.
+    config, data = given.placed(resolved, resolved.out or Path("runs"))
+    sources = prepare_sources(config, plugins.registry, data.tables)
+    sources.report.include(given.report)
+    out = stack.enter_context(new_run_folder(sources.config, processes))
+    if given.values:
+        config, data = given.placed(sources.config, out)
+        sources = replace(sources, config=config)
+    return _Start(sources, out, processes, data.copies())
