@@ -3,7 +3,7 @@
 Both are checked before anything that takes long is imported.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -124,33 +124,33 @@ def _readers(name: str, registry: Registry) -> str:
     if not readers:
         return "no plug-in that is installed does, so leave it out"
 
-    def reads(find: Callable[[], Iterable[Primitive]]) -> bool:
+    def reads(data: Iterable[Primitive]) -> bool:
         # A space or recipe that cannot be used here is not offered.
         with suppress(AangError):
-            return any(trait in primitive.provides for primitive in find())
+            return any(trait in primitive.provides for primitive in data)
         return False
 
     spaces = [
         space.name
         for space in (*registry.spaces, *registry.objectives)
-        if reads(lambda name=space.name: load_space(name, registry).stages["data"])
+        if reads(_space_data(space.name, registry))
     ]
-    recipes = [
-        recipe.name
-        for recipe in registry.recipes
-        if reads(lambda recipe=recipe: _recipe_data(recipe, registry))
-    ]
+    recipes = [recipe.name for recipe in registry.recipes if reads(_recipe_data(recipe, registry))]
     offered = [("--space", spaces), ("--recipe", recipes)]
     named = [f"{option} {_some(names)}" for option, names in offered if names]
     whose = f"the data {' and '.join(readers)} would"
     return f"{whose}, as in {', or '.join(named)}" if named else whose
 
 
+def _space_data(name: str, registry: Registry) -> Iterator[Primitive]:
+    yield from load_space(name, registry).stages["data"]
+
+
 def _recipe_data(recipe: RecipeEntry, registry: Registry) -> Iterator[Primitive]:
     theirs = registry.as_meant_by(recipe.origin.distribution)
     options: Mapping[str, Any] = recipe.options
     if "space" in options:
-        yield from load_space(str(options["space"]), theirs).stages["data"]
+        yield from _space_data(str(options["space"]), theirs)
     yield from _pretraining_data(recipe, registry)
 
 

@@ -22,9 +22,11 @@ def print_result(run: "Run") -> None:
         lines.insert(1, (name, reference.dev, reference.test))
     steps = run.config.steps
     if outcome.steps < steps:
+        patience = run.config.patience
+        evaluations = "1 evaluation" if patience == 1 else f"{patience} evaluations in a row"
         echo(
-            f"Training stopped early, after step {outcome.steps} of {steps}: "
-            f"{run.config.patience} evaluations in a row had no better dev score."
+            f"Training stopped early, after step {outcome.steps} of {steps}: {evaluations} had no "
+            "better dev score."
         )
     else:
         echo(f"All {steps} steps were trained.")
