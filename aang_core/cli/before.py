@@ -2,7 +2,7 @@
 
 import json
 
-from aang_core.cli.output import echo
+from aang_core.cli.output import echo, folded
 from aang_core.printable import one_line
 from aang_core.runs.summary import Summary
 from aang_core.runs.summary_in_words import in_words
@@ -10,7 +10,7 @@ from aang_core.runs.summary_in_words import in_words
 
 def announce(summary: Summary) -> None:
     """Print the summary to standard error, before training begins."""
-    for line in _lines(summary):
+    for line in _lines(summary, err=True):
         echo(line, err=True)
 
 
@@ -23,7 +23,10 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
         echo(line)
 
 
-def _lines(summary: Summary) -> list[str]:
+def _lines(summary: Summary, *, err: bool = False) -> list[str]:
     lines = in_words(summary)
     width = max(len(name) for name, _ in lines)
-    return [f"{name:<{width}}  {one_line(words)}" for name, words in lines]
+    return [
+        folded(f"{name:<{width}}  {one_line(words)}", indent=width + 2, err=err)
+        for name, words in lines
+    ]

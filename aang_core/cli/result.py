@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from aang_core.cli.output import echo
+from aang_core.cli.output import echo, folded
 from aang_core.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -25,13 +25,18 @@ def print_result(run: "Run") -> None:
         patience = run.config.patience
         evaluations = "1 evaluation" if patience == 1 else f"{patience} evaluations in a row"
         echo(
-            f"Training stopped early, after step {outcome.steps} of {steps}: {evaluations} had no "
-            "better dev score."
+            folded(
+                f"Training stopped early, after step {outcome.steps} of {steps}: {evaluations} had "
+                "no better dev score."
+            )
         )
     else:
         echo(f"All {steps} steps were trained.")
     if outcome.best_step == 0:
-        echo("No step of training beat the untrained model on dev, so the untrained one is kept:")
+        sentence = (
+            "No step of training beat the untrained model on dev, so the untrained one is kept:"
+        )
+        echo(folded(sentence))
     else:
         echo(f"The best model is from step {outcome.best_step}:")
     if tuned := outcome.final_fine_tuning:

@@ -175,3 +175,20 @@ def test_figures_take_any_name(aang: Aang, train_options: list[object], tmp_path
     assert "\x1b" not in (tmp_path / "figures" / "confusion-dev.svg").read_text("utf-8")
     done = aang("report", run, run, "--figures", tmp_path / "both", "--out", tmp_path / "both.html")
     assert done.status == 0, done.err
+
+
+def test_on_a_terminal_a_long_line_is_broken_between_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    sentence = "one two three four five six runs/a-folder-with-a-long-name/model seven"
+    note(sentence)
+    assert capsys.readouterr().err == f"note: {sentence}\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    note(sentence)
+    assert capsys.readouterr().err.splitlines() == [
+        "note: one two three four five",
+        "      six",
+        "      runs/a-folder-with-a-long-name/model",
+        "      seven",
+    ]
