@@ -70,6 +70,31 @@ def compose(config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFil
     return Composition(weighter, objectives, stages, notes)
 
 
+def compose_or_default(
+    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
+) -> tuple[TrainConfig, Composition]:
+    """Like :func:`compose`, but the default recipe gives way to a kind of task that it cannot have.
+
+    Returns:
+        The options, with the default space and weighter if the recipe gave way, and what they name.
+
+    Raises:
+        AangError: like :func:`compose`.
+    """
+    try:
+        return config, compose(config, registry, auxiliary)
+    except ConfigError:
+        other = without_default_recipe(config, registry)
+        if other is None or config.task_type in (None, "single-label"):
+            raise
+    composed = compose(other, registry, auxiliary)
+    note = (
+        f"the default recipe {config.recipe} needs one class a text, so the space {other.space} "
+        f"is trained with the weighter {other.weighter}"
+    )
+    return other, replace(composed, notes=[note, *composed.notes])
+
+
 def settle(
     config: TrainConfig,
     task_type: TaskType,
@@ -103,7 +128,9 @@ def settle(
         )
     if task_type.reads_every_token and config.text_pair is not None:
         raise ConfigError("--text-pair: labels of words are for single texts; leave it out")
-    return _of_kind(config, task_type, registry, auxiliary, assumed) or (config, composed)
+    if task_type.name == assumed:
+        return config, composed
+    return compose_or_default(config, registry, auxiliary)
 
 
 def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
@@ -121,30 +148,6 @@ def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
             f"{' or '.join(task_type.metrics)}{lower}"
         )
     return config.metric
-
-
-def _of_kind(
-    config: TrainConfig,
-    task_type: TaskType,
-    registry: Registry,
-    auxiliary: Sequence[TaskFiles],
-    assumed: str,
-) -> tuple[TrainConfig, Composition] | None:
-    """The composition for an end task of another kind than was assumed; None if it was right."""
-    if task_type.name == assumed:
-        return None
-    try:
-        return config, compose(config, registry, auxiliary)
-    except ConfigError:
-        other = without_default_recipe(config, registry)
-        if other is None:
-            raise
-    composed = compose(other, registry, auxiliary)
-    note = (
-        f"the default recipe {config.recipe} needs one class a text, so the space {other.space} "
-        f"is trained with the weighter {other.weighter}"
-    )
-    return other, replace(composed, notes=[note, *composed.notes])
 
 
 def _objectives(

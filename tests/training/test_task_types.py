@@ -213,14 +213,15 @@ def test_words_may_be_tagged_from_the_left_alone(
     assert "task/mask/left-to-right/end-task" not in names["multi-label"]
 
 
+@pytest.mark.parametrize("kind", [{}, {"task_type": "multi-label"}], ids=["read", "given"])
 def test_the_default_recipe_gives_way(
-    kind_options: Callable[[str], dict[str, Any]],
+    kind: dict[str, str], kind_options: Callable[[str], dict[str, Any]]
 ) -> None:
     """It contrasts classes; a recipe that the user has named is refused instead."""
     registry = load_plugins().registry
     options = {n: v for n, v in kind_options("multi-label").items() if n not in ("space", "set")}
     del options["weighter"]
-    config = resolve_training({}, options, registry)
+    config = resolve_training({}, {**options, **kind}, registry)
     sources = prepare_sources(config, registry)
     assert (config.recipe, sources.config.recipe) == ("contrast", None)
     assert (sources.config.space, sources.config.weighter) == ("td", "factored")
