@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from aang_core import ConfigError, Plugins
+from aang_core import ConfigError, Plugins, Registry
 from aang_core.cli import echo, given_arguments, note, plugin_options
 from aang_plugin_compare.choose_launcher import chosen_launcher
 from aang_plugin_compare.launcher import Launcher
@@ -131,6 +131,7 @@ def compare(
         with chosen_launcher(engine, root, jobs, address, cpus_per_run, gpus_per_run) as launcher:
             ended = _run(
                 comparison,
+                plugins.registry,
                 root,
                 launcher,
                 seconds=None if minutes is None else 60 * minutes,
@@ -163,6 +164,7 @@ class _Over(TypedDict):
 
 def _run(
     comparison: "Comparison",
+    registry: Registry,
     root: Path,
     launcher: Launcher,
     *,
@@ -198,7 +200,7 @@ def _run(
             make_root(root)
             before = plugin_options(context)
             after = ["--trust-remote-code"] if trust_remote_code else []
-            runner = Runner(root, launcher, tell, before=before, after=after)
+            runner = Runner(root, launcher, registry, tell, before=before, after=after)
             return runner.run(comparison.cells, seconds=seconds, first=controls if quick else None)
     except Interrupted as stopped:
         again = shlex.join(["aang", *given_arguments(context)])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core import AangError, ConfigError, Registry, load_space
-from aang_core.config import TrainConfig, refuse_trust, resolve_config
+from aang_core.config import TrainConfig, refuse_trust, resolve_training
 from aang_core.storage import NumberLoader, Source, parse_yaml
 from aang_plugin_compare.comparison_file import ComparisonFile, read_content
 from aang_plugin_compare.controls import Control, controls_of
@@ -257,7 +257,7 @@ def _resolved(
         raise ConfigError(f"{where}: out: every run has a folder of its own")
     refuse_trust(plain, _place(given, source, "trust_remote_code", task, method))
     try:
-        return resolve_config(plain, {}, registry)
+        return resolve_training(plain, {}, registry)
     except AangError as error:
         wrong = next((n for n in options if _concerns(str(error), n)), "")
         where = _place(given, source, wrong, task, method)

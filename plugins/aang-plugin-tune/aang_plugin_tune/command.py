@@ -13,6 +13,7 @@ from aang_core import ConfigError, Plugins
 from aang_core.cli import echo, given_arguments, plugin_options
 
 if TYPE_CHECKING:
+    from aang_core.config import TrainConfig
     from aang_plugin_tune.outcome import Outcome
     from aang_plugin_tune.search import Search
     from aang_plugin_tune.study import Tried
@@ -275,16 +276,16 @@ def _ended(trial: "Tried") -> str:
     return f"{setting}: dev{score}"
 
 
-def _metric(search: "Search", root: Path, trials: Sequence["Tried"]) -> str:
-    """The metric of the runs; without --metric, they choose it by the kind of their end task."""
+def _recorded(root: Path, trials: Sequence["Tried"]) -> "TrainConfig | None":
+    """The options of a run, with those that it has chosen by the kind of its end task."""
     from aang_core.config import recorded_config
     from aang_plugin_tune.searcher import trial_folder
 
     for trial in trials:
         recorded = root / trial_folder(trial.number) / "config.yaml"
         if recorded.is_file():
-            return recorded_config(recorded).metric
-    return search.config(next(iter(search.methods_chosen()))).metric
+            return recorded_config(recorded)
+    return None
 
 
 def _outcome(search: "Search", root: Path, study: Any) -> "Outcome":
@@ -294,9 +295,10 @@ def _outcome(search: "Search", root: Path, study: Any) -> "Outcome":
     # A process that was killed may have left a trial that has no setting yet.
     trials = [trial for trial in study.trials if trial.same_as is None and trial.setting]
     chosen = read_chosen(root)
+    recorded = _recorded(root, trials)
     return Outcome(
-        metric=_metric(search, root, trials),
-        rows=rows_of(search, trials),
+        metric=(recorded or search.config(next(search.methods_chosen()))).metric,
+        rows=rows_of(search, trials, recorded),
         trials=trials,
         seconds=study.seconds,
         chosen=chosen,

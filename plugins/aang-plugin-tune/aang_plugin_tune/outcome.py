@@ -8,6 +8,7 @@ from typing import Any
 
 from aang_plugin_compare.plain_tables import plain_table, score_text
 
+from aang_core.config import TrainConfig
 from aang_core.runs import Result
 from aang_core.storage import write_file, writing
 from aang_plugin_tune.refit import Chosen, best_of, refit_folder
@@ -64,11 +65,21 @@ class Outcome:
     refits: Sequence[Result]
 
 
-def rows_of(search: Search, trials: Sequence[Tried]) -> list[Row]:
-    """A row for each method that can be chosen, best first; those without a score come last."""
-    by_method: dict[str, list[Tried]] = {search.method(m): [] for m in search.methods_chosen()}
+def rows_of(
+    search: Search, trials: Sequence[Tried], recorded: TrainConfig | None = None
+) -> list[Row]:
+    """A row for each method that can be chosen, best first; those without a score come last.
+
+    Args:
+        search: the search.
+        trials: its trials.
+        recorded: options that a run of the search has recorded; None if there is no run yet.
+    """
+    by_method: dict[str, list[Tried]] = {
+        search.method(chosen, recorded): [] for chosen in search.methods_chosen()
+    }
     for trial in trials:
-        by_method.setdefault(search.method(_forming(trial.setting)), []).append(trial)
+        by_method.setdefault(search.method(_forming(trial.setting), recorded), []).append(trial)
     rows = [_row(method, of) for method, of in by_method.items()]
     return sorted(rows, key=lambda row: -1.0 if row.dev is None else row.dev, reverse=True)
 

@@ -121,9 +121,15 @@ class Search:
             options["seed"] = seed
         return resolve_training(options if test else _without_test(options), {}, self.registry)
 
-    def method(self, setting: Setting) -> str:
-        """The name of the method in tables."""
-        config = self.config(setting)
+    def method(self, setting: Setting, recorded: TrainConfig | None = None) -> str:
+        """The name of the method in tables.
+
+        Args:
+            setting: the setting.
+            recorded: options that a run of the search has recorded, if one has. Where all runs have
+                one method, they name it: the default recipe may have given way to the data.
+        """
+        config = self.config(setting) if recorded is None or self.forming else recorded
         named = setting[METHOD] if self.methods else config.recipe
         if named is None:
             return f"{config.space} {config.weighter}"

@@ -150,7 +150,7 @@ class Searcher:
         folder = self._root / trial_folder(trial.number)
         try:
             config = self._search.config(setting)
-            state = run_state(folder, config)
+            state = run_state(folder, config, self._search.registry)
         except AangError as error:
             self._tell(trial, f"Error: {error}")
             return
