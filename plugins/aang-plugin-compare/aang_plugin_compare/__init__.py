@@ -11,7 +11,7 @@ Public, for commands of other plug-ins that train many runs:
   for several;
 - ``run_folders``: ``make_root`` makes the folder for such runs, ``run_state`` says how far a run in
   it has come;
-- ``settings``: ``with_setting`` puts values of a grid or a search into options, ``setting_text``
-  words them;
+- ``settings``: ``layered`` lays options over options, ``with_setting`` puts values of a grid or a
+  search into them, ``setting_text`` words these;
 - ``plain_tables``: ``plain_table`` and ``score_text`` make tables.
 """

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aang_plugin_compare.settings import merged_settings
+from aang_plugin_compare.settings import layered
 
 from aang_core import AangError, ConfigError, Registry, did_you_mean
 from aang_core.cli import training_options
@@ -69,9 +69,7 @@ def plan(
 
 def _options(given: SearchFile, source: Source, arguments: Sequence[str]) -> dict[str, Any]:
     options = _plain(given.options, source.at(("options",)))
-    added = training_options(arguments)
-    sets = merged_settings([options["set"], added.get("set", {})])
-    options = {**options, **added, "set": sets}
+    options = layered(options, training_options(arguments))
     if "out" in options:
         raise ConfigError("--out: goes before the --; every run has a folder of its own in it")
     return options

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from aang_plugin_compare.settings import merged_settings, setting_text, with_setting
+from aang_plugin_compare.settings import layered, setting_text, with_setting
 
 from aang_core import Primitive, Registry
 from aang_core.assembly import option_owners
@@ -114,8 +114,7 @@ class Search:
             ConfigError: the values do not go together.
         """
         own = self.methods[setting[METHOD]] if self.methods else {}
-        options: dict[str, Any] = {**self.options, **own}
-        options["set"] = merged_settings([of.get("set") or {} for of in (self.options, own)])
+        options = layered(self.options, own)
         options = with_setting(options, {k: v for k, v in setting.items() if k != METHOD})
         if seed is not None:
             options["seed"] = seed
