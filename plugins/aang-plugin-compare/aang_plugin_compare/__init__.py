@@ -5,10 +5,11 @@ plug-ins stays light.
 
 Public, for commands of other plug-ins that train many runs:
 
-- ``choose_launcher``: ``chosen_launcher`` returns the launcher that the options of a command ask
-  for, processes of this machine or a Ray cluster;
+- ``choose_launcher``: ``launcher_options`` adds options to a command, ``chosen_launcher`` returns
+  the launcher that they ask for, processes of this machine or a Ray cluster;
 - ``launcher``: ``Launcher`` trains an ``Order``, which ``write_order`` makes; ``wait_for`` waits
   for several;
+- ``resumable``: ``resumable`` says how to go on after an interrupt;
 - ``run_folders``: ``make_root`` makes the folder for such runs, ``run_state`` says how far a run in
   it has come;
 - ``settings``: ``layered`` lays options over options, ``with_setting`` puts values of a grid or a

@@ -1,16 +1,15 @@
 """``aang tune``: search settings on dev, and refit the best."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from aang_plugin_compare.choose_launcher import chosen_launcher
+from aang_plugin_compare.choose_launcher import chosen_launcher, launcher_options
 from aang_plugin_compare.launcher import Launcher
 
 from aang_core import ConfigError, Plugins
-from aang_core.cli import echo, given_arguments, plugin_options
+from aang_core.cli import echo, plugin_options
 
 if TYPE_CHECKING:
     from aang_core.config import TrainConfig
@@ -91,16 +90,7 @@ DEFAULT_RUNS = 20
 @click.option(
     "--out", type=click.Path(path_type=Path), help="folder of the search; by default search"
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
-    help="where runs run: as processes of this machine, or on a Ray cluster",
-)
-@click.option("--address", metavar="HOST:PORT", help="of the Ray cluster; auto for this machine's")
-@click.option("--cpus-per-run", type=click.IntRange(min=1), help="on Ray, by default 1")
-@click.option("--gpus-per-run", type=click.FloatRange(min=0), help="on Ray, by default 0")
+@launcher_options
 @click.option(
     "--format",
     "kind",
@@ -205,7 +195,8 @@ def _run(
     search: "Search", root: Path, study: Any, launcher: Launcher, options: Mapping[str, Any]
 ) -> None:
     """Search until the budget is spent, and refit the best; exit on an interrupt."""
-    from aang_core.runs import Interrupted, interruptible
+    from aang_plugin_compare.resumable import resumable
+
     from aang_plugin_tune.outcome import write_outcome
     from aang_plugin_tune.refit import (
         Chosen,
@@ -217,8 +208,7 @@ def _run(
     )
     from aang_plugin_tune.searcher import Searcher, trial_folder
 
-    context = click.get_current_context()
-    before = plugin_options(context)
+    before = plugin_options(click.get_current_context())
     after = ["--trust-remote-code"] if options["trust_remote_code"] else []
     runs, minutes = options["runs"], options["minutes"]
     if runs is None and minutes is None:
@@ -232,36 +222,31 @@ def _run(
         if not options["quiet"] or failure:
             echo(f"{name}: {failure or 'done'}", err=True)
 
-    try:
-        with interruptible():
-            launcher.ready()
-            chosen = read_chosen(root)
-            if chosen is None:
-                searcher = Searcher(root, search, study, launcher, tell, before=before, after=after)
-                searcher.run(
-                    runs=float("inf") if runs is None else runs,
-                    seconds=float("inf") if minutes is None else 60 * minutes,
-                )
-                best = best_of(study.trials)
-                if best is None:
-                    raise ConfigError("no run of the search has finished; give it a larger budget")
-                if not options["refit"]:
-                    return
-                chosen = Chosen(best.number, dict(best.setting), runs, minutes)
-                write_outcome(root, _outcome(search, root, study))
-                write_chosen(root, chosen)
-            else:
-                refuse_longer(chosen, options["runs"], minutes)
-            if options["refit"]:
-                refit(
-                    *(root, search, chosen, options["seeds"], launcher, tell_refit),
-                    before=before,
-                    after=after,
-                )
-    except Interrupted as stopped:
-        again = shlex.join(["aang", *given_arguments(context)])
-        echo(f"{stopped}; to go on:\n    {again}", err=True)
-        raise SystemExit(stopped.status) from None
+    with resumable():
+        launcher.ready()
+        chosen = read_chosen(root)
+        if chosen is None:
+            searcher = Searcher(root, search, study, launcher, tell, before=before, after=after)
+            searcher.run(
+                runs=float("inf") if runs is None else runs,
+                seconds=float("inf") if minutes is None else 60 * minutes,
+            )
+            best = best_of(study.trials)
+            if best is None:
+                raise ConfigError("no run of the search has finished; give it a larger budget")
+            if not options["refit"]:
+                return
+            chosen = Chosen(best.number, dict(best.setting), runs, minutes)
+            write_outcome(root, _outcome(search, root, study))
+            write_chosen(root, chosen)
+        else:
+            refuse_longer(chosen, options["runs"], minutes)
+        if options["refit"]:
+            refit(
+                *(root, search, chosen, options["seeds"], launcher, tell_refit),
+                before=before,
+                after=after,
+            )
 
 
 def _ended(trial: "Tried") -> str:
