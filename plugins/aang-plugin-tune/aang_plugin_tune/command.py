@@ -1,6 +1,6 @@
 """``aang tune``: search settings on dev, and refit the best."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,9 @@ from aang_core import ConfigError, Plugins
 from aang_core.cli import echo, plugin_options
 
 if TYPE_CHECKING:
-    from aang_core.config import TrainConfig
     from aang_plugin_tune.outcome import Outcome
     from aang_plugin_tune.search import Search
-    from aang_plugin_tune.study import Tried
+    from aang_plugin_tune.study import Study, Tried
 
 DEFAULT_RUNS = 20
 
@@ -179,25 +178,25 @@ def _searched(
     options: Mapping[str, Any],
 ) -> "Outcome":
     from aang_plugin_tune.identity import claim_folder
-    from aang_plugin_tune.outcome import write_outcome
+    from aang_plugin_tune.outcome import read_outcome, write_outcome
     from aang_plugin_tune.study import Study
 
     claim_folder(root, search, **how)
     study = Study(root, search, **how)
     if not options["table_only"]:
         _run(search, root, study, launcher, options)
-    outcome = _outcome(search, root, study)
+    outcome = read_outcome(root, search, study)
     write_outcome(root, outcome)
     return outcome
 
 
 def _run(
-    search: "Search", root: Path, study: Any, launcher: Launcher, options: Mapping[str, Any]
+    search: "Search", root: Path, study: "Study", launcher: Launcher, options: Mapping[str, Any]
 ) -> None:
     """Search until the budget is spent, and refit the best; exit on an interrupt."""
     from aang_plugin_compare.resumable import resumable
 
-    from aang_plugin_tune.outcome import write_outcome
+    from aang_plugin_tune.outcome import read_outcome, write_outcome
     from aang_plugin_tune.refit import (
         Chosen,
         best_of,
@@ -206,7 +205,8 @@ def _run(
         refuse_longer,
         write_chosen,
     )
-    from aang_plugin_tune.searcher import Searcher, trial_folder
+    from aang_plugin_tune.searcher import Searcher
+    from aang_plugin_tune.study import trial_folder
 
     before = plugin_options(click.get_current_context())
     after = ["--trust-remote-code"] if options["trust_remote_code"] else []
@@ -237,7 +237,7 @@ def _run(
             if not options["refit"]:
                 return
             chosen = Chosen(best.number, dict(best.setting), runs, minutes)
-            write_outcome(root, _outcome(search, root, study))
+            write_outcome(root, read_outcome(root, search, study))
             write_chosen(root, chosen)
         else:
             refuse_longer(chosen, options["runs"], minutes)
@@ -259,33 +259,3 @@ def _ended(trial: "Tried") -> str:
     if trial.state == "pruned":
         return f"{setting}: pruned at step {trial.step}, dev{score}"
     return f"{setting}: dev{score}"
-
-
-def _recorded(root: Path, trials: Sequence["Tried"]) -> "TrainConfig | None":
-    """The options of a run, with those that it has chosen by the kind of its end task."""
-    from aang_core.config import recorded_config
-    from aang_plugin_tune.searcher import trial_folder
-
-    for trial in trials:
-        recorded = root / trial_folder(trial.number) / "config.yaml"
-        if recorded.is_file():
-            return recorded_config(recorded)
-    return None
-
-
-def _outcome(search: "Search", root: Path, study: Any) -> "Outcome":
-    from aang_plugin_tune.outcome import Outcome, rows_of
-    from aang_plugin_tune.refit import read_chosen, refitted
-
-    # A process that was killed may have left a trial that has no setting yet.
-    trials = [trial for trial in study.trials if trial.same_as is None and trial.setting]
-    chosen = read_chosen(root)
-    recorded = _recorded(root, trials)
-    return Outcome(
-        metric=(recorded or search.config(next(search.methods_chosen()))).metric,
-        rows=rows_of(search, trials, recorded),
-        trials=trials,
-        seconds=study.seconds,
-        chosen=chosen,
-        refits=[] if chosen is None else refitted(root, search, chosen),
-    )

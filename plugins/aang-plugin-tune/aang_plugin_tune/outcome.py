@@ -8,12 +8,12 @@ from typing import Any
 
 from aang_plugin_compare.plain_tables import plain_table, score_text
 
-from aang_core.config import TrainConfig
+from aang_core.config import TrainConfig, recorded_config
 from aang_core.runs import Result
 from aang_core.storage import write_file, writing
-from aang_plugin_tune.refit import Chosen, best_of, refit_folder
+from aang_plugin_tune.refit import Chosen, best_of, read_chosen, refit_folder, refitted
 from aang_plugin_tune.search import FORMING, METHOD, Search, Setting, shown
-from aang_plugin_tune.study import Tried
+from aang_plugin_tune.study import Study, Tried, trial_folder
 
 FORMATS = ("text", "markdown", "json")
 _ENDINGS = ("txt", "md", "json")
@@ -63,6 +63,35 @@ class Outcome:
     seconds: float
     chosen: Chosen | None
     refits: Sequence[Result]
+
+
+def read_outcome(root: Path, search: Search, study: Study) -> Outcome:
+    """The outcome so far, from what is in the folder of the search.
+
+    Raises:
+        DataError: a file of a run, or what the search has chosen, is damaged.
+    """
+    # A process that was killed may have left a trial that has no setting yet.
+    trials = [trial for trial in study.trials if trial.same_as is None and trial.setting]
+    recorded = _recorded(root, trials)
+    chosen = read_chosen(root)
+    return Outcome(
+        metric=(recorded or search.config(next(search.methods_chosen()))).metric,
+        rows=rows_of(search, trials, recorded),
+        trials=trials,
+        seconds=study.seconds,
+        chosen=chosen,
+        refits=[] if chosen is None else refitted(root, search, chosen),
+    )
+
+
+def _recorded(root: Path, trials: Sequence[Tried]) -> TrainConfig | None:
+    """The options of a run, with those that it has chosen by the kind of its end task."""
+    for trial in trials:
+        recorded = root / trial_folder(trial.number) / "config.yaml"
+        if recorded.is_file():
+            return recorded_config(recorded)
+    return None
 
 
 def rows_of(
