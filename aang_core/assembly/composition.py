@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from aang_core.assembly.chain_stage import PretrainingStage, stage_settings
 from aang_core.assembly.labelled_tasks import supervised_objectives
+from aang_core.assembly.named_options import owners_among
 from aang_core.config import AUXILIARY_TASKS, TrainConfig, without_default_recipe
 from aang_core.corpora.task_files import TaskFiles
 from aang_core.errors import ConfigError
@@ -202,10 +203,8 @@ def _check_settings(
     objectives: Sequence[Objective],
     stages: Sequence[PretrainingStage],
 ) -> None:
-    used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
-    # The columns of auxiliary tasks are options too, even if the run trains the end task alone.
-    used |= set(config.aux_task)
-    used |= {stage.name for stage in stages}
+    others = (*config.aux_task, *(stage.name for stage in stages))
+    used = owners_among(weighter, objectives, others)
     for name in config.set:
         if name not in used:
             hint = did_you_mean(name, used, "it uses")

@@ -1,5 +1,7 @@
 """What may have options in a run, before any data is read or a model is loaded."""
 
+from collections.abc import Iterable
+
 from aang_core.assembly.labelled_tasks import (
     auxiliary_files,
     supervised_objectives,
@@ -40,6 +42,20 @@ def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitiv
         stages = tuple(recipe.pretraining)
         theirs = registry.as_meant_by(recipe.origin.distribution)
         objectives += [Objective.parse(name, theirs) for name in stages]
+    return owners_among(weighter, objectives, (*config.aux_task, *stages))
+
+
+def owners_among(
+    weighter: Primitive, objectives: Iterable[Objective], others: Iterable[str]
+) -> dict[str, Primitive | None]:
+    """What may have options in a run with this weighter and these objectives.
+
+    Args:
+        weighter: the weighter.
+        objectives: the objectives, and those of the stages of pre-training.
+        others: names of auxiliary tasks and of stages. The columns of a task are options, too, even
+            if the run trains the end task alone.
+    """
     owners: dict[str, Primitive | None] = {p.key: p for o in objectives for p in o.primitives}
     owners[weighter.key] = weighter
-    return owners | {name: None for name in (*config.aux_task, *stages) if name not in owners}
+    return owners | {name: None for name in others if name not in owners}
