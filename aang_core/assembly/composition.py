@@ -1,11 +1,10 @@
 """What a run is composed of: its weighter, its objectives and its stages of pre-training."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from aang_core.assembly.chain_stage import PretrainingStage, stage_settings
 from aang_core.assembly.labelled_tasks import supervised_objectives
-from aang_core.assembly.named_options import owners_among
 from aang_core.config import AUXILIARY_TASKS, TrainConfig, without_default_recipe
 from aang_core.corpora.task_files import TaskFiles
 from aang_core.errors import ConfigError
@@ -143,7 +142,9 @@ def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
     if "metric" not in config.model_fields_set:
         return task_type.metrics[0]
     if config.metric not in task_type.metrics:
-        lower = " (rmse is better when lower; r2 ranks models alike)" * (config.metric == "rmse")
+        lower = ""
+        if config.metric == "rmse":
+            lower = " (rmse is better when lower; r2 ranks models alike)"
         raise ConfigError(
             f"--metric {config.metric}: the models of a {task_type.name} task are chosen by "
             f"{' or '.join(task_type.metrics)}{lower}"
@@ -162,7 +163,7 @@ def _objectives(
     if config.space == AUXILIARY_TASKS and auxiliary:
         return supervised_objectives(registry, auxiliary), ()
     space = load_space(config.space, registry)
-    lost = _lost(space)
+    lost = _lost_to_kind(space)
     if not space.objectives:
         why = f"{lost[0].illegal_because}; " if lost else ""
         hint = "; ".join([f"{why}aang show-space {config.space} says why", *space.notes])
@@ -178,7 +179,7 @@ def _objectives(
     return [*space.objectives, *supervised], notes
 
 
-def _lost(space: Space) -> list[Objective]:
+def _lost_to_kind(space: Space) -> list[Objective]:
     """The combinations that only a single-label end task can have."""
     ordinary = replace(space, end_task=ONE_CLASS)
     legal = {objective.name for objective in ordinary.objectives}
@@ -186,15 +187,35 @@ def _lost(space: Space) -> list[Objective]:
 
 
 def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
-    """The recipe's stages of pre-training."""
+    return [
+        PretrainingStage(name, objective, stage_settings(name, config))
+        for name, objective in stage_objectives(config, registry).items()
+    ]
+
+
+def stage_objectives(config: TrainConfig, registry: Registry) -> dict[str, Objective]:
+    """The objective of each of the recipe's stages of pre-training, by the stage's name."""
     if not config.recipe:
-        return []
+        return {}
     recipe = find_recipe(config.recipe, registry)
     theirs = registry.as_meant_by(recipe.origin.distribution)
-    return [
-        PretrainingStage(name, Objective.parse(name, theirs), stage_settings(name, config))
-        for name in recipe.pretraining
-    ]
+    return {name: Objective.parse(name, theirs) for name in recipe.pretraining}
+
+
+def owners_among(
+    weighter: Primitive, objectives: Iterable[Objective], others: Iterable[str]
+) -> dict[str, Primitive | None]:
+    """What may have options in a run with this weighter and these objectives, by name.
+
+    Args:
+        weighter: the weighter.
+        objectives: the objectives, and those of the stages of pre-training.
+        others: names of auxiliary tasks and of stages. The columns of a task are options, too, even
+            if the run trains the end task alone.
+    """
+    owners: dict[str, Primitive | None] = {p.key: p for o in objectives for p in o.primitives}
+    owners[weighter.key] = weighter
+    return owners | {name: None for name in others if name not in owners}
 
 
 def _check_settings(

@@ -1,7 +1,6 @@
 """What may have options in a run, before any data is read or a model is loaded."""
 
-from collections.abc import Iterable
-
+from aang_core.assembly.composition import owners_among, stage_objectives
 from aang_core.assembly.labelled_tasks import (
     auxiliary_files,
     supervised_objectives,
@@ -9,7 +8,6 @@ from aang_core.assembly.labelled_tasks import (
 )
 from aang_core.config import AUXILIARY_TASKS, TrainConfig
 from aang_core.objectives.objective import Objective
-from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import load_space
 from aang_core.plugins.primitive import Primitive
 from aang_core.plugins.registry import Registry
@@ -36,26 +34,6 @@ def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitiv
     if config.space != AUXILIARY_TASKS or not auxiliary:
         objectives += load_space(config.space, registry).objectives
     objectives += supervised_objectives(registry, auxiliary, objectives)
-    stages: tuple[str, ...] = ()
-    if config.recipe:
-        recipe = find_recipe(config.recipe, registry)
-        stages = tuple(recipe.pretraining)
-        theirs = registry.as_meant_by(recipe.origin.distribution)
-        objectives += [Objective.parse(name, theirs) for name in stages]
+    stages = stage_objectives(config, registry)
+    objectives += stages.values()
     return owners_among(weighter, objectives, (*config.aux_task, *stages))
-
-
-def owners_among(
-    weighter: Primitive, objectives: Iterable[Objective], others: Iterable[str]
-) -> dict[str, Primitive | None]:
-    """What may have options in a run with this weighter and these objectives.
-
-    Args:
-        weighter: the weighter.
-        objectives: the objectives, and those of the stages of pre-training.
-        others: names of auxiliary tasks and of stages. The columns of a task are options, too, even
-            if the run trains the end task alone.
-    """
-    owners: dict[str, Primitive | None] = {p.key: p for o in objectives for p in o.primitives}
-    owners[weighter.key] = weighter
-    return owners | {name: None for name in others if name not in owners}
