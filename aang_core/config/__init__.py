@@ -4,12 +4,14 @@ Public, for commands of plug-ins: :class:`TrainConfig` is the schema. :func:`res
 validates options and adds those of the recipe. :func:`resolve_training` does the same for a new
 training, with its defaults. :func:`read_config_file` reads options from a file,
 :func:`recorded_config` reads those of a run, and :func:`refuse_trust` refuses a file that asks to
-run a model's code. :data:`AUXILIARY_TASKS` names the space of labelled auxiliary data,
+run a model's code. :func:`with_absolute_paths` gives options the same meaning in every folder.
+:data:`AUXILIARY_TASKS` names the space of labelled auxiliary data,
 :func:`sentence` words a validation error, and :func:`without_default_recipe` replaces a recipe
 that nobody asked for.
 """
 
 from aang_core.config.files import read_config_file, refuse_trust
+from aang_core.config.paths import with_absolute_paths
 from aang_core.config.resolving import (
     AUXILIARY_TASKS,
     recorded_config,
@@ -29,5 +31,6 @@ __all__ = [
     "resolve_config",
     "resolve_training",
     "sentence",
+    "with_absolute_paths",
     "without_default_recipe",
 ]

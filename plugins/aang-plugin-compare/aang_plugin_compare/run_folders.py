@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from aang_core import ConfigError
-from aang_core.config import TrainConfig, recorded_config
+from aang_core.config import TrainConfig, recorded_config, with_absolute_paths
 from aang_core.runs import refuse_links
 from aang_core.storage import RunFolder
 
@@ -24,7 +24,7 @@ def run_state(folder: Path, config: TrainConfig) -> State:
     if not (folder / "config.yaml").is_file():
         return "new"
     there = recorded_config(folder / "config.yaml")
-    config = _settled(config, there)
+    there, config = (with_absolute_paths(c) for c in (there, _settled(config, there)))
     if there.model_dump(exclude={"out"}) != config.model_dump(exclude={"out"}):
         differing = [
             name
