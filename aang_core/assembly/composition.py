@@ -103,7 +103,9 @@ def settle(
         )
     if task_type.reads_every_token and config.text_pair is not None:
         raise ConfigError("--text-pair: labels of words are for single texts; leave it out")
-    return _of_kind(config, task_type, registry, auxiliary, assumed) or (config, composed)
+    if task_type.name == assumed:
+        return config, composed
+    return _composed_anew(config, registry, auxiliary)
 
 
 def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
@@ -115,7 +117,9 @@ def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
     if "metric" not in config.model_fields_set:
         return task_type.metrics[0]
     if config.metric not in task_type.metrics:
-        lower = " (rmse is better when lower; r2 ranks models alike)" * (config.metric == "rmse")
+        lower = ""
+        if config.metric == "rmse":
+            lower = " (rmse is better when lower; r2 ranks models alike)"
         raise ConfigError(
             f"--metric {config.metric}: the models of a {task_type.name} task are chosen by "
             f"{' or '.join(task_type.metrics)}{lower}"
@@ -123,16 +127,13 @@ def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
     return config.metric
 
 
-def _of_kind(
-    config: TrainConfig,
-    task_type: TaskType,
-    registry: Registry,
-    auxiliary: Sequence[TaskFiles],
-    assumed: str,
-) -> tuple[TrainConfig, Composition] | None:
-    """The composition for an end task of another kind than was assumed; None if it was right."""
-    if task_type.name == assumed:
-        return None
+def _composed_anew(
+    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
+) -> tuple[TrainConfig, Composition]:
+    """The composition for the kind of end task that ``config`` names now.
+
+    A default recipe that this kind cannot have gives way to what is trained without one.
+    """
     try:
         return config, compose(config, registry, auxiliary)
     except ConfigError:
@@ -158,7 +159,7 @@ def _objectives(
     if config.space == AUXILIARY_TASKS and auxiliary:
         return supervised_objectives(registry, auxiliary), ()
     space = load_space(config.space, registry)
-    lost = _lost(space)
+    lost = _lost_to_kind(space)
     if not space.objectives:
         why = f"{lost[0].illegal_because}; " if lost else ""
         hint = "; ".join([f"{why}aang show-space {config.space} says why", *space.notes])
@@ -174,7 +175,7 @@ def _objectives(
     return [*space.objectives, *supervised], notes
 
 
-def _lost(space: Space) -> list[Objective]:
+def _lost_to_kind(space: Space) -> list[Objective]:
     """The combinations that only a single-label end task can have."""
     ordinary = replace(space, end_task=ONE_CLASS)
     legal = {objective.name for objective in ordinary.objectives}
@@ -182,15 +183,19 @@ def _lost(space: Space) -> list[Objective]:
 
 
 def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
-    """The recipe's stages of pre-training."""
+    return [
+        PretrainingStage(name, objective, stage_settings(name, config))
+        for name, objective in stage_objectives(config, registry).items()
+    ]
+
+
+def stage_objectives(config: TrainConfig, registry: Registry) -> dict[str, Objective]:
+    """The objective of each of the recipe's stages of pre-training, by the stage's name."""
     if not config.recipe:
-        return []
+        return {}
     recipe = find_recipe(config.recipe, registry)
     theirs = registry.as_meant_by(recipe.origin.distribution)
-    return [
-        PretrainingStage(name, Objective.parse(name, theirs), stage_settings(name, config))
-        for name in recipe.pretraining
-    ]
+    return {name: Objective.parse(name, theirs) for name in recipe.pretraining}
 
 
 def _check_settings(

@@ -164,7 +164,7 @@ def read_end_task(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask
 
 
 def _with_test_if_scored(config: TrainConfig, task: LabelledTask) -> LabelledTask:
-    # Not where it is read: text that is also in test stays out of the unlabelled text.
+    # Not where the demo or a data set is read: their test texts stay out of the unlabelled text.
     return task if config.test_score else replace(task, test=())
 
 

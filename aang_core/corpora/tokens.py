@@ -99,7 +99,7 @@ class TokenRows:
                 continue
             values = part.contiguous().numpy()
             content.update(f"{values.dtype}{values.shape}".encode())
-            content.update(values)
+            content.update(values.data)
         return content.hexdigest()[:32]
 
     def rows(self, indices: Tensor) -> PaddedRows:

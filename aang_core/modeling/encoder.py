@@ -38,6 +38,7 @@ from aang_core.modeling.language_model import (
     tie_decoder,
 )
 from aang_core.modeling.missing_weights import refuse_untrained_body, refuse_untrained_classifier
+from aang_core.task_types.choose import task_type_of_model
 from aang_core.task_types.single_label import SingleLabel
 from aang_core.task_types.task_type import Architecture, HeadShape, TaskType
 
@@ -120,11 +121,9 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
         config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
-        architectures = " ".join(config.architectures or ())
-        over_tokens = "ForTokenClassification" in architectures
-        kind: Architecture = "token-classification" if over_tokens else "sequence-classification"
+        auto = _CLASSES[task_type_of_model(config).head.architecture]
         model: PreTrainedModel
-        model, info = _CLASSES[kind].from_pretrained(
+        model, info = auto.from_pretrained(
             source, trust_remote_code=trust_remote_code, output_loading_info=True
         )
     refuse_untrained_classifier(source, model, info["missing_keys"])

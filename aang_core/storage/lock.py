@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from aang_core.errors import LockedError
 from aang_core.storage.durable import sync, writing
@@ -109,14 +109,15 @@ def _alone(folder: Path) -> Iterator[bool]:
     """
     path = folder / LOCK
     lock = FileLock(path, blocking=False, mode=0o644, fallback_to_soft=False)
+    by_kernel = True
     with writing(path):
         try:
             _acquire(lock, folder)
         except OSError as error:
             if error.errno not in _NO_KERNEL_LOCKS:
                 raise
-            lock = None
-    if lock is None:
+            by_kernel = False
+    if not by_kernel:
         with _folder_made(folder):
             yield False
         return
@@ -126,7 +127,7 @@ def _alone(folder: Path) -> Iterator[bool]:
         lock.release()
 
 
-def _acquire(lock: FileLock, folder: Path) -> None:
+def _acquire(lock: BaseFileLock, folder: Path) -> None:
     end = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:

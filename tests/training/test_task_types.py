@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
-from aang_core import ConfigError, load_plugins
+from aang_core import ConfigError, Run, load_plugins
 from aang_core.assembly.assembly import assemble
 from aang_core.assembly.sources import prepare_sources
 from aang_core.config import resolve_config, resolve_training
@@ -40,6 +40,11 @@ KINDS: Mapping[str, Callable[[str], Row]] = {
     "token-labels": _words,
 }
 METRICS = {"multi-label": "macro-f1", "regression": "spearman", "token-labels": "entity-f1"}
+BASELINES = {
+    "multi-label": "best constant set of classes",
+    "regression": "mean of train",
+    "token-labels": "most frequent tag",
+}
 
 
 @pytest.fixture(scope="session")
@@ -129,6 +134,25 @@ def test_from_files_to_predictions(
     assert done.status == 0, done.err
     predicted = json.loads(done.out)["predicted"]
     assert isinstance(predicted, float if kind == "regression" else list)
+    opened = Run.open(run)
+    for shown in (repr(opened), opened._repr_html_()):
+        assert BASELINES[kind] in shown
+        assert "majority class" not in shown
+
+
+def test_numbers_have_no_classes_in_the_summary(
+    aang: Aang, files: Path, encoder: Path, tmp_path: Path
+) -> None:
+    """And parts that a run does not have are not named."""
+    train = files / "regression" / "train.jsonl"
+    done = aang(
+        *("train", "--train", train, "--model", encoder, "--weighter", "single-task"),
+        *("--steps", 2, "--dry-run", "--out", tmp_path / "run"),
+    )
+    assert done.status == 0, done.err
+    lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    assert "classes" not in lines
+    assert lines["overlaps"] == "train and dev share no text"
 
 
 @pytest.mark.parametrize("kind", KINDS)
