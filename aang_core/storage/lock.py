@@ -203,8 +203,11 @@ def _refusal(folder: Path, holder: Holder | None, *, running: bool = False) -> L
     """
     if holder is None or holder.is_gone:
         return LockedError(f"{folder}: another process has just begun to write there")
-    if running or holder.is_here:
+    if holder.is_here:
         advice = "wait for it, or stop it first"
+    elif running:
+        where = "another container or another machine"
+        advice = f"wait for it, or stop it first; it runs in {where}, with a process id of its own"
     else:
         advice = (
             f"wait for it; if it no longer runs on {holder.host}, which cannot be seen from here, "
