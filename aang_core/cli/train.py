@@ -44,8 +44,14 @@ class _ListsRecipes(click.Command):
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="continue the interrupted run in this folder; takes no other option but --on-nan and "
-    "--trust-remote-code",
+    help="continue the interrupted run in this folder; takes no other option but --on-nan, "
+    "--trust-remote-code and --accept-changes",
+)
+@click.option(
+    "--accept-changes",
+    is_flag=True,
+    help="with --resume: go on although data, encoder, objectives or options have changed since "
+    "the run began",
 )
 @click.option(
     "--dry-run",
@@ -61,6 +67,7 @@ def train(
     /,
     config_file: Path | None,
     resume: Path | None,
+    accept_changes: bool,
     dry_run: bool,
     quiet: bool,
     as_json: bool,
@@ -96,6 +103,8 @@ def train(
         config, out = unfinished(resume, **{"trust_remote_code": False, **given}), resume
         for difference in recorded_differences(resume, plugins):
             note(difference)
+    elif accept_changes:
+        raise ConfigError("--accept-changes: goes with --resume RUN, the run that has changed")
     else:
         config = resolve_training(
             read_config_file(config_file) if config_file else {}, given, plugins.registry
@@ -125,6 +134,7 @@ def train(
                 plugins=plugins,
                 observe=observe,
                 resume=resume is not None,
+                accept_changes=accept_changes,
                 interruption=interruption,
                 announce=_ignore if quiet else announce,
                 say=before_training,
