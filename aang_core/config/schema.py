@@ -33,8 +33,8 @@ def _in_a_list(value: Any) -> Any:
     return (str(value),) if isinstance(value, str | Path) else value
 
 
-Places = Annotated[tuple[str, ...], BeforeValidator(_in_a_list)]
-"""Files, folders and globs; a single one need not be in a list."""
+Several = Annotated[tuple[str, ...], BeforeValidator(_in_a_list)]
+"""Texts, such as files, folders and globs; in a file a single one need not be in a list."""
 
 
 BALANCED: Literal["balanced"] = "balanced"
@@ -97,9 +97,9 @@ class TrainConfig(BaseModel):
     target: str | None = Field(
         None, description="task to train for, if it is not that of --train but an --aux-task"
     )
-    domain: Places = Field((), description="file, folder or glob of in-domain text")
-    out_of_domain: Places = Field((), description="file, folder or glob of generic text")
-    unlabelled: Places = Field(
+    domain: Several = Field((), description="file, folder or glob of in-domain text")
+    out_of_domain: Several = Field((), description="file, folder or glob of generic text")
+    unlabelled: Several = Field(
         (),
         description="file, folder or glob of texts like the end task's own, without labels; "
         f"{REST} is the training rows that --train-rows leaves out",
@@ -142,7 +142,7 @@ class TrainConfig(BaseModel):
     lora_alpha: int | None = Field(
         None, gt=0, description="α of the adapters, whose part is scaled by α/rank; default: 2·rank"
     )
-    lora_target: tuple[str, ...] = Field(
+    lora_target: Several = Field(
         (),
         description="linear layers that get an adapter, by the end of their names, or all-linear; "
         "default: peft's choice for the architecture",
@@ -291,7 +291,7 @@ class TrainConfig(BaseModel):
     device: str = Field(
         "auto", description="torch device; auto takes an accelerator if there is one"
     )
-    log: tuple[str, ...] = Field(
+    log: Several = Field(
         (), description="tracker for scalars, such as tensorboard or wandb, through accelerate"
     )
     checkpoint_every: float = Field(
@@ -305,7 +305,7 @@ class TrainConfig(BaseModel):
     hub_license: str | None = Field(
         None, description="licence of the pushed model, such as mit; default: the encoder's own"
     )
-    hub_language: tuple[str, ...] = Field(
+    hub_language: Several = Field(
         (), description="language of the pushed model, such as en; default: the encoder's own"
     )
 

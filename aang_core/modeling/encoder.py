@@ -38,6 +38,7 @@ from aang_core.modeling.language_model import (
     tie_decoder,
 )
 from aang_core.modeling.missing_weights import refuse_untrained_body, refuse_untrained_classifier
+from aang_core.modeling.model_folder import refuse_other_folders
 from aang_core.task_types.choose import task_type_of_model
 from aang_core.task_types.single_label import SingleLabel
 from aang_core.task_types.task_type import Architecture, HeadShape, TaskType
@@ -100,7 +101,7 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
     Raises:
         ModelError: the tokenizer is missing or cannot be loaded.
     """
-    _refuse_other_folders(source)
+    refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "tokenizer"):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             source, trust_remote_code=trust_remote_code
@@ -118,7 +119,7 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
     Raises:
         ModelError: ``source`` is not a classifier, or lacks some of its weights.
     """
-    _refuse_other_folders(source)
+    refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
         config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
         auto = _CLASSES[task_type_of_model(config).head.architecture]
@@ -171,7 +172,7 @@ def load_text_model(
         ConfigError: there are to be adapters, and peft is not installed.
     """
     task_type = task_type or SingleLabel(tuple(labels))
-    _refuse_other_folders(source)
+    refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
         config = _configuration(source, task_type.head, dropout, trust_remote_code)
         (classifier, missing_here), (language_model, missing) = (
@@ -300,14 +301,6 @@ def _positions(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> 
     if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}:
         positions -= int(config.pad_token_id or 0) + 1
     return min(positions, tokenizer.model_max_length)
-
-
-def _refuse_other_folders(source: str) -> None:
-    folder = Path(source)
-    if folder.is_file():
-        raise ModelError(f"--model {source}: is a file; give the folder that contains config.json")
-    if folder.is_dir() and not (folder / "config.json").is_file():
-        raise ModelError(f"--model {source}: is not a model folder, it has no config.json")
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """A whole run, from a resolved configuration to a complete run folder."""
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from aang_core.assembly.assembly import assemble
 from aang_core.assembly.source_rows import SourceReader
 from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig
-from aang_core.corpora.names import plain_name
 from aang_core.plugins import Plugins
 from aang_core.runs import drawn_rows, inputs, recorded_plugins, resuming
 from aang_core.runs.after_run import call_after_run, check_push
@@ -33,23 +31,6 @@ from aang_core.runs.schema import DataStatistics, StageResult
 from aang_core.runs.summary import Summary
 from aang_core.storage.run_folder import RunFolder
 from aang_core.training.interruption import Interruption
-
-
-def free_run_folder(config: TrainConfig) -> Path:
-    """Choose the folder of a run: ``config.out``, or a new one under ``runs/`` named after the run.
-
-    Raises:
-        ConfigError: ``config.out`` is not empty.
-    """
-    if config.out is not None:
-        RunFolder.check_free(config.out)
-        return config.out
-    task = config.target or config.task_name
-    what = config.recipe or f"{Path(config.space).stem}-{config.weighter}"
-    name = f"{plain_name(task)}-{plain_name(what)}-seed{config.seed}"
-    base = Path("runs") / name.replace(":", "-")
-    numbered = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))
-    return next(path for path in itertools.chain([base], numbered) if not path.exists())
 
 
 def train_run(

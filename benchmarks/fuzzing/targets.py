@@ -30,9 +30,10 @@ from aang_core.objectives.space import load_space
 from aang_core.objectives.stages import DataContext, Example, ReadReport
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.registry import Registry
+from aang_core.runs.new_folder import new_run_folder
 from aang_core.runs.run import Run
 from aang_core.runs.texts_to_predict import rows_of_file
-from aang_core.runs.train_run import free_run_folder
+from aang_core.tasks.processes import ALONE
 
 Check = Callable[[Path], None]
 """Reads the file; returns or raises AangError, and whatever else it raises is a fault."""
@@ -138,8 +139,8 @@ def _config(path: Path) -> None:
     written = yaml.dump(config.model_dump(mode="json", exclude={"out"}), Dumper=yaml.CSafeDumper)
     again = resolve_config(yaml.load(written, yaml.CSafeLoader), {}, _registry())
     assert again.model_dump(exclude={"out"}) == config.model_dump(exclude={"out"})
-    folder = free_run_folder(config)
-    assert folder == config.out or folder.parent == Path("runs")
+    with new_run_folder(config, ALONE) as folder:
+        assert folder == config.out or folder.parent == Path("runs")
     _registry().weighter(config.weighter)
     if config.space != AUXILIARY_TASKS and not config.space.endswith((".yaml", ".yml")):
         _ = load_space(config.space, _registry()).objectives
