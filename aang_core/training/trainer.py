@@ -156,7 +156,6 @@ class Trainer:
             NumericalError: training has diverged.
             Interrupted: a signal has asked to stop.
         """
-        separate_dropout(self._seed, self.bench.steps, self.bench.processes)
         self.clock.start()
         if not self.progress.evaluated:
             self._evaluation()
@@ -213,6 +212,8 @@ class Trainer:
 
     def _round(self) -> None:
         """Run one round; if it fails, save the state from before it."""
+        # In every round, because a checkpoint has the dropout of the first process alone.
+        separate_dropout(self._seed, self.bench.steps, self.bench.processes)
         self.bench.begin_round()
         before = self.bench.state_dict(whole=False)
         weighter = copy.deepcopy(self.weighter.state_dict())
