@@ -1,6 +1,6 @@
 """What a run is composed of: its weighter, its objectives and its stages of pre-training."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from aang_core.assembly.chain_stage import PretrainingStage, stage_settings
@@ -70,6 +70,31 @@ def compose(config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFil
     return Composition(weighter, objectives, stages, notes)
 
 
+def compose_or_default(
+    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
+) -> tuple[TrainConfig, Composition]:
+    """Like :func:`compose`, but the default recipe gives way to a kind of task that it cannot have.
+
+    Returns:
+        The options, with the default space and weighter if the recipe gave way, and what they name.
+
+    Raises:
+        AangError: like :func:`compose`.
+    """
+    try:
+        return config, compose(config, registry, auxiliary)
+    except ConfigError:
+        other = without_default_recipe(config, registry)
+        if other is None or config.task_type in (None, "single-label"):
+            raise
+    composed = compose(other, registry, auxiliary)
+    note = (
+        f"the default recipe {config.recipe} needs one class a text, so the space {other.space} "
+        f"is trained with the weighter {other.weighter}"
+    )
+    return other, replace(composed, notes=[note, *composed.notes])
+
+
 def settle(
     config: TrainConfig,
     task_type: TaskType,
@@ -103,7 +128,9 @@ def settle(
         )
     if task_type.reads_every_token and config.text_pair is not None:
         raise ConfigError("--text-pair: labels of words are for single texts; leave it out")
-    return _of_kind(config, task_type, registry, auxiliary, assumed) or (config, composed)
+    if task_type.name == assumed:
+        return config, composed
+    return compose_or_default(config, registry, auxiliary)
 
 
 def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
@@ -115,36 +142,14 @@ def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
     if "metric" not in config.model_fields_set:
         return task_type.metrics[0]
     if config.metric not in task_type.metrics:
-        lower = " (rmse is better when lower; r2 ranks models alike)" * (config.metric == "rmse")
+        lower = ""
+        if config.metric == "rmse":
+            lower = " (rmse is better when lower; r2 ranks models alike)"
         raise ConfigError(
             f"--metric {config.metric}: the models of a {task_type.name} task are chosen by "
             f"{' or '.join(task_type.metrics)}{lower}"
         )
     return config.metric
-
-
-def _of_kind(
-    config: TrainConfig,
-    task_type: TaskType,
-    registry: Registry,
-    auxiliary: Sequence[TaskFiles],
-    assumed: str,
-) -> tuple[TrainConfig, Composition] | None:
-    """The composition for an end task of another kind than was assumed; None if it was right."""
-    if task_type.name == assumed:
-        return None
-    try:
-        return config, compose(config, registry, auxiliary)
-    except ConfigError:
-        other = without_default_recipe(config, registry)
-        if other is None:
-            raise
-    composed = compose(other, registry, auxiliary)
-    note = (
-        f"the default recipe {config.recipe} needs one class a text, so the space {other.space} "
-        f"is trained with the weighter {other.weighter}"
-    )
-    return other, replace(composed, notes=[note, *composed.notes])
 
 
 def _objectives(
@@ -158,7 +163,7 @@ def _objectives(
     if config.space == AUXILIARY_TASKS and auxiliary:
         return supervised_objectives(registry, auxiliary), ()
     space = load_space(config.space, registry)
-    lost = _lost(space)
+    lost = _lost_to_kind(space)
     if not space.objectives:
         why = f"{lost[0].illegal_because}; " if lost else ""
         hint = "; ".join([f"{why}aang show-space {config.space} says why", *space.notes])
@@ -174,7 +179,7 @@ def _objectives(
     return [*space.objectives, *supervised], notes
 
 
-def _lost(space: Space) -> list[Objective]:
+def _lost_to_kind(space: Space) -> list[Objective]:
     """The combinations that only a single-label end task can have."""
     ordinary = replace(space, end_task=ONE_CLASS)
     legal = {objective.name for objective in ordinary.objectives}
@@ -182,15 +187,35 @@ def _lost(space: Space) -> list[Objective]:
 
 
 def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
-    """The recipe's stages of pre-training."""
+    return [
+        PretrainingStage(name, objective, stage_settings(name, config))
+        for name, objective in stage_objectives(config, registry).items()
+    ]
+
+
+def stage_objectives(config: TrainConfig, registry: Registry) -> dict[str, Objective]:
+    """The objective of each of the recipe's stages of pre-training, by the stage's name."""
     if not config.recipe:
-        return []
+        return {}
     recipe = find_recipe(config.recipe, registry)
     theirs = registry.as_meant_by(recipe.origin.distribution)
-    return [
-        PretrainingStage(name, Objective.parse(name, theirs), stage_settings(name, config))
-        for name in recipe.pretraining
-    ]
+    return {name: Objective.parse(name, theirs) for name in recipe.pretraining}
+
+
+def owners_among(
+    weighter: Primitive, objectives: Iterable[Objective], others: Iterable[str]
+) -> dict[str, Primitive | None]:
+    """What may have options in a run with this weighter and these objectives, by name.
+
+    Args:
+        weighter: the weighter.
+        objectives: the objectives, and those of the stages of pre-training.
+        others: names of auxiliary tasks and of stages. The columns of a task are options, too, even
+            if the run trains the end task alone.
+    """
+    owners: dict[str, Primitive | None] = {p.key: p for o in objectives for p in o.primitives}
+    owners[weighter.key] = weighter
+    return owners | {name: None for name in others if name not in owners}
 
 
 def _check_settings(
@@ -199,10 +224,8 @@ def _check_settings(
     objectives: Sequence[Objective],
     stages: Sequence[PretrainingStage],
 ) -> None:
-    used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
-    # The columns of auxiliary tasks are options too, even if the run trains the end task alone.
-    used |= set(config.aux_task)
-    used |= {stage.name for stage in stages}
+    others = (*config.aux_task, *(stage.name for stage in stages))
+    used = owners_among(weighter, objectives, others)
     for name in config.set:
         if name not in used:
             hint = did_you_mean(name, used, "it uses")

@@ -1,5 +1,6 @@
 """What may have options in a run, before any data is read or a model is loaded."""
 
+from aang_core.assembly.composition import owners_among, stage_objectives
 from aang_core.assembly.labelled_tasks import (
     auxiliary_files,
     supervised_objectives,
@@ -7,7 +8,6 @@ from aang_core.assembly.labelled_tasks import (
 )
 from aang_core.config import AUXILIARY_TASKS, TrainConfig
 from aang_core.objectives.objective import Objective
-from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import load_space
 from aang_core.plugins.primitive import Primitive
 from aang_core.plugins.registry import Registry
@@ -34,12 +34,6 @@ def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitiv
     if config.space != AUXILIARY_TASKS or not auxiliary:
         objectives += load_space(config.space, registry).objectives
     objectives += supervised_objectives(registry, auxiliary, objectives)
-    stages: tuple[str, ...] = ()
-    if config.recipe:
-        recipe = find_recipe(config.recipe, registry)
-        stages = tuple(recipe.pretraining)
-        theirs = registry.as_meant_by(recipe.origin.distribution)
-        objectives += [Objective.parse(name, theirs) for name in stages]
-    owners: dict[str, Primitive | None] = {p.key: p for o in objectives for p in o.primitives}
-    owners[weighter.key] = weighter
-    return owners | {name: None for name in (*config.aux_task, *stages) if name not in owners}
+    stages = stage_objectives(config, registry)
+    objectives += stages.values()
+    return owners_among(weighter, objectives, (*config.aux_task, *stages))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.assembly.chain_stage import PretrainingStage
-from aang_core.assembly.composition import compose, settle
+from aang_core.assembly.composition import compose_or_default, settle
 from aang_core.assembly.labelled_tasks import (
     auxiliary_files,
     end_task_files,
@@ -108,7 +108,7 @@ def prepare_sources(
     registry = with_auxiliary_data(registry, auxiliary)
     report = ReadReport()
     # Fail now if a name is wrong, before any data is read or a model is loaded.
-    composed = compose(config, registry, auxiliary)
+    config, composed = compose_or_default(config, registry, auxiliary)
     read = _read(config, report, in_memory)
     config, composed = settle(config, read.task.task_type, composed, registry, auxiliary)
     for note in composed.notes:
@@ -164,7 +164,7 @@ def read_end_task(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask
 
 
 def _with_test_if_scored(config: TrainConfig, task: LabelledTask) -> LabelledTask:
-    # Not where it is read: text that is also in test stays out of the unlabelled text.
+    # Not where the demo or a data set is read: their test texts stay out of the unlabelled text.
     return task if config.test_score else replace(task, test=())
 
 

@@ -4,7 +4,8 @@ import json
 
 from aang_core.cli.output import echo
 from aang_core.printable import one_line
-from aang_core.runs.summary import Summary, in_words
+from aang_core.runs.summary import Summary
+from aang_core.runs.summary_in_words import in_words
 
 
 def announce(summary: Summary) -> None:

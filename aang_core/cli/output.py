@@ -1,5 +1,7 @@
 """Lines of a command's output; control characters in quoted text are made visible."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import click
@@ -22,3 +24,11 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) ->
 def note(sentence: str) -> None:
     """Print one line to standard error that begins with ``note:``."""
     click.echo(f"note: {one_line(sentence)}", err=True)
+
+
+def note_once() -> Callable[[str], None]:
+    """A function like :func:`note` that prints each sentence only once.
+
+    What was noticed in the data is printed before training begins, and the finished run has it too.
+    """
+    return cache(note)

@@ -15,7 +15,7 @@ from aang_core.printable import one_line
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import Observe
 from aang_core.runs.outcome import peak_memory_bytes
-from aang_core.runs.summary import duration
+from aang_core.runs.summary_in_words import duration
 
 MEASURED = 4
 """Steps after which the time of all steps is estimated."""

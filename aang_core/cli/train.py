@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aang_core.cli.output import echo, note
+from aang_core.cli.output import echo, note, note_once
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_training
@@ -104,10 +104,11 @@ def train(
     processes = processes_of_environment(choose_device(config.device))
     processes.wait()  # until all of them have chosen the same free folder
     quiet = quiet or not processes.first
-    notes = _Notes(quiet=quiet)
+    say = note_once()
+    before_training = _ignore if quiet else say
     if dry_run:
         sources = prepare_sources(config, plugins.registry)
-        planned = before.dry_run(sources.config, sources, say=notes.before)
+        planned = before.dry_run(sources.config, sources, say=before_training)
         if processes.first:
             print_summary(planned, as_json=as_json)
         return
@@ -125,8 +126,8 @@ def train(
                 observe=observe,
                 resume=resume is not None,
                 interruption=interruption,
-                announce=lambda summary: None if quiet else announce(summary),
-                say=notes.before,
+                announce=_ignore if quiet else announce,
+                say=before_training,
             )
     except Interrupted as stopped:
         if processes.first:
@@ -137,30 +138,15 @@ def train(
     if not processes.first:
         return
     for line in run.notes:
-        notes.after(line)
+        say(line)
     if as_json:
         echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
         _print_result(run)
 
 
-class _Notes:
-    """Prints every note once: before the first step, or at the end with ``--quiet``."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._said: set[str] = set()
-
-    def before(self, sentence: str) -> None:
-        """Print a note before the first step."""
-        if not self._quiet:
-            self.after(sentence)
-
-    def after(self, sentence: str) -> None:
-        """Print a note unless it has been printed."""
-        if sentence not in self._said:
-            self._said.add(sentence)
-            note(sentence)
+def _ignore(said: object) -> None:
+    """With ``--quiet``, nothing is printed before the end."""
 
 
 def given_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A classifier of texts with scikit-learn's conventions."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -9,27 +9,31 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from aang_core.config import TrainConfig
 from aang_core.errors import ConfigError, DataError
+from aang_core.from_python.arrays import (
+    class_names,
+    labelled_columns,
+    labels_of,
+    text_columns,
+    texts_of,
+)
 from aang_core.from_python.training import train
-from aang_core.runs.predictor import Predictor, Text
+from aang_core.runs.predictor import WINDOW, Predictor, Text
 from aang_core.runs.training import choose_device
 
 _OF_FIT = {
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),
     *("aux_task", "target", "domain", "out_of_domain", "unlabelled", "out"),
+    "task_type",
 }
-"""Options that name data or the run folder, which ``fit`` receives or chooses."""
+"""Options that ``fit`` receives or chooses: they name data, the kind of task or the run folder."""
 
 _OPTIONS = [name for name in TrainConfig.model_fields if name not in _OF_FIT]
 _DEFAULTS: Mapping[str, Any] = {**dict.fromkeys(_OPTIONS), "runs": None, "quiet": True}
-
-_WINDOW = 50
-"""Batches that are read ahead, so that texts of similar length share a batch."""
 
 
 class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
@@ -39,10 +43,11 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
     parameters and data gives the same classifier.
 
     Args:
-        **parameters: The options of ``aang train`` that name no data, with underscores for dashes,
-            such as ``space``, ``weighter``, ``model``, ``steps``, ``lr``, ``seed`` and ``set``, a
-            mapping. None, the default of each, stands for that of ``aang train``.
-            Besides, ``runs`` is a folder in which every fit keeps its run folder; None keeps none.
+        **parameters: The options of ``aang train`` that name neither data nor the kind of task,
+            which is one class per text, with underscores for dashes, such as ``space``,
+            ``weighter``, ``model``, ``steps``, ``lr``, ``seed`` and ``set``, a mapping. None, the
+            default of each, stands for that of ``aang train``. Besides, ``runs`` is a folder in
+            which every fit keeps its run folder; None keeps none.
             ``quiet=False`` shows the progress of every fit.
 
     Attributes:
@@ -101,24 +106,27 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
         Raises:
             ValueError: a text or label cannot be used, or a parameter is wrong.
         """
-        texts, labels = _texts(X), _labels(y, len(_texts(X)))
+        texts = texts_of(X)
+        labels = labels_of(y, len(texts))
         self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y holds one class, {self.classes_[0]!r}; a classifier needs at least two"
             )
-        names = _names(self.classes_)
-        given: dict[str, Any] = {"train": _named(texts, labels, self.classes_, names)}
+        names = class_names(self.classes_)
+        # Names that spell numbers, such as "1.5", would otherwise be taken for numbers.
+        given: dict[str, Any] = {"task_type": "single-label"}
+        given["train"] = labelled_columns(texts, labels, self.classes_, names)
         if dev is not None:
-            dev_texts = _texts(dev[0])
-            dev_labels = _labels(dev[1], len(dev_texts))
+            dev_texts = texts_of(dev[0])
+            dev_labels = labels_of(dev[1], len(dev_texts))
             if unknown := sorted(set(dev_labels.tolist()) - set(labels.tolist()), key=str):
                 raise ValueError(f"the label {unknown[0]!r} of dev does not occur in y")
-            given["dev"] = _named(dev_texts, dev_labels, self.classes_, names)
+            given["dev"] = labelled_columns(dev_texts, dev_labels, self.classes_, names)
         if unlabelled is not None:
-            given["unlabelled"] = _columns(_texts(unlabelled))
+            given["unlabelled"] = text_columns(texts_of(unlabelled))
         if domain is not None:
-            given["domain"] = _columns(_texts(domain))
+            given["domain"] = text_columns(texts_of(domain))
         if texts and isinstance(texts[0], tuple):
             given["text_pair"] = "text_pair"
         options = {n: getattr(self, n) for n in _OPTIONS if getattr(self, n) is not None}
@@ -143,13 +151,13 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
             ValueError: a text cannot be used.
         """
         check_is_fitted(self)
-        texts: list[Text] = [t if isinstance(t, tuple) else (t, None) for t in _texts(X)]
+        texts: list[Text] = [t if isinstance(t, tuple) else (t, None) for t in texts_of(X)]
         pairs = self.predictor_.columns.text_pair is not None
         if (texts[0][1] is not None) != pairs:
             raise ValueError(
                 f"this classifier was fitted to {'pairs of' if pairs else 'single'} texts"
             )
-        found = self.predictor_.predict(texts, window=_WINDOW)
+        found = self.predictor_.predict(texts, window=WINDOW)
         rows = np.array([list(p.probabilities.values()) for p in found], dtype=np.float64)
         return rows[:, self._order]
 
@@ -186,83 +194,3 @@ def _bad_input() -> Iterator[None]:
         yield
     except (ConfigError, DataError) as error:
         raise ValueError(str(error)) from error
-
-
-def _texts(X: Any) -> list[str] | list[tuple[str, str]]:  # noqa: N803
-    """Texts, or pairs of texts."""
-    if hasattr(X, "toarray"):
-        raise TypeError("sparse data cannot hold texts; give a list of texts")
-    if isinstance(X, str):
-        raise ValueError("X is one text; give a list of texts")
-    array = X.to_numpy() if hasattr(X, "iloc") else X
-    shape = getattr(array, "shape", None)
-    if shape == ():
-        raise ValueError("X is one value; give a list of texts")
-    if shape is not None and len(shape) > 1:
-        if len(shape) > 2 or shape[1] not in (1, 2):
-            raise ValueError(f"X has the shape {shape}; texts take one column, and pairs two")
-        array = [row[0] if shape[1] == 1 else tuple(row) for row in array.tolist()]
-    items = list(array)
-    if not items:
-        raise ValueError("X has 0 sample(s), while a minimum of 1 is required")
-    paired = isinstance(items[0], tuple | list)
-    for number, item in enumerate(items):
-        parts = tuple(item) if paired and isinstance(item, tuple | list) else (item,)
-        if len(parts) != (2 if paired else 1):
-            raise ValueError(f"X, row {number}: holds {item!r:.60}, which is not a pair of texts")
-        for part in parts:
-            if not isinstance(part, str):
-                raise ValueError(f"X, row {number}: holds {part!r:.60}, which is not text")
-            if not part.strip():
-                raise ValueError(f"X, row {number}: is empty; fill it in or remove the row")
-    return [tuple(item) for item in items] if paired else [str(item) for item in items]
-
-
-def _labels(y: Any, rows: int) -> np.ndarray:
-    """Labels of one kind, ``[N]``, as many as there are texts."""
-    if y is None:
-        raise ValueError("AangClassifier requires y to be passed, but the target y is None")
-    kinds = {"text" if isinstance(v, str) else "number" for v in _plain(y)}
-    if len(kinds) > 1:
-        raise ValueError("y mixes strings and numbers; convert all labels to one type")
-    labels: np.ndarray = column_or_1d(y, warn=True)
-    if len(labels) != rows:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: [{rows}, {len(labels)}]"
-        )
-    missing = [i for i, value in enumerate(labels.tolist()) if value is None or value != value]
-    if missing:
-        raise ValueError(f"y, row {missing[0]}: Input y contains NaN; every text needs a label")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("Input y contains infinity; every text needs a label")
-    check_classification_targets(labels)
-    return labels
-
-
-def _plain(y: Any) -> Sequence[Any]:
-    values = y.tolist() if hasattr(y, "tolist") else list(y)
-    return [value for value in values if value is not None and value == value]
-
-
-def _names(classes: np.ndarray) -> list[str]:
-    """A name for each class, which the saved model carries.
-
-    It is the class as text if AANG reads these texts as different classes; else with a number.
-    """
-    names = [str(value).strip().removesuffix(".0") for value in classes.tolist()]
-    if len(set(names)) == len(names) and all(names):
-        return names
-    return [f"{number}: {name}" for number, name in enumerate(names)]
-
-
-def _named(
-    texts: Sequence[Any], labels: np.ndarray, classes: np.ndarray, names: Sequence[str]
-) -> dict[str, list[str]]:
-    found = np.searchsorted(classes, labels)
-    return {**_columns(texts), "label": [names[i] for i in found.tolist()]}
-
-
-def _columns(texts: Sequence[Any]) -> dict[str, list[str]]:
-    if isinstance(texts[0], tuple):
-        return {"text": [text for text, _ in texts], "text_pair": [pair for _, pair in texts]}
-    return {"text": list(texts)}

@@ -15,9 +15,8 @@ from aang_core.corpora.labelled import Columns
 from aang_core.corpora.names import REST
 from aang_core.errors import ConfigError
 from aang_core.objectives.stages import ReadReport
-from aang_core.runs.kept_data import FOLDER, copy_of
+from aang_core.runs.kept_data import TEXTS, copy_of
 
-_TEXTS = ("unlabelled", "domain")
 _FILES_ALONE = ("out_of_domain", "aux_task")
 _FILE = re.compile(r"\S*(/\S*|\*|\.(jsonl|ndjson|json|csv|tsv|parquet|txt|text|gz))")
 
@@ -43,26 +42,10 @@ class GivenData:
         Raises:
             AangError: an argument holds data that cannot be used.
         """
-        given, report = dict(arguments), ReadReport()
-        if _is_saved(given.get("train"), "dataset_dict.json"):
-            given["dataset"], given["train"] = str(given["train"]), given.get("dataset")
-        for name in PARTS:
-            if _is_saved(given.get(name), "state.json"):
-                given[name] = _loaded(given[name])
-        for name in ("dataset", "train"):
-            splits = _splits(given.get(name))
-            if splits is None:
-                continue
-            if also := [o for o in (*PARTS, "dataset") if given.get(o) is not None and o != name]:
-                raise ConfigError(
-                    f"{name}: this DatasetDict has its own splits; leave {also[0]} out, or give "
-                    "its splits one by one"
-                )
-            label = str(given.get("label") or "label")
-            parts = parts_of(f"{name} DatasetDict", splits, label, report)
-            given = {**given, "dataset": None, **{part: rows for part, (_, rows) in parts.items()}}
+        report = ReadReport()
+        given = _with_splits(_with_saved(arguments), report)
         values = {n: given[n] for n in PARTS if _in_memory(given.get(n))}
-        values |= {n: given[n] for n in _TEXTS if _texts_in_memory(given.get(n), n)}
+        values |= {n: given[n] for n in TEXTS if _texts_in_memory(given.get(n), n)}
         for name in _FILES_ALONE:
             if _in_memory(given.get(name)) and not isinstance(given[name], Mapping | list | tuple):
                 raise ConfigError(f"{name}: takes files only, not a {type(given[name]).__name__}")
@@ -118,14 +101,24 @@ class PlacedData:
     def copies(self) -> dict[str, str]:
         """The copies as JSON Lines, by their names in the run folder."""
         return {
-            f"{FOLDER}/{path.name}": table.copy(self.wanted[path])
-            for path, table in self.tables.items()
+            copy_of(path.stem): table.copy(self.wanted[path]) for path, table in self.tables.items()
         }
 
 
-def _is_saved(value: object, mark: str) -> bool:
-    """Whether the value is a folder that ``save_to_disk`` has written, with the file ``mark``."""
-    return isinstance(value, str | Path) and (Path(value) / mark).is_file()
+def _with_saved(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, where folders that ``save_to_disk`` has written are what it has saved."""
+
+    def saved(name: str, mark: str) -> bool:
+        value = arguments.get(name)
+        return isinstance(value, str | Path) and (Path(value) / mark).is_file()
+
+    given = dict(arguments)
+    if saved("train", "dataset_dict.json"):
+        given["dataset"], given["train"] = str(arguments["train"]), arguments.get("dataset")
+    for name in PARTS:
+        if saved(name, "state.json"):
+            given[name] = _loaded(arguments[name])
+    return given
 
 
 def _loaded(folder: Any) -> Any:
@@ -134,8 +127,29 @@ def _loaded(folder: Any) -> Any:
     return Dataset.load_from_disk(folder)
 
 
+def _with_splits(arguments: Mapping[str, Any], report: ReadReport) -> dict[str, Any]:
+    """The arguments, where a DatasetDict is its splits.
+
+    Raises:
+        AangError: there are other data besides it, or it cannot be used.
+    """
+    given = dict(arguments)
+    for name in ("dataset", "train"):
+        splits = _splits(given.get(name))
+        if splits is None:
+            continue
+        if also := [o for o in (*PARTS, "dataset") if given.get(o) is not None and o != name]:
+            raise ConfigError(
+                f"{name}: this DatasetDict has its own splits; leave {also[0]} out, or give "
+                "its splits one by one"
+            )
+        label = str(given.get("label") or "label")
+        parts = parts_of(f"{name} DatasetDict", splits, label, report)
+        given |= {"dataset": None, **{part: rows for part, (_, rows) in parts.items()}}
+    return given
+
+
 def _splits(value: object) -> Mapping[str, Any] | None:
-    """The splits of a DatasetDict."""
     datasets = sys.modules.get("datasets")
     if datasets is not None and isinstance(value, datasets.DatasetDict):
         return {str(name): rows for name, rows in value.items()}

@@ -1,17 +1,19 @@
 """Training from Python, as the command line trains."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from aang_core.assembly.sources import prepare_sources
-from aang_core.cli.output import note
+from aang_core.assembly.sources import Sources, prepare_sources
+from aang_core.cli.output import note_once
 from aang_core.cli.train import RESUMABLE_WITH
 from aang_core.config import read_config_file, resolve_training
 from aang_core.errors import ConfigError
 from aang_core.from_python.given_data import GivenData
 from aang_core.from_python.progress import progress
-from aang_core.plugins import load_plugins
+from aang_core.plugins import Plugins, load_plugins
 from aang_core.runs.recorded_plugins import recorded_differences
 from aang_core.runs.resuming import unfinished
 from aang_core.runs.run import Run
@@ -63,38 +65,20 @@ def train(
         2
     """
     plugins = load_plugins()
-    copies: dict[str, str] = {}
-    if resume is not None:
-        out = Path(resume)
-        if config is not None or set(options) - RESUMABLE_WITH:
-            raise ConfigError(
-                "resume: an interrupted run continues with its own options; leave the others out"
-            )
-        refuse_links(out)
-        resolved = unfinished(out, **{"trust_remote_code": False, **options})
-        sources = prepare_sources(resolved, plugins.registry)
-        notes = recorded_differences(out, plugins)
+    if resume is None:
+        start = _first_start(config, options, plugins)
+    elif config is None and set(options) <= RESUMABLE_WITH:
+        start = _resumption(Path(resume), options, plugins)
     else:
-        given = GivenData.of(options)
-        from_file = {} if config is None else read_config_file(Path(config))
-        resolved = resolve_training(from_file, given.options, plugins.registry)
-        out = free_run_folder(resolved)
-        resolved, data = given.placed(resolved, out)
-        sources = prepare_sources(resolved, plugins.registry, data.tables)
-        sources.report.include(given.report)
-        copies, notes = data.copies(), []
-    processes = processes_of_environment(choose_device(resolved.device))
+        raise ConfigError(
+            "resume: an interrupted run continues with its own options; leave the others out"
+        )
+    sources, out = start.sources, start.out
+    processes = processes_of_environment(choose_device(sources.config.device))
     processes.wait()  # until all of them have chosen the same free folder
     quiet = quiet or not processes.first
-    said: set[str] = set()
-
-    def say(sentence: str) -> None:
-        """Print a note once, unless it is quiet."""
-        if not quiet and sentence not in said:
-            said.add(sentence)
-            note(sentence)
-
-    for sentence in notes:
+    say: Callable[[str], None] = (lambda sentence: None) if quiet else note_once()
+    for sentence in start.notes:
         say(sentence)
     try:
         with interruptible() as interruption, progress(quiet=quiet) as observe:
@@ -107,7 +91,7 @@ def train(
                 resume=resume is not None,
                 interruption=interruption,
                 say=say,
-                copies=copies,
+                copies=start.copies,
             )
     except Interrupted as stopped:
         if (out / "config.yaml").is_file():
@@ -116,3 +100,45 @@ def train(
     for sentence in run.notes:
         say(sentence)
     return run
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a training begins or continues with.
+
+    Attributes:
+        sources: its sources, with its options.
+        out: the run folder.
+        copies: the copies of data in memory, by their names in the run folder.
+        notes: what has changed since the run was interrupted.
+    """
+
+    sources: Sources
+    out: Path
+    copies: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def _resumption(out: Path, options: Mapping[str, Any], plugins: Plugins) -> _Start:
+    refuse_links(out)
+    config = unfinished(out, **{"trust_remote_code": False, **options})
+    sources = prepare_sources(config, plugins.registry)
+    return _Start(sources, out, notes=recorded_differences(out, plugins))
+
+
+def _first_start(
+    config_file: str | PathLike[str] | None, options: Mapping[str, Any], plugins: Plugins
+) -> _Start:
+    given = GivenData.of(options)
+    from_file = {} if config_file is None else read_config_file(Path(config_file))
+    resolved = resolve_training(from_file, given.options, plugins.registry)
+    out = free_run_folder(resolved)
+    config, data = given.placed(resolved, out)
+    sources = prepare_sources(config, plugins.registry, data.tables)
+    sources.report.include(given.report)
+    if sources.config.recipe != config.recipe:
+        # The folder was named after the default recipe, which is not for this kind of task.
+        out = free_run_folder(sources.config)
+        config, data = given.placed(sources.config, out)
+        sources = replace(sources, config=config)
+    return _Start(sources, out, data.copies())

@@ -37,6 +37,7 @@ from aang_core.modeling.language_model import (
     refuse_decoders,
     tie_decoder,
 )
+from aang_core.task_types.choose import task_type_of_model
 from aang_core.task_types.single_label import SingleLabel
 from aang_core.task_types.task_type import Architecture, HeadShape, TaskType
 
@@ -119,12 +120,8 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
     _refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
         config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
-        architectures = " ".join(config.architectures or ())
-        over_tokens = "ForTokenClassification" in architectures
-        kind: Architecture = "token-classification" if over_tokens else "sequence-classification"
-        model: PreTrainedModel = _CLASSES[kind].from_pretrained(
-            source, trust_remote_code=trust_remote_code
-        )
+        auto = _CLASSES[task_type_of_model(config).head.architecture]
+        model: PreTrainedModel = auto.from_pretrained(source, trust_remote_code=trust_remote_code)
         return model
 
 

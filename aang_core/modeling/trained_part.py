@@ -9,7 +9,8 @@ def trained_part(model: TextModel, frozen_layers: int | None) -> str | None:
 
     Args:
         model: the encoder.
-        frozen_layers: how many of its first layers are frozen; None if its embeddings are not.
+        frozen_layers: how many of its first layers are frozen, besides its embeddings; None if
+            nothing is frozen.
     """
     if model.adapters is None and frozen_layers is None:
         return None

@@ -11,14 +11,11 @@ from aang_core.corpora.labelled import read_rows, texts_of
 from aang_core.corpora.tables import TableSource, read_table
 from aang_core.objectives.stages import ReadReport
 from aang_core.runs.evaluating import evaluate_rows
-from aang_core.runs.predictor import Predictor
+from aang_core.runs.predictor import WINDOW, Predictor
 from aang_core.runs.schema import PartEvaluation
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index
-
-_WINDOW = 50
-"""Batches that are read ahead, so that texts of similar length share a batch."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
     found = predictor.predict(
         (texts_of(values, columns, table.where(number), report) for number, values in table.rows),
         batch_size=batch_size,
-        window=_WINDOW,
+        window=WINDOW,
     )
     rows = [
         {"label": p.label} | {f"P({name})": share for name, share in p.probabilities.items()}

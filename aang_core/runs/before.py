@@ -1,4 +1,4 @@
-"""All that a run does before its first step: everything is read, made, tried and summed up."""
+"""What a run does before its first step: read, make and try everything, and sum it up."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.config import TrainConfig
+from aang_core.corpora.dataset_task import PARTS
 
 FOLDER = "data"
 """The folder in a run folder that holds the copies, a file for each option."""
 
-_ONE = ("train", "dev", "test")
-_SEVERAL = ("unlabelled", "domain")
+TEXTS = ("unlabelled", "domain")
+"""Options that name texts without labels, in any number of files."""
 
 
 def copy_of(name: str) -> str:
@@ -31,11 +32,11 @@ def with_own_copies(config: TrainConfig, out: Path) -> TrainConfig:
         return own if is_copy and own.is_file() and not recorded.exists() else None
 
     found: dict[str, Any] = {}
-    for name in _ONE:
+    for name in PARTS:
         path = getattr(config, name)
         if path is not None and (own := here(name, path)):
             found[name] = own
-    for name in _SEVERAL:
+    for name in TEXTS:
         places = getattr(config, name)
         if any(here(name, place) for place in places):
             found[name] = tuple(str(here(name, place) or place) for place in places)

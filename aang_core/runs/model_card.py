@@ -11,6 +11,7 @@ from huggingface_hub import EvalResult, ModelCardData
 
 from aang_core.runs.markdown import plain, table
 from aang_core.runs.run import Run
+from aang_core.runs.run_html import shown_score
 from aang_core.task_types.names import MODELS
 
 LISTED = 10
@@ -178,17 +179,13 @@ def _scores(run: Run) -> str:
     parts = run.records.evaluation.parts
     names = list(run.records.evaluation.dev.scores)
     rows = [[name, *(f"{part.scores[name]:.4f}" for part in parts.values())] for name in names]
-    majority = [_score(run.outcome.majority.on(part)) for part in parts]
+    majority = [shown_score(run.outcome.majority.on(part)) for part in parts]
     rows.append([f"{run.metric} of the {run.outcome.baseline}", *majority])
     return (
         "## Scores\n\n"
         + table(["score", *parts], rows)
         + "\nDev stopped the training and chose the model; test was read once, at the end.\n"
     )
-
-
-def _score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
 
 
 def _training(run: Run) -> str:

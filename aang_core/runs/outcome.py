@@ -165,7 +165,7 @@ def _majority(config: TrainConfig, assembly: Assembly) -> Scores:
 
 
 def _kind(task_type: TaskType) -> dict[str, Any]:
-    """What a result says of its end task, if it is no single-label task."""
+    """What a result says of its end task, if that is not a single-label task."""
     kind = {}
     if task_type.baseline != ONE_CLASS.baseline:
         kind["baseline"] = task_type.baseline

@@ -116,13 +116,13 @@ def _json_lines(found: Found) -> Iterator[str]:
     Characters that a terminal acts upon are escaped; parsing gives them back.
     """
     for row, prediction in found:
-        columns = {name: _finite(value) for name, value in row.columns.items()}
-        _refuse_taken(columns, (PREDICTED, PROBABILITIES), row.where)
-        record = columns | {
+        _refuse_taken(row.columns, (PREDICTED, PROBABILITIES), row.where)
+        record = {
+            **row.columns,
             PREDICTED: prediction.label,
             PROBABILITIES: dict(prediction.probabilities),
         }
-        document = json.dumps(record, ensure_ascii=False, default=str)
+        document = json.dumps(_finite(record), ensure_ascii=False, default=str)
         yield ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
@@ -224,5 +224,9 @@ def _cell(value: Any, show: Callable[[str], str]) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """NaN and infinity as null: JSON has neither."""
+    """The value with null for NaN and infinity, at any depth: JSON has neither."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

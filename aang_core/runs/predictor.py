@@ -20,6 +20,9 @@ from aang_core.runs.run_files import inside
 from aang_core.task_types.choose import task_type_of_model
 from aang_core.task_types.task_type import Offsets, TaskType
 
+WINDOW = 64
+"""Batches that are read ahead where all texts are at hand."""
+
 Text = tuple[str, str | None]
 """A text and, for models of pairs, the second one."""
 

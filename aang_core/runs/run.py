@@ -260,7 +260,7 @@ class Run:
             f"Run {self.folder}: {how}, seed {result.seed}, {result.steps} steps in "
             f"{result.train_seconds:.1f} s, the best model from step {result.best_step}\n"
             f"{chosen.name}: dev {shown_score(chosen.dev)}, test {shown_score(chosen.test)}; "
-            f"majority class: dev {shown_score(result.majority.dev)}, "
+            f"{result.baseline}: dev {shown_score(result.majority.dev)}, "
             f"test {shown_score(result.majority.test)}\n"
             f"{count}; model in {self.folder / result.model}"
         )

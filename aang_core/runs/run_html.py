@@ -21,7 +21,7 @@ def run_html(title: str, outcome: Result, records: Records) -> str:
     chosen = outcome.metric
     scores = [
         ["this run", shown_score(chosen.dev), shown_score(chosen.test)],
-        ["majority class", shown_score(outcome.majority.dev), shown_score(outcome.majority.test)],
+        [outcome.baseline, shown_score(outcome.majority.dev), shown_score(outcome.majority.test)],
     ]
     if plain := outcome.fine_tuning:
         scores.insert(1, ["plain fine-tuning", shown_score(plain.dev), shown_score(plain.test)])

@@ -78,7 +78,7 @@ class Summary(Part):
         eval_every: steps between evaluations on dev.
         device: the device that computes.
         precision: of forward passes.
-        expected: what the training takes; none unless it was measured.
+        expected: what the training takes; None unless it was measured.
     """
 
     task: str
@@ -153,105 +153,3 @@ def summary_of(
         device=device,
         precision=config.precision,
     )
-
-
-def in_words(summary: Summary) -> list[tuple[str, str]]:
-    """The summary as lines, each with a name."""
-    sizes = ", ".join(f"{part.examples} {name}" for name, part in summary.parts.items())
-    lines = [("task", f"{summary.task}: {sizes}")]
-    lines.append(("classes", _classes(summary.parts["train"].labels)))
-    if summary.class_weights:
-        weights = ", ".join(f"{name} {w:.3g}" for name, w in summary.class_weights.items())
-        lines.append(("weights", f"of classes in the end task's loss: {weights}"))
-    if summary.balanced_rows:
-        lines.append(("rows", "of the end task are drawn so that classes come equally often"))
-    lines.append((f"cut to {summary.max_length}", _cut(summary)))
-    lines.append(("overlaps", _overlaps(summary.overlaps)))
-    lines.append(("duplicates", _contradictory(summary.contradictory)))
-    lines.append(("objectives", _objectives(summary)))
-    for name, steps in summary.pretraining.items():
-        lines.append(("pre-training", f"{name}, {steps} steps"))
-    computing = f"{summary.precision} on {summary.device}"
-    lines.append(
-        ("encoder", f"{summary.encoder}, {summary.parameters / 1e6:.1f} M parameters, {computing}")
-    )
-    lines.append(("a step", _step(summary)))
-    if summary.expected is not None:
-        lines.append(("expected", expectation(summary.expected, summary.steps)))
-    return lines
-
-
-_LISTED = 8
-"""Most classes or objectives that are named."""
-
-
-def _classes(labels: Mapping[str, int]) -> str:
-    total = max(1, sum(labels.values()))
-    ranked = sorted(labels.items(), key=lambda item: -item[1])
-    named = ranked if len(ranked) <= _LISTED else ranked[: _LISTED - 1]
-    words = ", ".join(f"{name} {count} ({count / total:.0%})" for name, count in named)
-    if len(named) < len(ranked):
-        name, count = ranked[-1]
-        words += f", … {name} {count} ({count / total:.0%})"
-    return f"{len(ranked)} in train: {words}"
-
-
-def _cut(summary: Summary) -> str:
-    texts = {name: (part.cut, part.examples) for name, part in summary.parts.items()}
-    texts |= {
-        f"the data {name}": (source.cut, source.texts) for name, source in summary.sources.items()
-    }
-    cut = [f"{n} of {all_} of {name} ({n / all_:.0%})" for name, (n, all_) in texts.items() if n]
-    return ", ".join(cut) if cut else "no text is longer"
-
-
-def _overlaps(counts: Mapping[str, int]) -> str:
-    if not counts:
-        return "train, dev and test share no text"
-    found = [(count, *pair.split(" in ")) for pair, count in counts.items()]
-    return ", ".join(f"{count} of {part} in {other} too" for count, part, other in found)
-
-
-def _contradictory(found: ContradictoryTexts) -> str:
-    if not found.texts:
-        return "no text has different labels"
-    text = found.first if len(found.first) <= 60 else found.first[:59] + "…"
-    return (
-        f"{found.texts} texts ({found.rows} rows) have different labels; first {text!r}: "
-        f"{', '.join(found.labels)}"
-    )
-
-
-def _objectives(summary: Summary) -> str:
-    names = summary.objectives
-    if not names:
-        return f"none: {summary.weighter} trains the end task alone"
-    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    return f"{len(names)} of {summary.space}, weighted by {summary.weighter}: {shown}"
-
-
-def _step(summary: Summary) -> str:
-    rows = summary.rows
-    parts = [f"{rows.end_task} end-task rows"]
-    parts += [f"{rows.objectives} of all sampled objectives"] if rows.objectives else []
-    parts += [f"{rows.dev} of dev for the dev gradient"] if rows.dev else []
-    return (
-        f"{', '.join(parts)}; at most {summary.steps} steps, a dev score every {summary.eval_every}"
-    )
-
-
-def expectation(expected: Expected, steps: int) -> str:
-    """An estimate in words."""
-    return (
-        f"about {duration(expected.seconds)} for {steps} steps, "
-        f"{expected.memory_bytes / 1e9:.2f} GB; an estimate from {expected.steps} measured steps"
-    )
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, as exact as an estimate can be."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 100 * 60:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h"

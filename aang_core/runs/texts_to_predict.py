@@ -50,7 +50,7 @@ def rows_of_file(path: Path, columns: Columns, report: ReadReport) -> Iterator[R
 
 
 def rows_of_texts(texts: Iterable[Text]) -> Iterator[Row]:
-    """Texts of the command line.
+    """A row for each text of the command line.
 
     Raises:
         DataError: a text is empty.
@@ -63,7 +63,7 @@ def rows_of_lines(stream: BinaryIO, *, pairs: bool) -> Iterator[Row]:
     """The lines of standard input as they arrive: one text each, or two with a tab between them.
 
     Raises:
-        DataError: a line is not UTF-8, is blank, or has not as many texts as it should.
+        DataError: a line is not UTF-8, is blank, or holds the wrong number of texts.
     """
     for number, line in enumerate(stream, start=1):
         where = f"standard input:{number}"

@@ -9,8 +9,6 @@ import yaml
 from aang_core.errors import ConfigError
 from aang_core.storage.durable import writing
 
-_SINGULAR = {"losses": "loss", "cosines": "cosine"}
-
 
 def check_trackers(names: Sequence[str]) -> None:
     """Refuse a tracker that is not available.
@@ -61,9 +59,8 @@ class Tracker:
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         scalars = {"weight/end-task": record["end_task_weight"]}
         scalars |= {f"weight/{name}": value for name, value in record["weights"].items()}
-        for kind in ("losses", "cosines"):
-            named = record.get(kind, {})
-            scalars |= {f"{_SINGULAR[kind]}/{name}": value for name, value in named.items()}
+        for kind, one in (("losses", "loss"), ("cosines", "cosine")):
+            scalars |= {f"{one}/{name}": value for name, value in record.get(kind, {}).items()}
         with writing(self._place):
             self._accelerator.log(scalars, step=step)
 

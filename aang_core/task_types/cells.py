@@ -71,7 +71,7 @@ def class_name(cell: Cell, report: ReadReport) -> str:
     CSV, so that the formats agree. Space around a name is dropped.
 
     Raises:
-        DataError: it is missing, empty or no class.
+        DataError: it is missing, empty or not a class.
     """
     name = _as_text(cell)
     if not name.strip():
@@ -112,7 +112,7 @@ def _as_text(cell: Cell) -> str:
 
 
 def number(value: object) -> float | None:
-    """The number that a value is or spells; None if it is no finite number."""
+    """The number that a value is or spells; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         return None
     try:

@@ -61,6 +61,6 @@ def listed(labels: Sequence[str], most: int = 20) -> str:
 
 
 def unknown_class(label: object, labels: Iterable[str], source: str) -> DataError:
-    """The error for a label that none of the classes is."""
+    """The error for a label that is not one of the classes."""
     known = ", ".join(map(repr, labels))
     return DataError(f"{source}: an example has the label {label!r}; the classes are {known}.")

@@ -35,7 +35,7 @@ class HeadShape:
 
 @dataclass(frozen=True)
 class EncodedLabels:
-    """The labels of N rows as tensors; one of the two.
+    """The labels of N rows as a tensor: one of the two, the other is None.
 
     Attributes:
         rows: ``[N, ...]``, a label for every row.
@@ -186,7 +186,7 @@ class TaskType(Protocol):
         ...
 
     def settings(self) -> Mapping[str, float]:
-        """What :meth:`tuned` has chosen, by name."""
+        """What :meth:`tuned` has chosen, by name, such as a threshold; empty if nothing."""
         ...
 
     def scores(self, labels: Tensor, logits: Tensor) -> Mapping[str, float]:

@@ -32,7 +32,7 @@ def words_of_lists(
     """The text of a list of tokens, with a space between them, and its words.
 
     Raises:
-        DataError: there are as many tokens as tags, or one of them is no text.
+        DataError: there are not as many tags as tokens, or one of them is not text.
     """
     words = [_token(tokens, value, report) for value in _listed(tokens)]
     names = [class_name(tags.inner(value), report) for value in _listed(tags)]
@@ -56,18 +56,18 @@ def _listed(cell: Cell) -> Sequence[object]:
     if isinstance(cell.value, str):
         return cell.value.split()
     raise cell.fault(
-        f"holds {cell.value!r:.60}, which is no list. Token labels are a list of tags and a list "
-        "of tokens, or a text and a list of spans such as "
+        f"holds {cell.value!r:.60}, which is not a list. Token labels are a list of tags and a "
+        "list of tokens, or a text and a list of spans such as "
         '{"start": 3, "end": 8, "label": "PER"}.'
     )
 
 
 def _token(cell: Cell, value: object, report: ReadReport) -> str:
-    token = text_of(cell.inner(value))
+    token = text_of(cell.inner(value)).strip()
     if " " in token:
         # A space separates tokens in the text.
         report.add("token with a space in it, which became one that does not break", cell.where)
-    return token.strip().replace(" ", "\u00a0")
+    return token.replace(" ", "\u00a0")
 
 
 def words_of_spans(
@@ -89,16 +89,17 @@ def words_of_spans(
                 "inner or the outer span out."
             )
     words = []
+    before = None  # the span of the word before
     for first, last in word_places(whole):
-        inside = next((i for i, (s, e, _) in enumerate(found) if s < last and first < e), None)
-        if inside is None:
-            words.append(TaggedWord(first, last, OUTSIDE))
-            continue
-        start, end, name = found[inside]
-        if first < start or last > end:
-            report.add("span that ends within a word, extended to the whole of it", spans.where)
-        begins = not any(s < w.end and w.start < e for w in words[-1:] for s, e in [(start, end)])
-        words.append(TaggedWord(first, last, f"{'B' if begins else 'I'}-{name}"))
+        inside = next((span for span in found if span[0] < last and first < span[1]), None)
+        tag = OUTSIDE
+        if inside is not None:
+            start, end, name = inside
+            tag = f"{'I' if inside == before else 'B'}-{name}"
+            if first < start or last > end:
+                report.add("span that ends within a word, extended to the whole of it", spans.where)
+        words.append(TaggedWord(first, last, tag))
+        before = inside
     return whole, tuple(words)
 
 
@@ -110,7 +111,7 @@ def _span(cell: Cell, value: Any, length: int, report: ReadReport) -> tuple[int,
             pass
         case _:
             raise cell.fault(
-                f"holds {value!r:.60}, which is no span. Write "
+                f"holds {value!r:.60}, which is not a span. Write "
                 '{"start": 3, "end": 8, "label": "PER"} or [3, 8, "PER"].'
             )
     if not 0 <= start < end <= length:

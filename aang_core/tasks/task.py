@@ -17,8 +17,8 @@ class RowLosses(NamedTuple):
 
     Attributes:
         sums: ``[B]``, for each row the sum of the losses of its targets; differentiable.
-        counts: ``[B]``, number of targets of each row, or their total weight; may be zero. A
-            batch that has targets has one at least.
+        counts: ``[B]``, number of targets of each row, or their total weight; may be zero. Over a
+            batch that has targets they sum to at least one.
 
     Examples:
         >>> import torch

@@ -53,7 +53,7 @@ class DevLossAlong:
 
 
 def require_finite_score(score: float) -> float:
-    """Refuse a dev score that says nothing of the model, in every workbench.
+    """Refuse a dev score that is NaN or infinite, for every workbench.
 
     Returns:
         ``score``.

@@ -71,8 +71,8 @@ def gradients_of_each(
     for name, segment in alone.items():
         *losses, norm_read = (next(read) for _ in range(len(segment.members) + 1))
         problem = problem or problem_of(body, [segment], losses, norm_read, None)
-        names_here = [member.task.name for member in segment.members]
-        of_tasks[name] = losses[names_here.index(name)]
+        members = [member.task.name for member in segment.members]
+        of_tasks[name] = losses[members.index(name)]
     return TaskGradients([updates[name] for name in names], problem, of_tasks)
 
 

@@ -53,7 +53,7 @@ def test_the_kind_is_chosen_from_the_labels_in_one_line(
 def test_lists_of_tokens_and_tags(tmp_path: Path) -> None:
     """Their text has a space between tokens, and no token loses its place."""
     rows = [
-        {"tokens": ["in", "New York", ","], "tags": ["O", "B-LOC", "O"]},
+        {"tokens": [" in", "New York", ","], "tags": ["O", "B-LOC", "O"]},
         {"tokens": ["Ada"], "tags": ["B-PER"]},
     ]
     report = ReadReport()
@@ -68,7 +68,7 @@ def test_lists_of_tokens_and_tags(tmp_path: Path) -> None:
         TaggedWord(3, 11, "B-LOC"),
         TaggedWord(12, 13, "O"),
     )
-    assert any("token with a space" in event for event in report.counts)
+    assert sum(report.counts[e] for e in report.counts if "token with a space" in e) == 4
 
 
 def test_spans_become_tags_of_words(tmp_path: Path) -> None:
@@ -85,6 +85,15 @@ def test_spans_become_tags_of_words(tmp_path: Path) -> None:
         *(("Charles", "B-PER"), ("B", "O"), (".", "O")),
     ]
     assert any("within a word" in event for event in report.counts)
+
+
+def test_a_word_that_two_spans_share_is_of_the_first(tmp_path: Path) -> None:
+    """The second span begins with the next word."""
+    spans = [[0, 3, "A"], [3, 12, "B"]]
+    path = write(tmp_path / "a.jsonl", [{"text": "sunshine day off", "label": spans}] * 4)
+    words = load_task(path, path).train[0].label
+    assert isinstance(words, tuple)
+    assert [w.tag for w in words if isinstance(w, TaggedWord)] == ["B-A", "B-B", "O"]
 
 
 @pytest.mark.parametrize(
@@ -120,8 +129,8 @@ def test_text_with_a_separator_is_a_set_of_classes(
         (None, ["a", 1.5], ["a.jsonl:2", "1.5", "score", "--task-type regression"]),
         ("single-label", [["a"], "b"], ["a.jsonl:1", "--task-type"]),
         ("token-labels", ["O O", "O"], ["a.jsonl:2", "1 tags", "2 tokens"]),
-        ("token-labels", ["O O", 3], ["a.jsonl:2", "no list"]),
-        (None, [[[0, 3]], []], ["a.jsonl:1", "[0, 3]", "no span"]),
+        ("token-labels", ["O O", 3], ["a.jsonl:2", "not a list"]),
+        (None, [[[0, 3]], []], ["a.jsonl:1", "[0, 3]", "not a span"]),
         (None, [[[0, 99, "T"]], []], ["a.jsonl:1", "0 to 99", "6 characters"]),
         (None, [[[0, 4, "T"], [2, 6, "U"]], []], ["a.jsonl:1", "overlap", "character 2"]),
     ],

@@ -125,6 +125,21 @@ def test_a_dataset_dict_in_memory_and_on_disk(
         train(**small, train=data, dev=data["test"])
 
 
+def test_the_folder_is_named_after_what_is_trained(
+    small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sets of classes cannot have the default recipe, after which it would be named."""
+    monkeypatch.chdir(tmp_path)
+    options = {n: value for n, value in small.items() if n not in ("space", "weighter")}
+    data = (8 * ["a red car", "a blue car", "a dog"], 8 * [["red", "car"], ["car"], []])
+    run = train(**{**options, "steps": 1}, train=data)
+    assert run.folder == Path("runs/data-td-factored-seed0")
+    copy = tmp_path / run.folder / "data" / "train.jsonl"
+    assert copy.is_file()
+    assert Run.open(run.folder).options["train"] == str(copy)
+    assert [path.name for path in Path("runs").iterdir()] == [run.folder.name]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -105,6 +105,7 @@ def test_every_option_of_training_is_a_parameter() -> None:
     assert set(TrainConfig.model_fields) - names == {
         *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),
         *("aux_task", "target", "domain", "out_of_domain", "unlabelled", "out"),
+        "task_type",
     }
     assert names - set(TrainConfig.model_fields) == {"runs", "quiet"}
     with pytest.raises(TypeError, match="AangClassifier has no parameter 'spaec'"):
@@ -138,6 +139,7 @@ def test_it_works_where_classifiers_do(options: dict[str, Any]) -> None:
         np.array([10.0, 2.0] * 8),
         np.array([True, False] * 8),
         np.array(["a ", "a"] * 8),
+        np.array(["1.5", "2.5"] * 8),
         pd.Series(["b", "a"] * 8, dtype="category"),
     ],
 )

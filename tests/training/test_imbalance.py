@@ -15,10 +15,9 @@ from aang_core import Batch, RowLosses, Run, TensorTask, fit
 from aang_core.assembly.end_task import EndTask
 from aang_core.errors import ConfigError
 from aang_core.training.balanced_order import BalancedOrder
-from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
 from aang_core.training.optimization import OptimizerSettings
 from tests.training.conftest import Aang
-from tests.training.trainers import build
+from tests.training.trainers import assert_goes_on, build
 
 WEIGHTS = torch.tensor([1.0, 7.5, 2.0], dtype=torch.float64)
 
@@ -69,7 +68,9 @@ def test_a_step_of_either_engine_is_that_of_the_weighted_mean(gradients: Any) ->
     expected = functional.cross_entropy(logits, labels, WEIGHTS)
     others = functional.cross_entropy(other.head(body(inputs)), labels.flip(0))
     gradient = torch.autograd.grad(0.5 * expected + 0.5 * others, body.weight)[0]
+    before: list[Tensor] = []
     moved: list[Tensor] = []
+    losses: list[Mapping[str, float]] = []
 
     class Look:
         def after_round(self, step: int, record: Mapping[str, Any]) -> None:
@@ -79,8 +80,6 @@ def test_a_step_of_either_engine_is_that_of_the_weighted_mean(gradients: Any) ->
         def after_evaluation(self, *arguments: Any) -> None:
             before.append(body.weight.detach().clone())
 
-    losses: list[Mapping[str, float]] = []
-    before: list[Tensor] = []
     fit(
         *(body, end, [other]),
         dev=end,
@@ -144,17 +143,7 @@ def test_classes_come_equally_often_and_rows_of_a_class_too() -> None:
 
 def test_balanced_rows_go_on_from_a_checkpoint(options: dict[str, Any], tmp_path: Path) -> None:
     given = {**options, "balanced_rows": True, "dev_head": "drawn", "dev_head_rows": 9}
-    _, assembly, trainer, modules, _ = build(given)
-    for step in range(6):
-        if step == 3:
-            save_checkpoint(tmp_path / "checkpoint", trainer)
-        trainer.weighter.round(trainer.bench)
-    _, _, again, others, _ = build(given, seed=99)
-    load_checkpoint(tmp_path / "checkpoint", again)
-    for _ in range(3):
-        again.weighter.round(again.bench)
-    for name, value in _tensors(modules).items():
-        assert torch.equal(value, _tensors(others)[name]), name
+    assembly = assert_goes_on(given, tmp_path / "checkpoint", rounds=6, at=3)
     assert assembly.end_task.strata is not None
     assert assembly.meta.strata is None
 

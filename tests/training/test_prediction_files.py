@@ -145,6 +145,19 @@ def test_memory_does_not_grow_with_the_file(
         assert many < 1.5 * few, out
 
 
+def test_json_has_no_numbers_that_json_does_not_know(tmp_path: Path) -> None:
+    """Null stands for NaN and infinity, in lists and in predictions too."""
+    columns = {"scores": [1.5, float("nan")], "more": {"worst": float("-inf")}, "text": "a"}
+    found = [(Row(("a", None), columns, ""), Prediction("a", None, float("nan"), {}))]
+    write_predictions(found, tmp_path / "out.jsonl", "jsonl", [])
+    assert read(tmp_path / "out.jsonl") == [
+        {
+            **{"scores": [1.5, None], "more": {"worst": None}, "text": "a"},
+            **{"predicted": None, "probabilities": {}},
+        }
+    ]
+
+
 def refused(aang: Aang, *arguments: object) -> str:
     done: Outcome = aang("predict", *arguments)
     assert done.status == 2, done.out

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
-from aang_core import ConfigError, load_plugins
+from aang_core import ConfigError, Run, load_plugins
 from aang_core.assembly.assembly import assemble
 from aang_core.assembly.sources import prepare_sources
 from aang_core.config import resolve_config, resolve_training
@@ -20,6 +20,11 @@ from tests.training.kinds import KINDS
 from tests.training.trainers import CPU
 
 METRICS = {"multi-label": "macro-f1", "regression": "spearman", "token-labels": "entity-f1"}
+BASELINES = {
+    "multi-label": "best constant set of classes",
+    "regression": "mean of train",
+    "token-labels": "most frequent tag",
+}
 
 
 @pytest.fixture(scope="session")
@@ -92,6 +97,25 @@ def test_from_files_to_predictions(
     assert done.status == 0, done.err
     predicted = json.loads(done.out)["predicted"]
     assert isinstance(predicted, float if kind == "regression" else list)
+    opened = Run.open(run)
+    for shown in (repr(opened), opened._repr_html_()):
+        assert BASELINES[kind] in shown
+        assert "majority class" not in shown
+
+
+def test_numbers_have_no_classes_in_the_summary(
+    aang: Aang, files: Path, encoder: Path, tmp_path: Path
+) -> None:
+    """And parts that a run does not have are not named."""
+    train = files / "regression" / "train.jsonl"
+    done = aang(
+        *("train", "--train", train, "--model", encoder, "--weighter", "single-task"),
+        *("--steps", 2, "--dry-run", "--out", tmp_path / "run"),
+    )
+    assert done.status == 0, done.err
+    lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    assert "classes" not in lines
+    assert lines["overlaps"] == "train and dev share no text"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -176,14 +200,15 @@ def test_words_may_be_tagged_from_the_left_alone(
     assert "task/mask/left-to-right/end-task" not in names["multi-label"]
 
 
+@pytest.mark.parametrize("kind", [{}, {"task_type": "multi-label"}], ids=["read", "given"])
 def test_the_default_recipe_gives_way(
-    kind_options: Callable[[str], dict[str, Any]],
+    kind: dict[str, str], kind_options: Callable[[str], dict[str, Any]]
 ) -> None:
     """It contrasts classes; a recipe that the user has named is refused instead."""
     registry = load_plugins().registry
     options = {n: v for n, v in kind_options("multi-label").items() if n not in ("space", "set")}
     del options["weighter"]
-    config = resolve_training({}, options, registry)
+    config = resolve_training({}, {**options, **kind}, registry)
     sources = prepare_sources(config, registry)
     assert (config.recipe, sources.config.recipe) == ("contrast", None)
     assert (sources.config.space, sources.config.weighter) == ("td", "factored")

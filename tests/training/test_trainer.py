@@ -11,7 +11,7 @@ from torch import nn
 from aang_core import AangError, StepSignals
 from aang_core.errors import DataError
 from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
-from tests.training.trainers import build
+from tests.training.trainers import assert_goes_on, build
 
 
 @pytest.mark.parametrize(
@@ -30,23 +30,8 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(
     options: dict[str, Any], tmp_path: Path, weighter: str, dev_head: str
 ) -> None:
     """Rows, tasks, dropout, moments, schedule and weights: all bit-identical after a restart."""
-    options = {**options, "dev_head": dev_head}
-    _, _, trainer, modules, _ = build(options, weighter=weighter)
-    for step in range(8):
-        if step == 5:
-            save_checkpoint(tmp_path / "checkpoint", trainer)
-        trainer.weighter.round(trainer.bench)
-    # Another seed, so that whatever the checkpoint failed to restore would differ.
-    _, _, again, modules_again, _ = build(options, weighter=weighter, seed=99)
-    load_checkpoint(tmp_path / "checkpoint", again)
-    assert again.bench.steps == 5
-    for _ in range(3):
-        again.weighter.round(again.bench)
-    assert again.weighter.state_dict() == trainer.weighter.state_dict()
-    assert again.bench.last == trainer.bench.last
-    for name, module in modules.items():
-        for key, value in module.state_dict().items():
-            assert torch.equal(value, modules_again[name].state_dict()[key]), (name, key)
+    given = {**options, "weighter": weighter, "dev_head": dev_head}
+    assert_goes_on(given, tmp_path / "checkpoint", rounds=8, at=5)
 
 
 @pytest.mark.parametrize(
@@ -61,21 +46,7 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(
 def test_with_every_option_of_the_signals_it_goes_on_bit_by_bit(
     options: dict[str, Any], tmp_path: Path, more: dict[str, Any]
 ) -> None:
-    options = {**options, **more}
-    _, _, trainer, modules, _ = build(options)
-    for step in range(7):
-        if step == 4:
-            save_checkpoint(tmp_path / "checkpoint", trainer)
-        trainer.weighter.round(trainer.bench)
-    _, _, again, modules_again, _ = build(options, seed=99)
-    load_checkpoint(tmp_path / "checkpoint", again)
-    for _ in range(3):
-        again.weighter.round(again.bench)
-    assert again.weighter.state_dict() == trainer.weighter.state_dict()
-    assert again.bench.last == trainer.bench.last
-    for name, module in modules.items():
-        for key, value in module.state_dict().items():
-            assert torch.equal(value, modules_again[name].state_dict()[key]), (name, key)
+    assert_goes_on({**options, **more}, tmp_path / "checkpoint", rounds=7, at=4)
 
 
 def test_a_step_that_is_left_out_is_not_remembered(options: dict[str, Any]) -> None:

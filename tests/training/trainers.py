@@ -1,7 +1,8 @@
-"""A trainer of the small task, and an observer that records its calls."""
+"""A trainer of the small task, an observer that records its calls, and what a restart is."""
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from aang_core.assembly.sources import prepare_sources
 from aang_core.config import TrainConfig, resolve_config
 from aang_core.plugins import load_plugins
 from aang_core.runs.training import build_trainer
+from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
 from aang_core.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -44,3 +46,34 @@ def build(
     records = Records()
     trainer = build_trainer(config, assembly, CPU, [records])
     return config, assembly, trainer, dict(trainer.bench.modules), records
+
+
+def assert_goes_on(options: Mapping[str, Any], folder: Path, *, rounds: int, at: int) -> Assembly:
+    """A training restored from its checkpoint goes on bit by bit; a round is a step.
+
+    Args:
+        options: the options of the training.
+        folder: where the checkpoint is written.
+        rounds: its number of rounds.
+        at: the number of rounds before the checkpoint.
+
+    Returns:
+        The assembly of the training that was not interrupted.
+    """
+    _, assembly, trainer, modules, _ = build(options)
+    for step in range(rounds):
+        if step == at:
+            save_checkpoint(folder, trainer)
+        trainer.weighter.round(trainer.bench)
+    # Another seed, so that whatever the checkpoint failed to restore would differ.
+    _, _, again, modules_again, _ = build(options, seed=99)
+    load_checkpoint(folder, again)
+    assert again.bench.steps == at
+    for _ in range(rounds - at):
+        again.weighter.round(again.bench)
+    assert again.weighter.state_dict() == trainer.weighter.state_dict()
+    assert again.bench.last == trainer.bench.last
+    for name, module in modules.items():
+        for key, value in module.state_dict().items():
+            assert torch.equal(value, modules_again[name].state_dict()[key]), (name, key)
+    return assembly

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock, Timer
 
-from aang_core import AangError
+from aang_core import AangError, Registry
 from aang_core.storage import locked
 from aang_plugin_compare.launcher import Launcher, Order, wait_for, write_order
 from aang_plugin_compare.matching import matched
@@ -35,6 +35,7 @@ class Runner:
     Args:
         root: the folder of the comparison.
         launcher: trains the runs.
+        registry: where the default space and weighter are looked up.
         ended: called after each run, one call at a time, from the thread that ran it.
         before: options of ``aang``, written before the command.
         after: options of ``aang train`` that a file cannot give.
@@ -44,6 +45,7 @@ class Runner:
         self,
         root: Path,
         launcher: Launcher,
+        registry: Registry,
         ended: Callable[[Ended], None],
         *,
         before: Sequence[str] = (),
@@ -51,6 +53,7 @@ class Runner:
     ) -> None:
         self._root = root
         self._launcher = launcher
+        self._registry = registry
         self._before = tuple(before)
         self._after = tuple(after)
         self._ended = ended
@@ -128,7 +131,7 @@ class Runner:
             cell = self._resolved(cell)
         except AangError as error:
             return self._told(Ended(cell, "new", f"Error: {error}"))
-        state = run_state(self._root / cell.folder, cell.config)
+        state = run_state(self._root / cell.folder, cell.config, self._registry)
         failure = None if state == "finished" else self._launcher.train(self._order(cell))
         if self._stop.is_set():
             return None

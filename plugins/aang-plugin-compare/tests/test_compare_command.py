@@ -13,6 +13,7 @@ import yaml
 from aang_plugin_compare.control_results import QUICK_CONTROLS
 
 from aang_core.cli import main
+from aang_core.config import recorded_config
 
 SIZE = {"model": None, "max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
 
@@ -163,6 +164,26 @@ def test_runs_have_the_plugins_that_the_comparison_has(
     plugins = json.loads((run / "plugins.json").read_text(encoding="utf-8"))["plugins"]
     states = {entry["distribution"]: entry["status"] for entry in plugins}
     assert states["aang-plugin-xlnet"] == "disabled"
+
+
+def test_a_method_that_names_nothing_is_that_of_train(tmp_path: Path) -> None:
+    """The default recipe, which gives way to several classes a text; such a run is kept, too."""
+    rows = [{"text": f"text {i}", "label": ["odd" if i % 2 else "even", "any"]} for i in range(16)]
+    path, spec, root = tmp_path / "train.jsonl", tmp_path / "spec.yaml", tmp_path / "out"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    content = {
+        "tasks": {"several": {"train": str(path)}},
+        "methods": {"default": {}},
+        "seeds": [0],
+        "options": {k: v for k, v in SIZE.items() if v is not None},
+    }
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    done = aang("compare", spec, "--out", root, "--no-quick-controls")
+    assert done.returncode == 0, done.stderr
+    config = recorded_config(root / "runs" / "several" / "default" / "seed-0" / "config.yaml")
+    assert (config.recipe, config.space, config.weighter) == (None, "td", "factored")
+    again = aang("compare", spec, "--out", root, "--no-quick-controls")
+    assert again.stderr.splitlines() == ["several/default/seed-0: kept"]
 
 
 def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
