@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from .clusters import Cluster
+from tests.clusters import Cluster
 
 pytestmark = pytest.mark.slow
 
