@@ -1,6 +1,6 @@
 """What a run is composed of: its weighter, its objectives and its stages of pre-training."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from aang_core.assembly.chain_stage import PretrainingStage, stage_settings
@@ -76,6 +76,31 @@ def compose(config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFil
     return Composition(weighter, objectives, stages, notes)
 
 
+def compose_or_default(
+    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
+) -> tuple[TrainConfig, Composition]:
+    """Like :func:`compose`, but the default recipe gives way to a kind of task that it cannot have.
+
+    Returns:
+        The options, with the default space and weighter if the recipe gave way, and what they name.
+
+    Raises:
+        AangError: like :func:`compose`.
+    """
+    try:
+        return config, compose(config, registry, auxiliary)
+    except ConfigError:
+        other = without_default_recipe(config, registry)
+        if other is None or config.task_type in (None, "single-label"):
+            raise
+    composed = compose(other, registry, auxiliary)
+    note = (
+        f"the default recipe {config.recipe} needs one class a text, so the space {other.space} "
+        f"is trained with the weighter {other.weighter}"
+    )
+    return other, replace(composed, notes=[note, *composed.notes])
+
+
 def settle(
     config: TrainConfig,
     task_type: TaskType,
@@ -111,7 +136,7 @@ def settle(
         raise ConfigError("--text-pair: labels of words are for single texts; leave it out")
     if task_type.name == assumed:
         return config, composed
-    return _composed_anew(config, registry, auxiliary)
+    return compose_or_default(config, registry, auxiliary)
 
 
 def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
@@ -131,27 +156,6 @@ def metric_of(config: TrainConfig, task_type: TaskType) -> Metric:
             f"{' or '.join(task_type.metrics)}{lower}"
         )
     return config.metric
-
-
-def _composed_anew(
-    config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]
-) -> tuple[TrainConfig, Composition]:
-    """The composition for the kind of end task that ``config`` names now.
-
-    A default recipe that this kind cannot have gives way to what is trained without one.
-    """
-    try:
-        return config, compose(config, registry, auxiliary)
-    except ConfigError:
-        other = without_default_recipe(config, registry)
-        if other is None:
-            raise
-    composed = compose(other, registry, auxiliary)
-    note = (
-        f"the default recipe {config.recipe} needs one class a text, so the space {other.space} "
-        f"is trained with the weighter {other.weighter}"
-    )
-    return other, replace(composed, notes=[note, *composed.notes])
 
 
 def _objectives(
@@ -204,16 +208,30 @@ def stage_objectives(config: TrainConfig, registry: Registry) -> dict[str, Objec
     return {name: Objective.parse(name, theirs) for name in recipe.pretraining}
 
 
+def owners_among(
+    weighter: Primitive, objectives: Iterable[Objective], others: Iterable[str]
+) -> dict[str, Primitive | None]:
+    """What may have options in a run with this weighter and these objectives, by name.
+
+    Args:
+        weighter: the weighter.
+        objectives: the objectives, and those of the stages of pre-training.
+        others: names of auxiliary tasks and of stages. The columns of a task are options, too, even
+            if the run trains the end task alone.
+    """
+    owners: dict[str, Primitive | None] = {p.key: p for o in objectives for p in o.primitives}
+    owners[weighter.key] = weighter
+    return owners | {name: None for name in others if name not in owners}
+
+
 def _check_settings(
     config: TrainConfig,
     weighter: Primitive,
     objectives: Sequence[Objective],
     stages: Sequence[PretrainingStage],
 ) -> None:
-    used = {weighter.key} | {p.key for o in objectives for p in o.primitives}
-    # The columns of auxiliary tasks are options too, even if the run trains the end task alone.
-    used |= set(config.aux_task)
-    used |= {stage.name for stage in stages}
+    others = (*config.aux_task, *(stage.name for stage in stages))
+    used = owners_among(weighter, objectives, others)
     for name in config.set:
         if name not in used:
             hint = did_you_mean(name, used, "it uses")

@@ -1,6 +1,6 @@
 """What a run would use of its options, before any data is read or a model is loaded."""
 
-from aang_core.assembly.composition import stage_objectives
+from aang_core.assembly.composition import owners_among, stage_objectives
 from aang_core.assembly.labelled_tasks import (
     auxiliary_files,
     supervised_objectives,
@@ -32,9 +32,7 @@ def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitiv
     weighter = registry.weighter(config.weighter)
     stages = stage_objectives(config, registry)
     objectives = [*_of_space(config, registry), *stages.values()]
-    owners: dict[str, Primitive | None] = {p.key: p for o in objectives for p in o.primitives}
-    owners[weighter.key] = weighter
-    return owners | {name: None for name in (*config.aux_task, *stages) if name not in owners}
+    return owners_among(weighter, objectives, (*config.aux_task, *stages))
 
 
 def without_unread_text(config: TrainConfig, registry: Registry) -> TrainConfig:

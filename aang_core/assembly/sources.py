@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.assembly.chain_stage import PretrainingStage
-from aang_core.assembly.composition import compose, settle
+from aang_core.assembly.composition import compose_or_default, settle
 from aang_core.assembly.labelled_tasks import (
     auxiliary_files,
     end_task_files,
@@ -110,7 +110,7 @@ def prepare_sources(
     report = ReadReport()
     # Fail now if a name or a path is wrong, before any data is read or a model is loaded.
     check_paths(config, in_memory)
-    composed = compose(config, registry, auxiliary)
+    config, composed = compose_or_default(config, registry, auxiliary)
     refuse_unread(config, composed.data, registry)
     read = _read(config, report, in_memory)
     config, composed = settle(config, read.task.task_type, composed, registry, auxiliary)

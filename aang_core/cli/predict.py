@@ -71,8 +71,15 @@ def predict(
     from aang_core.cli.progress import counting
     from aang_core.objectives.stages import ReadReport
     from aang_core.runs import prediction_files as files
-    from aang_core.runs import texts_to_predict as given
     from aang_core.runs.predictor import Predictor
+    from aang_core.runs.texts_to_predict import (
+        check_pairs,
+        predicted,
+        read_columns,
+        rows_of_file,
+        rows_of_lines,
+        rows_of_texts,
+    )
     from aang_core.runs.training import choose_device
 
     if [bool(texts), bool(pairs), data is not None].count(True) != 1:
@@ -83,17 +90,17 @@ def predict(
     if out is not None:
         files.check_output(out)
     predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
-    columns = given.read_columns(predictor, model, text, text_pair)
+    columns = read_columns(predictor, model, text, text_pair)
     report, window = ReadReport(), 1
     if data is None:
-        given.check_pairs(predictor, model, pairs=bool(pairs))
-        rows = given.rows_of_texts(pairs or ((single, None) for single in texts))
+        check_pairs(predictor, model, pairs=bool(pairs))
+        rows = rows_of_texts(pairs or ((single, None) for single in texts))
     elif str(data) == "-":
-        rows = given.rows_of_lines(sys.stdin.buffer, pairs=columns.text_pair is not None)
+        rows = rows_of_lines(sys.stdin.buffer, pairs=columns.text_pair is not None)
     else:
-        rows, window = given.rows_of_file(data, columns, report), WINDOW
+        rows, window = rows_of_file(data, columns, report), WINDOW
     with counting("texts", quiet=quiet) as progress:
-        found = given.predicted(rows, predictor, batch_size=batch_size, window=window)
+        found = predicted(rows, predictor, batch_size=batch_size, window=window)
         files.write_predictions(
             _counted(found, progress), out, chosen, predictor.labels, source=data
         )

@@ -55,8 +55,14 @@ class _ListsRecipes(click.Command):
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="continue the interrupted run in this folder; takes no other option but --on-nan and "
-    "--trust-remote-code",
+    help="continue the interrupted run in this folder; takes no other option but --on-nan, "
+    "--trust-remote-code and --accept-changes",
+)
+@click.option(
+    "--accept-changes",
+    is_flag=True,
+    help="with --resume: go on although data, encoder, objectives or options have changed since "
+    "the run began",
 )
 @click.option(
     "--dry-run",
@@ -72,6 +78,7 @@ def train(
     /,
     config_file: Path | None,
     resume: Path | None,
+    accept_changes: bool,
     dry_run: bool,
     quiet: bool,
     as_json: bool,
@@ -89,6 +96,8 @@ def train(
         if dry_run:
             raise ConfigError("--dry-run: an interrupted run has begun already; leave --resume out")
         _check_resumable(resume, given, config_file)
+    elif accept_changes:
+        raise ConfigError("--accept-changes: goes with --resume RUN, the run that has changed")
     else:
         config = resolve_training(
             read_config_file(config_file) if config_file else {}, given, plugins.registry
@@ -117,7 +126,9 @@ def train(
         if processes.first:
             print_summary(planned, as_json=as_json)
         return
-    run = _trained(config, resume, plugins, processes, say, quiet=quiet)
+    run = _trained(
+        config, resume, plugins, processes, say, accept_changes=accept_changes, quiet=quiet
+    )
     if not processes.first:
         return
     for line in run.notes:
@@ -166,6 +177,7 @@ def _trained(
     processes: "Processes",
     say: Say,
     *,
+    accept_changes: bool,
     quiet: bool,
 ) -> "Run":
     """Train a new run or resume one; exit if a signal stops it."""
@@ -192,6 +204,7 @@ def _trained(
                 plugins=plugins,
                 observe=observe,
                 resume=resume is not None,
+                accept_changes=accept_changes,
                 interruption=interruption,
                 announce=_ignore if quiet else announce,
                 say=say,

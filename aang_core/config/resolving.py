@@ -128,16 +128,30 @@ def resolve_training(
         ) from error
 
 
+def left_to_the_data(config: TrainConfig) -> set[str]:
+    """The options that nobody gave and that a run chooses by the kind of its end task.
+
+    A configuration file that leaves them out lets a run choose them as if no other option had been
+    written down.
+    """
+    left = {"task_type", "metric"} - config.model_fields_set
+    return left | ({"recipe", "space", "weighter"} if _has_default_recipe(config) else set())
+
+
 def without_default_recipe(config: TrainConfig, registry: Registry) -> TrainConfig | None:
     """The options with the default space and weighter in place of the default recipe.
 
     Returns:
         The options; None if the user has chosen the recipe or there is none.
     """
-    if config.recipe is None or "recipe" in config.model_fields_set:
+    if not _has_default_recipe(config):
         return None
     others = {name: of for name, of in config.set.items() if name != config.weighter}
     return config.model_copy(update={"recipe": None, "set": others, **_defaults(registry)})
+
+
+def _has_default_recipe(config: TrainConfig) -> bool:
+    return config.recipe is not None and "recipe" not in config.model_fields_set
 
 
 def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry) -> dict[str, Any]:

@@ -115,6 +115,11 @@ class TrainConfig(BaseModel):
         description="run the Python code that comes with the model, for models that have some",
     )
     from_scratch: bool = Field(False, description="ignore the encoder's weights")
+    allow_missing_weights: bool = Field(
+        False,
+        description="initialise weights of the encoder that its folder lacks at random; without "
+        "this they are an error",
+    )
     max_length: int = Field(128, gt=1, description="tokens a text is cut to")
     dropout: float | None = Field(
         None, ge=0, lt=1, description="dropout everywhere; default: the encoder's own"
@@ -346,11 +351,15 @@ class TrainConfig(BaseModel):
 
     @model_validator(mode="after")
     def _what_is_fixed_has_learned(self) -> "TrainConfig":
+        random = {
+            "--from-scratch": self.from_scratch,
+            "--allow-missing-weights": self.allow_missing_weights,
+        }
         for option, given in (("--lora", self.lora), ("--freeze-layers", self.freeze_layers)):
-            if self.from_scratch and given is not None:
+            for made in (name for name, asked in random.items() if asked and given is not None):
                 raise ValueError(
-                    f"{option} {given} never trains some of the weights, and --from-scratch makes "
-                    "them at random; leave one of them out"
+                    f"{option} {given} never trains some of the weights, and {made} makes them at "
+                    "random; leave one of them out"
                 )
         return self
 

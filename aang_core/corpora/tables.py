@@ -47,7 +47,7 @@ class Table:
 
 
 class TableSource(Protocol):
-    """A table that is not a file; ``path`` is the file that will hold its copy."""
+    """A table that is not a file."""
 
     @property
     def path(self) -> Path:

@@ -133,7 +133,9 @@ class UnlabelledTexts:
                 f"example; give a table with the columns {' and '.join(self._columns.texts())}"
             )
         for line, where in read_text_lines(path, report):
-            yield Example(line.strip()), where
+            # Unicode has more kinds of blank than those of a line that was blank already.
+            if text := line.strip():
+                yield Example(text), where
 
 
 def _json_lines(path: Path, report: ReadReport) -> Iterator[Row]:

@@ -31,6 +31,7 @@ def train(
     /,
     *,
     resume: str | PathLike[str] | None = None,
+    accept_changes: bool = False,
     quiet: bool = False,
     **options: Any,
 ) -> Run:
@@ -40,6 +41,8 @@ def train(
         config: A configuration file.
         resume: The folder of an interrupted run to continue. It takes no other option but
             ``on_nan`` and ``trust_remote_code``.
+        accept_changes: Continue that run although its data, encoder, objectives or options have
+            changed since it began.
         quiet: Show neither progress nor notes.
         **options: Those of ``aang train``, with underscores for dashes, and ``set`` as a mapping:
             ``train(space="td", set={"factored": {"n": 6}})``. ``train``, ``dev`` and ``test`` also
@@ -89,6 +92,7 @@ def train(
                     plugins=plugins,
                     observe=observe,
                     resume=resume is not None,
+                    accept_changes=accept_changes,
                     interruption=interruption,
                     say=say,
                     copies=start.copies,

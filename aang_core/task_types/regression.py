@@ -71,7 +71,14 @@ class Regression:
                 f"{source}: every example has the number {float(values[0]):g}. Regression needs "
                 f"at least two different ones; does {option} name the right column?"
             )
-        return replace(self, mean=float(values.mean()), scale=float(values.std(correction=0)))
+        mean, scale = float(values.mean()), float(values.std(correction=0))
+        if not 0 < scale < math.inf:
+            raise DataError(
+                f"{source}: numbers from {float(values.min()):g} to {float(values.max()):g} have "
+                "no standard deviation that a computer can hold. Write them in another unit, such "
+                f"as their logarithm, or name another column with {option}."
+            )
+        return replace(self, mean=mean, scale=scale)
 
     def check(self, label: Label, where: str, source: str) -> None:
         """Any number will do."""

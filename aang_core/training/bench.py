@@ -17,6 +17,7 @@ from aang_core.tasks.task import Task
 from aang_core.tasks.workbench import DevLossAlong, Update
 from aang_core.training.dev_set import DevSet
 from aang_core.training.draws import Draws
+from aang_core.training.frozen_part import FrozenPart
 from aang_core.training.losses import LossMeans
 from aang_core.training.model_state import ModelState
 from aang_core.training.numbers import NumberPolicy, OnNan
@@ -76,6 +77,7 @@ class TrainingBench:
         tasks: all tasks of the run.
         modules: the body and every task's head, by name.
         dev_head: the head that the dev gradient goes through.
+        frozen: the parameters of the body that are not trained.
         steps: number of steps so far.
         last: what the last step did; None before the first one.
         losses: mean losses of the tasks over the steps of the round, trials included.
@@ -139,7 +141,8 @@ class TrainingBench:
             least_rows=least,
             sake=sake,
         )
-        self._model = ModelState(self.modules, optimization)
+        self.frozen = FrozenPart(body)
+        self._model = ModelState(self.modules, optimization, self.frozen)
 
     @property
     def steps_left(self) -> int:

@@ -22,8 +22,11 @@ REST = "state.json"
 CLOCK = "clock.json"
 """How long training has taken; in its own file, because it differs between equal runs."""
 
-FORMAT = 3
-"""Version of the format, raised when the state's layout changes; others are refused."""
+FORMAT = 4
+"""Version of the format, raised when the state's layout changes."""
+
+READABLE = (3, FORMAT)
+"""Versions that can be read; others are refused. Version 3 holds frozen parameters, too."""
 
 _TENSOR = "$tensor"
 """Key that marks the place of a tensor in the JSON part; its value is the tensor's name."""
@@ -60,7 +63,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
         clock = json.loads((folder / CLOCK).read_text(encoding="utf-8"))
     except (OSError, ValueError, SafetensorError) as error:
         raise DataError(f"{folder}: no usable checkpoint: {error}") from error
-    if rest.get("format") != FORMAT:
+    if rest.get("format") not in READABLE:
         raise DataError(
             f"{folder}: another version of AANG saved this checkpoint and this one cannot read it; "
             "resume with that version, or start a new training"

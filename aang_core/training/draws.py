@@ -16,10 +16,11 @@ OTHER_DROPOUT = 1_000_003
 
 
 def separate_dropout(seed: int, steps: int, processes: Processes) -> None:
-    """Give every process but the first its own dropout seed.
+    """Give every process but the first its own dropout seed, before a round.
 
     Dropout draws from torch's global generator; processes that compute different rows should also
-    drop different units.
+    drop different units. What they drop depends on seed and steps alone, so that a resumed training
+    drops the same.
 
     Args:
         seed: seed of the training.

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.errors import DataError
+from aang_core.training.frozen_part import FrozenPart
 from aang_core.training.optimization import Optimization
 
 
@@ -17,17 +18,22 @@ class ModelState:
         modules: body and heads, by name. A tensor that several of them share is saved once, under
             its first name.
         optimization: the optimiser of their parameters, and its schedule.
+        frozen: the parameters that are not saved, because they do not change.
     """
 
-    def __init__(self, modules: Mapping[str, nn.Module], optimization: Optimization) -> None:
+    def __init__(
+        self, modules: Mapping[str, nn.Module], optimization: Optimization, frozen: FrozenPart
+    ) -> None:
         self._modules = modules
         self._optimization = optimization
+        self._frozen = frozen
 
     def state_dict(self) -> dict[str, Any]:
         """Parameters, buffers, moments and schedule; the tensors in use, not copies."""
         moments = self._optimization.optimizer.state
-        named = dict(self._named_tensors())
+        named = {n: t for n, t in self._named_tensors() if not self._frozen.holds(t)}
         return {
+            "frozen": self._frozen.digest,
             "module": {name: tensor.detach() for name, tensor in named.items()},
             # Parameters that have had no gradient have no moments.
             "optimizer": {n: dict(moments[t]) for n, t in named.items() if t in moments},
@@ -42,14 +48,18 @@ class ModelState:
             state: what `state_dict` returned.
 
         Raises:
-            DataError: the state belongs to other modules.
+            DataError: the state belongs to other modules, or to other frozen parameters.
         """
-        named = dict(self._named_tensors())
-        differing = sorted(named.keys() ^ state["module"].keys())
+        saved = state["module"]
+        every = dict(self._named_tensors())
+        named = {n: t for n, t in every.items() if not self._frozen.holds(t)}
+        frozen = every.keys() - named.keys()
+        differing = sorted((every.keys() ^ saved.keys()) - frozen)
         if differing:
             raise DataError(f"belongs to another model or space; they differ in {differing[0]!r}")
+        self._frozen.check(state.get("frozen"), {every[n]: saved[n] for n in frozen & saved.keys()})
         for name, tensor in named.items():
-            tensor.copy_(state["module"][name])
+            tensor.copy_(saved[name])
         optimizer, schedule = self._optimization.optimizer, self._optimization.schedule
         optimizer.state.clear()
         for name, moments in state["optimizer"].items():

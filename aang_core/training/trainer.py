@@ -42,7 +42,7 @@ class Progress:
         best_step: step of the best evaluation.
         best_score: its dev score; -inf before the first evaluation.
         evaluations_since_best: evaluations since then.
-        best_state: tensors of the selected modules at that step, on the CPU.
+        best_state: tensors of the selected modules at that step, on the CPU, without frozen ones.
     """
 
     best_step: int = 0
@@ -156,7 +156,6 @@ class Trainer:
             NumericalError: training has diverged.
             Interrupted: a signal has asked to stop.
         """
-        separate_dropout(self._seed, self.bench.steps, self.bench.processes)
         self.clock.start()
         if not self.progress.evaluated:
             self._evaluation()
@@ -173,15 +172,7 @@ class Trainer:
             if due or self._spent():
                 self._evaluation()
             self._reached()
-        for name, module in self._selected.items():
-            prefix = f"{name}."
-            module.load_state_dict(
-                {
-                    key.removeprefix(prefix): value
-                    for key, value in self.progress.best_state.items()
-                    if key.startswith(prefix)
-                }
-            )
+        self._restore_best()
         return self.progress
 
     def score(self) -> Mapping[str, float]:
@@ -213,6 +204,8 @@ class Trainer:
 
     def _round(self) -> None:
         """Run one round; if it fails, save the state from before it."""
+        # In every round, because a checkpoint has the dropout of the first process alone.
+        separate_dropout(self._seed, self.bench.steps, self.bench.processes)
         self.bench.begin_round()
         before = self.bench.state_dict(whole=False)
         weighter = copy.deepcopy(self.weighter.state_dict())
@@ -261,8 +254,20 @@ class Trainer:
         return {
             f"{name}.{key}": value.detach().to("cpu", copy=True)
             for name, module in self._selected.items()
-            for key, value in module.state_dict().items()
+            for key, value in module.state_dict(keep_vars=True).items()
+            if not self.bench.frozen.holds(value)
         }
+
+    def _restore_best(self) -> None:
+        for name, module in self._selected.items():
+            now = module.state_dict(keep_vars=True)
+            frozen = {key: value for key, value in now.items() if self.bench.frozen.holds(value)}
+            best = {
+                key.removeprefix(f"{name}."): value
+                for key, value in self.progress.best_state.items()
+                if key.startswith(f"{name}.")
+            }
+            module.load_state_dict(best | frozen)
 
     def _ordered(self, losses: Mapping[str, float]) -> dict[str, float]:
         """The losses with the end task's first."""

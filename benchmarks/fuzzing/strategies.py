@@ -132,7 +132,40 @@ _OPTIONS = st.dictionaries(
     st.one_of(st.sampled_from(sorted(TrainConfig.model_fields)), _KEYS), _VALUES, max_size=5
 )
 _LISTED = st.lists(st.one_of(_NAMES, st.dictionaries(_NAMES, _OPTIONS, max_size=1)), max_size=4)
+_WORDS = st.lists(st.tuples(_TEXTS, st.sampled_from(["O", "B-X", "I-X", "X", "B-"])), max_size=6)
+_PLACES = st.integers(min_value=-1, max_value=12)
+_SPANS = st.lists(
+    st.one_of(
+        st.tuples(_PLACES, _PLACES, _TEXTS),
+        st.fixed_dictionaries({"start": _PLACES, "end": _PLACES, "label": _SCALARS}),
+    ),
+    max_size=3,
+)
+_NUMBERS = st.one_of(st.floats(), st.integers(), st.floats().map(str))
+
+
+def _labelled(labels: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    example = st.fixed_dictionaries({"text": _TEXTS, "label": labels})
+    return st.lists(example, min_size=3, max_size=9)
+
+
+def _in_columns(labels: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
+    rows = st.lists(st.tuples(_TEXTS, labels), min_size=3, max_size=9)
+    return rows.map(lambda drawn: _separated(",", drawn))
+
+
 _OWN: dict[str, tuple[st.SearchStrategy[bytes], ...]] = {
+    "multi-label-jsonl": (_labelled(st.lists(st.sampled_from("abc"))).map(_json_lines),),
+    "multi-label-csv": (_in_columns(st.lists(st.sampled_from("abc")).map("|".join)),),
+    "regression-jsonl": (_labelled(_NUMBERS).map(_json_lines),),
+    "regression-csv": (_in_columns(_NUMBERS.map(str)),),
+    "token-labels-jsonl": (
+        _labelled(_SPANS).map(_json_lines),
+        st.lists(
+            _WORDS.map(lambda w: {"text": [t for t, _ in w], "label": [tag for _, tag in w]})
+        ).map(_json_lines),
+    ),
+    "token-labels-csv": (_in_columns(_WORDS.map(lambda words: " ".join(t for _, t in words))),),
     "config": (_OPTIONS.map(_json),),
     "set": (
         st.lists(st.tuples(_KEYS, _KEYS, _VALUES.map(_json))).map(

@@ -1,22 +1,18 @@
 """What is fuzzed: everything that reads what a user or a stranger wrote."""
 
-import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from io import BytesIO
 from pathlib import Path, PurePath
 
-import pyarrow as pa
 import yaml
 from aang_plugin_compare.spec import read_comparison
 from aang_plugin_report.figures import charts_of
 from aang_plugin_report.page import tables_of
 from aang_plugin_s2orc.source import S2orc
 from aang_plugin_text.out_of_domain import OutOfDomain
-from pyarrow import parquet
 
 from aang_core.assembly.labelled_tasks import end_task_columns
 from aang_core.cli.train import parse_files
@@ -28,12 +24,37 @@ from aang_core.corpora.unlabelled_texts import UnlabelledTexts
 from aang_core.errors import AangError
 from aang_core.objectives.space import load_space
 from aang_core.objectives.stages import DataContext, Example, ReadReport
+from aang_core.objectives.stages.data import TaggedWord
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.registry import Registry
 from aang_core.runs.new_folder import new_run_folder
 from aang_core.runs.run import Run
 from aang_core.runs.texts_to_predict import rows_of_file
+from aang_core.task_types.names import TaskTypeName
+from aang_core.task_types.words import word_places
 from aang_core.tasks.processes import ALONE
+from benchmarks.fuzzing.seeds import (
+    COMPARISON,
+    CONFIG,
+    IN_SPANS,
+    MARKED,
+    NUMBERS,
+    NUMBERS_CSV,
+    OBJECTIVE,
+    PES2O,
+    RECORDS,
+    S2AG,
+    S2ORC_2020,
+    SETS,
+    SETTINGS,
+    SPACE,
+    TAGGED,
+    TAGGED_CSV,
+    TEXT,
+    lines,
+    parquet_file,
+    separated,
+)
 
 Check = Callable[[Path], None]
 """Reads the file; returns or raises AangError, and whatever else it raises is a fault."""
@@ -51,14 +72,6 @@ class Target:
     seeds: Sequence[bytes]
     check: Check
 
-
-RECORDS = [
-    {"text": 'He said "no", twice.', "label": "yes", "id": 1},
-    {"text": "Zürich — naïve café", "label": "no", "id": 2},
-    {"text": "مرحبا 😀 x", "label": "yes", "id": 3},
-    {"text": "plain words, and more of them", "label": "no", "id": 4},
-    {"text": "1", "label": "yes", "id": 5},
-]
 
 _END_TASK = LabelledTask(
     "task",
@@ -80,6 +93,42 @@ def _labelled(path: Path) -> None:
         assert example.text.strip()
         assert example.label
         f"{example.text}{example.label}".encode()
+
+
+def _of_kind(kind: TaskTypeName) -> Check:
+    """As a task whose kind is chosen from its labels, and as one that was named."""
+
+    def check(path: Path) -> None:
+        with suppress(AangError):
+            _encoded(path, None)
+        _encoded(path, kind)
+
+    return check
+
+
+def _encoded(path: Path, kind: TaskTypeName | None) -> None:
+    """From the file to the tensors that a training reads."""
+    report = ReadReport()
+    task = load_task(path, dev_fraction=0.3, task_type=kind, report=report)
+    report.lines()
+    examples = [*task.train, *task.dev]
+    places = [word_places(example.text) for example in examples]
+    labels = [example.label for example in examples]
+    encoded = task.task_type.encode(labels, lambda: places, str(path))
+    tensor = encoded.tokens if encoded.rows is None else encoded.rows
+    assert tensor is not None
+    assert bool(tensor.isfinite().all())
+    if task.task_type.name == "regression":
+        assert 0.99 < float(tensor.double().std(correction=0)) < 1.01
+    if encoded.tokens is None:
+        task.task_type.counts(tensor)
+        task.task_type.baseline_scores(tensor, tensor)
+    for example in examples:
+        assert example.text.strip()
+        example.text.encode()
+        for word in example.label if isinstance(example.label, tuple) else ():
+            if isinstance(word, TaggedWord):
+                assert example.text[word.start : word.end].strip()
 
 
 def _texts(path: Path) -> None:
@@ -213,139 +262,39 @@ def _registry() -> Registry:
     return _plugins().registry
 
 
-def _lines(records: Sequence[object]) -> bytes:
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
-
-
-def _separated(comma: str) -> bytes:
-    def cell(value: object) -> str:
-        return str(value) if comma == "\t" else '"' + str(value).replace('"', '""') + '"'
-
-    rows = [list(RECORDS[0]), *([*record.values()] for record in RECORDS)]
-    return "\n".join(comma.join(map(cell, row)) for row in rows).encode() + b"\n"
-
-
-def _parquet() -> bytes:
-    file = BytesIO()
-    parquet.write_table(pa.Table.from_pylist(RECORDS), file)
-    return file.getvalue()
-
-
-_PARAGRAPH = "We train an encoder on unlabelled text of the domain, and it helps."
-_S2ORC_2020 = (
-    _lines(
-        [
-            {
-                "paper_id": "77",
-                "abstract": [{"text": _PARAGRAPH, "section": "Abstract"}],
-                "body_text": [{"text": _PARAGRAPH}, {"text": "Short."}],
-            },
-            {"paper_id": "78", "abstract": [], "body_text": [{"text": _PARAGRAPH * 3}]},
-        ]
-    ),
-    _lines(
-        [
-            {
-                "paper_id": "77",
-                "title": "A title that is long enough",
-                "abstract": _PARAGRAPH,
-                "mag_field_of_study": ["Computer Science"],
-                "has_pdf_parse": True,
-            },
-            {"paper_id": "79", "title": None, "abstract": None, "mag_field_of_study": None},
-        ]
-    ),
-)
-_SPANS = json.dumps([{"start": 0, "end": 40}, {"start": "41", "end": "67"}])
-_S2AG = (
-    _lines(
-        [
-            {
-                "corpusid": 7,
-                "content": {
-                    "text": _PARAGRAPH * 2,
-                    "annotations": {"paragraph": _SPANS, "abstract": None},
-                },
-            },
-            {"corpusid": 8, "body": {"text": f"{_PARAGRAPH}\n\n{_PARAGRAPH}", "annotations": None}},
-        ]
-    ),
-    _lines(
-        [
-            {
-                "corpusid": 7,
-                "title": "A title that is long enough",
-                "s2fieldsofstudy": [{"category": "Computer Science", "source": "x"}],
-            },
-            {"corpusid": 9, "abstract": _PARAGRAPH},
-        ]
-    ),
-)
-_PES2O = (
-    _lines(
-        [
-            {"id": "1", "text": f"{_PARAGRAPH}\n\n{_PARAGRAPH}", "source": "s2orc", "created": "x"},
-            {"id": 2, "text": "A title\n" + _PARAGRAPH, "version": "v3"},
-        ]
-    ),
-    _lines([{"text": _PARAGRAPH}]),
-)
-_TEXT = (
-    f"{_PARAGRAPH}\n{_PARAGRAPH}\n\n{_PARAGRAPH}\n".encode(),
-    f"{_PARAGRAPH}\r\nزمان و زبان در این متن بلند نوشته شده است\r\n".encode(),
-    f"{_PARAGRAPH}\n{_PARAGRAPH}\n".encode("utf-16"),
-    gzip.compress(f"{_PARAGRAPH}\n{_PARAGRAPH}\n".encode(), mtime=0),
-)
-_CONFIG = (
-    b"train: a/train.jsonl\ndev: a/dev.jsonl\ntext: body\nlabel: y\nmodel: roberta-base\n"
-    b"space: td\nweighter: factored\nset: {factored: {lr: 0.5, n: 3}, mask: {rate: 1e-1}}\n"
-    b"seed: 3\nsteps: 10\nlr: 1e-4\nprecision: fp32\nmeta-every: 2\nlog: [tensorboard]\n",
-    b"dataset: glue:rte\ntext-pair: hypothesis\nrecipe: tapt\nout: runs/x\ndomain: [a.txt, b.gz]\n",
-    b"train: a.csv\naux_task: {wnli: b.tsv, mrpc: c.jsonl}\ntarget: wnli\nspace: aux-tasks\n",
-)
-_SETTINGS = (
-    b"factored.lr=0.5\nmask.rate=0.3\nwnli.text_pair=premise\ns2orc.field='Computer Science'\n"
-    b"wnli=wnli/train.tsv\nother-task=x.csv",
-    b"factored.n=3\nstatic.end_task_weight=0.5\na.b=[1, {c: d}]\nx:y.z=~\nmrpc=b.jsonl",
-)
-_COMPARISON = (
-    b"tasks:\n  acl: {train: acl/train.jsonl, test: acl/test.jsonl}\n  demo: {}\n"
-    b"methods:\n  plain: {weighter: single-task}\n  tapt: {recipe: tapt}\n"
-    b"  aang: {space: td, weighter: factored, set: {factored: {n: 3}}}\n"
-    b"seeds: [0, 1]\nbaseline: plain\noptions: {steps: 3, lr: 1e-3}\n"
-    b"grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0]}\n",
-    b"tasks: {a: {train: x.csv}}\nmethods: {m: {}}\ngrid: paper-td\n",
-)
-_SPACE = (
-    b"name: mine\nsummary: what it is for\ndata: [task]\ntransform: [bert-op, mask: {rate: 0.2}]\n"
-    b"representation:\n  - bidirectional\n  - random-factorized\noutput: [denoise, end-task]\n"
-    b"exclude: [task/mask/bidirectional/end-task]\n",
-    b"name: two+\ndata: [task, s2orc]\ntransform: [no-op]\nrepresentation: [left-to-right]\n"
-    b"output: ['aang-plugin-bert:denoise', tf-idf]\n",
-)
-_OBJECTIVE = (b"task/mask/bidirectional/denoise", b"elmo", b"td", b"aang-core:td", b"tapt")
-
 TARGETS: Mapping[str, Target] = {
-    "jsonl": Target("a.jsonl", "json", [_lines(RECORDS)], _tables_of),
-    "json": Target("a.json", "json", [json.dumps(RECORDS).encode(), _lines(RECORDS)], _tables_of),
-    "csv": Target("a.csv", "bytes", [_separated(",")], _tables_of),
-    "tsv": Target("a.tsv", "bytes", [_separated("\t")], _tables_of),
-    "parquet": Target("a.parquet", "parquet", [_parquet()], _tables_of),
-    "jsonl.gz": Target("a.jsonl.gz", "json", [_lines(RECORDS)], _tables_of),
-    "csv.gz": Target("a.csv.gz", "bytes", [_separated(",")], _tables_of),
-    "text": Target("a.txt", "bytes", _TEXT, _plain_text),
-    "unlabelled-jsonl": Target("a.jsonl", "json", [_lines(RECORDS)], _unlabelled),
-    "unlabelled-jsonl.gz": Target("a.ndjson.gz", "json", [_lines(RECORDS)], _unlabelled),
-    "unlabelled-csv": Target("a.csv", "bytes", [_separated(",")], _unlabelled),
-    "unlabelled-parquet": Target("a.parquet", "parquet", [_parquet()], _unlabelled),
-    "unlabelled-text": Target("a.txt", "bytes", _TEXT, _unlabelled),
-    "s2orc-2020": Target("a.jsonl", "json", _S2ORC_2020, _papers),
-    "s2ag": Target("a.jsonl", "json", _S2AG, _papers),
-    "pes2o": Target("a.jsonl.gz", "json", _PES2O, _papers),
-    "config": Target("c.yaml", "yaml", _CONFIG, _config),
-    "set": Target("set", "bytes", _SETTINGS, _settings),
-    "comparison": Target("c.yaml", "yaml", _COMPARISON, _comparison),
-    "space": Target("s.yaml", "yaml", _SPACE, _space),
-    "objective": Target("o", "bytes", _OBJECTIVE, _objective),
+    "jsonl": Target("a.jsonl", "json", [lines(RECORDS)], _tables_of),
+    "json": Target("a.json", "json", [json.dumps(RECORDS).encode(), lines(RECORDS)], _tables_of),
+    "csv": Target("a.csv", "bytes", [separated(",")], _tables_of),
+    "tsv": Target("a.tsv", "bytes", [separated("\t")], _tables_of),
+    "parquet": Target("a.parquet", "parquet", [parquet_file()], _tables_of),
+    "jsonl.gz": Target("a.jsonl.gz", "json", [lines(RECORDS)], _tables_of),
+    "csv.gz": Target("a.csv.gz", "bytes", [separated(",")], _tables_of),
+    "text": Target("a.txt", "bytes", TEXT, _plain_text),
+    "multi-label-jsonl": Target("a.jsonl", "json", [lines(SETS)], _of_kind("multi-label")),
+    "multi-label-csv": Target("a.csv", "bytes", MARKED, _of_kind("multi-label")),
+    "regression-jsonl": Target("a.jsonl", "json", [lines(NUMBERS)], _of_kind("regression")),
+    "regression-csv": Target("a.csv", "bytes", [NUMBERS_CSV], _of_kind("regression")),
+    "token-labels-jsonl": Target(
+        "a.jsonl", "json", [lines(TAGGED), lines(IN_SPANS)], _of_kind("token-labels")
+    ),
+    "token-labels-csv": Target(
+        *("a.csv", "bytes"),
+        [TAGGED_CSV],
+        _of_kind("token-labels"),
+    ),
+    "unlabelled-jsonl": Target("a.jsonl", "json", [lines(RECORDS)], _unlabelled),
+    "unlabelled-jsonl.gz": Target("a.ndjson.gz", "json", [lines(RECORDS)], _unlabelled),
+    "unlabelled-csv": Target("a.csv", "bytes", [separated(",")], _unlabelled),
+    "unlabelled-parquet": Target("a.parquet", "parquet", [parquet_file()], _unlabelled),
+    "unlabelled-text": Target("a.txt", "bytes", TEXT, _unlabelled),
+    "s2orc-2020": Target("a.jsonl", "json", S2ORC_2020, _papers),
+    "s2ag": Target("a.jsonl", "json", S2AG, _papers),
+    "pes2o": Target("a.jsonl.gz", "json", PES2O, _papers),
+    "config": Target("c.yaml", "yaml", CONFIG, _config),
+    "set": Target("set", "bytes", SETTINGS, _settings),
+    "comparison": Target("c.yaml", "yaml", COMPARISON, _comparison),
+    "space": Target("s.yaml", "yaml", SPACE, _space),
+    "objective": Target("o", "bytes", OBJECTIVE, _objective),
 }
 """By name; ``run-folder`` comes besides, for which a run must be at hand."""

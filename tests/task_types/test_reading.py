@@ -124,6 +124,8 @@ def test_text_with_a_separator_is_a_set_of_classes(
         ("regression", [1, True], ["a.jsonl:2", "True"]),
         ("regression", [1, float("inf")], ["a.jsonl:2", "inf"]),
         ("regression", [2, 2.0], ["a.jsonl", "every example has the number 2"]),
+        ("regression", [1, 1e300], ["a.jsonl", "from 1 to 1e+300", "another unit"]),
+        ("regression", [0, 1e-300], ["a.jsonl", "from 0 to 1e-300", "another unit"]),
         (None, ["a", 1.5], ["a.jsonl:2", "1.5", "score", "--task-type regression"]),
         ("single-label", [["a"], "b"], ["a.jsonl:1", "--task-type"]),
         ("token-labels", ["O O", "O"], ["a.jsonl:2", "1 tags", "2 tokens"]),

@@ -11,6 +11,7 @@ import torch
 from aang_core.cli import main
 from benchmarks.small_task import EncoderSize, write_encoder, write_files
 from tests.training.forks import Forks
+from tests.training.kinds import write_kinds
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +36,14 @@ def task_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``train.jsonl``, ``dev.jsonl``, ``test.jsonl`` and ``domain.txt`` of real paragraphs."""
     folder = tmp_path_factory.mktemp("paragraphs")
     write_files(folder, {"train": 96, "dev": 40, "test": 40}, domain=80)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def kind_files(task_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of train, dev and test for each kind of end task, and ``space.yaml``."""
+    folder = tmp_path_factory.mktemp("kinds")
+    write_kinds(folder, task_files)
     return folder
 
 

@@ -10,10 +10,10 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 
 
-def launch(processes: int, *arguments: object) -> list[str]:
+def launch(processes: int, *arguments: object, module: str = "aang_core") -> list[str]:
     """Start ``aang`` in several processes, as ``torchrun`` and ``accelerate launch`` do."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    return [sys.executable, *launcher, "-m", "aang_core", *map(str, arguments)]
+    return [sys.executable, *launcher, "-m", module, *map(str, arguments)]
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -32,3 +32,8 @@ def flat(value: Any, name: str = "") -> dict[str, float]:
     if isinstance(value, dict):
         return {k: v for key, part in value.items() for k, v in flat(part, f"{name}/{key}").items()}
     return {name: float(value)} if isinstance(value, int | float) else {}
+
+
+def children(pid: int) -> list[int]:
+    """Processes that ``pid`` has started, the oldest first."""
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from aang_core import TensorTask
@@ -15,6 +16,7 @@ from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.plugins import load_plugins
 from aang_core.tasks.weighting import TaskCard
 from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
+from aang_core.training.frozen_part import FrozenPart
 from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.step_rows import RowBudget
@@ -33,10 +35,14 @@ def squared(predicted: Tensor, wanted: Tensor) -> Tensor:
     return (predicted.squeeze(1) - wanted).square()
 
 
-def trainer(options: Mapping[str, Any], seed: int = 0, helpers: str = "abc") -> Trainer:
+def trainer(
+    options: Mapping[str, Any], seed: int = 0, helpers: str = "abc", *, frozen: bool = False
+) -> Trainer:
+    """frozen: whether the first layer is not trained."""
     torch.manual_seed(seed)
     inputs = {"input": torch.linspace(-1, 1, 21).unsqueeze(1)}
     body = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, 4))
+    body[0].requires_grad_(not frozen)
 
     def task(name: str, slope: float) -> TensorTask:
         targets = slope * inputs["input"].squeeze(1)
@@ -53,7 +59,7 @@ def trainer(options: Mapping[str, Any], seed: int = 0, helpers: str = "abc") -> 
     }
     return make_trainer(
         *(body, end, end, others, weighter, TrainingSettings(**{**defaults, **options})),
-        evaluate=lambda: {"accuracy": -float(body[0].weight.detach().norm())},
+        evaluate=lambda: {"accuracy": -float(body[3].weight.detach().norm())},
     )
 
 
@@ -122,3 +128,40 @@ def test_another_set_of_tasks_is_refused(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, trainer({}))
     with pytest.raises(DataError, match=r"belongs to another model or space; they differ in '[cd]"):
         load_checkpoint(tmp_path, trainer({}, helpers="abd"))
+
+
+def test_what_is_not_trained_is_not_saved(tmp_path: Path) -> None:
+    """The digest tells whether it is still the same; the best state has none of it, either."""
+    whole = trainer({}, frozen=True)
+    whole.train()
+    save_checkpoint(tmp_path, whole)
+    saved = load_file(tmp_path / "state.safetensors")
+    assert "module|body|3.weight" in saved
+    assert "progress|best_state|body.3.weight" in saved
+    assert not [name for name in saved if name.endswith(("body|0.weight", "body.0.weight"))]
+    again = trainer({}, frozen=True)
+    load_checkpoint(tmp_path, again)
+    assert same(whole.state_dict(), again.state_dict())
+    with pytest.raises(DataError, match=r"the encoder has changed since .* Put the encoder back"):
+        load_checkpoint(tmp_path, trainer({}, seed=9, frozen=True))
+
+
+def test_checkpoints_of_earlier_versions_hold_what_is_not_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They still load, and an encoder that has changed is noticed."""
+    whole = trainer({}, frozen=True)
+    rounds(whole, 3)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(FrozenPart, "holds", lambda part, tensor: False)
+        save_checkpoint(tmp_path, whole)
+    rest = tmp_path / "state.json"
+    state = json.loads(rest.read_text(encoding="utf-8"))
+    del state["frozen"]
+    assert "body|0.weight" in state["module"]
+    rest.write_text(json.dumps({**state, "format": 3}), encoding="utf-8")
+    again = trainer({}, frozen=True)
+    load_checkpoint(tmp_path, again)
+    assert same(whole.state_dict(), again.state_dict())
+    with pytest.raises(DataError, match="the encoder has changed"):
+        load_checkpoint(tmp_path, trainer({}, seed=9, frozen=True))

@@ -10,6 +10,7 @@ from torch import nn
 
 from aang_core.diagnosis.objectives import _compared, _Known
 from tests.training.conftest import Aang
+from tests.training.kinds import KINDS
 
 
 @pytest.fixture
@@ -139,6 +140,31 @@ def test_signal_quality_on_the_way_of_a_training(
     done = aang(*options, *more)
     assert done.status == 0
     assert "Training follows adamw-24." in done.out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_signal_quality_of_every_kind(
+    aang: Aang, kind_files: Path, encoder: Path, tmp_path: Path, kind: str
+) -> None:
+    """Words have no logistic regression, which reads one vector a text; a note says so."""
+    space = tmp_path / "small.yaml"
+    space.write_text(SMALL_SPACE)
+    done = aang(
+        *("diagnose", "--signal-quality", "--space", space, "--model", encoder, "--json"),
+        *("--train", kind_files / kind / "train.jsonl", "--dev", kind_files / kind / "dev.jsonl"),
+        *("--weighter", "single-task", "--max-length", 32, "--batch-size", 12),
+        *("--dev-head-rows", 24, "--quality-steps", 4, "--quality-every", 2),
+    )
+    assert done.status == 0, done.err
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    variants = list(dict.fromkeys(line["variant"] for line in lines))
+    words = kind == "token-labels"
+    logistic = [] if words else ["logistic-24"]
+    assert variants[:4] == ["adamw-3", "adamw-24", *logistic, "dev-128", "averaged"][:4]
+    assert ("there is no column logistic" in done.err) == words
+    for line in lines:
+        if line["variant"].startswith(("adamw", "logistic", "dev")):
+            assert -1 <= line["value"] <= 1
 
 
 def test_bad_options_of_signal_quality(aang: Aang, options: list[object], tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
@@ -57,6 +58,23 @@ def test_killed_and_resumed(
     done = aang("train", "--resume", run, "--quiet")
     assert done.status == 0, done.err
     assert everything(run) == everything(tmp_path / "whole")
+
+
+def test_another_encoder_under_the_same_name_is_refused(
+    aang: Aang, forks: Forks, small: list[object], encoder: Path, tmp_path: Path
+) -> None:
+    """With adapters the checkpoint leaves the encoder's own weights to the encoder."""
+    own, run = tmp_path / "encoder", tmp_path / "run"
+    shutil.copytree(encoder, own)
+    child = forks.aang(*small, "--model", own, "--lora", 2, "--out", run)
+    child.when(after_lines(run / "weights.jsonl", 2))
+    kill(child)
+    weights = load_file(own / "model.safetensors")
+    weights["bert.embeddings.word_embeddings.weight"][7] += 0.01
+    save_file(weights, own / "model.safetensors", metadata={"format": "pt"})
+    done = aang("train", "--resume", run)
+    assert done.status == 2
+    assert "the encoder has changed since the training began" in done.err
 
 
 def test_stages_go_on_where_they_were_and_finished_ones_are_kept(

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.training.conftest import Aang
-from tests.training.launching import ROOT, finished, flat, launch, lines
+from tests.training.launching import ROOT, children, finished, flat, launch, lines
 from tests.training.several_processes import WEIGHTERS
 
 WITHOUT_SIGNALS = (
@@ -172,8 +172,3 @@ def wait_for_lines(path: Path, n: int, process: subprocess.Popen[str]) -> None:
             return
         time.sleep(0.01)
     raise AssertionError(f"{path} did not get {n} lines")
-
-
-def children(pid: int) -> list[int]:
-    """Processes that ``pid`` has started, the oldest first."""
-    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

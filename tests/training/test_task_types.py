@@ -16,29 +16,9 @@ from aang_core.config import resolve_config, resolve_training
 from aang_core.runs.training import build_trainer
 from aang_core.training.trainer import Trainer
 from tests.training.conftest import Aang
+from tests.training.kinds import KINDS
 from tests.training.trainers import CPU
 
-Row = Mapping[str, Any]
-
-
-def _sets(text: str) -> Row:
-    return {"text": text, "label": [word for word in ("the", "return", "if") if word in text]}
-
-
-def _numbers(text: str) -> Row:
-    return {"text": text, "label": text.count(" ") / 7 + 0.25}
-
-
-def _words(text: str) -> Row:
-    words = text.split()
-    return {"text": words, "label": ["B-UP" if word[0].isupper() else "O" for word in words]}
-
-
-KINDS: Mapping[str, Callable[[str], Row]] = {
-    "multi-label": _sets,
-    "regression": _numbers,
-    "token-labels": _words,
-}
 METRICS = {"multi-label": "macro-f1", "regression": "spearman", "token-labels": "entity-f1"}
 BASELINES = {
     "multi-label": "best constant set of classes",
@@ -48,33 +28,14 @@ BASELINES = {
 
 
 @pytest.fixture(scope="session")
-def files(task_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of train, dev and test for each kind."""
-    folder = tmp_path_factory.mktemp("kinds")
-    for kind, row in KINDS.items():
-        (folder / kind).mkdir()
-        for part in ("train", "dev", "test"):
-            lines = (task_files / f"{part}.jsonl").read_text(encoding="utf-8").splitlines()
-            rows = [json.dumps(row(json.loads(line)["text"])) + "\n" for line in lines]
-            (folder / kind / f"{part}.jsonl").write_text("".join(rows), encoding="utf-8")
-    (folder / "space.yaml").write_text(
-        "name: few\nsummary: few objectives\ndata: [task, end-task-rows]\n"
-        "transform: [mask, no-op]\nrepresentation: [bidirectional, left-to-right]\n"
-        "output: [end-task, denoise]\n",
-        encoding="utf-8",
-    )
-    return folder
-
-
-@pytest.fixture(scope="session")
-def kind_options(files: Path, encoder: Path) -> Callable[[str], dict[str, Any]]:
+def kind_options(kind_files: Path, encoder: Path) -> Callable[[str], dict[str, Any]]:
     def options(kind: str) -> dict[str, Any]:
         return {
-            "train": files / kind / "train.jsonl",
-            "dev": files / kind / "dev.jsonl",
-            "test": files / kind / "test.jsonl",
+            "train": kind_files / kind / "train.jsonl",
+            "dev": kind_files / kind / "dev.jsonl",
+            "test": kind_files / kind / "test.jsonl",
             "model": str(encoder),
-            "space": str(files / "space.yaml"),
+            "space": str(kind_files / "space.yaml"),
             "weighter": "factored",
             "set": {"factored": {"n": 4}},
             "max_length": 32,
@@ -96,14 +57,16 @@ def build(options: Mapping[str, Any]) -> Trainer:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_from_files_to_predictions(
-    aang: Aang, files: Path, encoder: Path, tmp_path: Path, kind: str
+    aang: Aang, kind_files: Path, encoder: Path, tmp_path: Path, kind: str
 ) -> None:
     """The kind is found, recorded and saved; every command understands the run."""
     run = tmp_path / "run"
-    parts = [a for p in ("train", "dev", "test") for a in (f"--{p}", files / kind / f"{p}.jsonl")]
+    parts = [
+        a for p in ("train", "dev", "test") for a in (f"--{p}", kind_files / kind / f"{p}.jsonl")
+    ]
     small = [a for n in ("batch", "dev-batch", "aux-batch") for a in (f"--{n}-size", 8)]
     done = aang(
-        *("train", *parts, "--model", encoder, "--space", files / "space.yaml", *small),
+        *("train", *parts, "--model", encoder, "--space", kind_files / "space.yaml", *small),
         *("--weighter", "factored", "--steps", 4, "--eval-every", 2, "--max-length", 32),
         *("--out", run, "--quiet", "--json"),
     )
@@ -124,7 +87,7 @@ def test_from_files_to_predictions(
     assert not info["missing_keys"]
     problem = {"multi-label": "multi_label_classification", "regression": "regression"}
     assert model.config.problem_type == problem.get(kind)
-    done = aang("evaluate", run, "--data", files / kind / "test.jsonl", "--json")
+    done = aang("evaluate", run, "--data", kind_files / kind / "test.jsonl", "--json")
     assert done.status == 0, done.err
     scores = json.loads(done.out)["scores"]
     of_test = json.loads((run / "evaluation.json").read_text())["test"]["scores"]
@@ -237,14 +200,15 @@ def test_words_may_be_tagged_from_the_left_alone(
     assert "task/mask/left-to-right/end-task" not in names["multi-label"]
 
 
+@pytest.mark.parametrize("kind", [{}, {"task_type": "multi-label"}], ids=["read", "given"])
 def test_the_default_recipe_gives_way(
-    kind_options: Callable[[str], dict[str, Any]],
+    kind: dict[str, str], kind_options: Callable[[str], dict[str, Any]]
 ) -> None:
     """It contrasts classes; a recipe that the user has named is refused instead."""
     registry = load_plugins().registry
     options = {n: v for n, v in kind_options("multi-label").items() if n not in ("space", "set")}
     del options["weighter"]
-    config = resolve_training({}, options, registry)
+    config = resolve_training({}, {**options, **kind}, registry)
     sources = prepare_sources(config, registry)
     assert (config.recipe, sources.config.recipe) == ("contrast", None)
     assert (sources.config.space, sources.config.weighter) == ("td", "factored")

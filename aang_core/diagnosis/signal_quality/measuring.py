@@ -106,6 +106,11 @@ def measure_signal_quality(
     assembly = assemble(remembers, sources)
     trainer = build_trainer(remembers, assembly, device)
     trainer.bench.remembers = True
+    if sources.task.task_type.reads_every_token:
+        sources.report.note(
+            "there is no column logistic: a logistic regression needs one label a text, and this "
+            "task labels words"
+        )
     measuring = _Measuring(config, assembly, trainer, plan, device)
     measured = []
     while trainer.bench.steps < plan.steps:
@@ -160,8 +165,10 @@ class _Measuring:
         self._fits: dict[str, tuple[DevHead, int]] = {
             f"adamw-{few}": (self._fresh(), few),
             self._base: (self._fresh(), rows),
-            f"logistic-{rows}": (LogisticDevHead(assembly.end_task.head_reads), rows),
         }
+        if not assembly.end_task.task_type.reads_every_token:
+            logistic = LogisticDevHead(assembly.end_task.head_reads)
+            self._fits[f"logistic-{rows}"] = (logistic, rows)
         self._heads = {task.name: self._head_fit(task) for task in assembly.auxiliaries}
         self._samples: dict[str, list[Sample]] = {}
 
@@ -208,10 +215,13 @@ class _Measuring:
     def _variants(self) -> Mapping[str, str]:
         rows, dev = self._config.dev_head_rows, self._config.dev_batch_size
         adamw = "dev head fitted by AdamW to {} remembered rows, {} dev rows"
-        return {
+        fits = {
             f"adamw-{self._few}": adamw.format(self._few, dev),
             self._base: adamw.format(rows, dev),
             f"logistic-{rows}": f"penalised logistic regression on {rows} rows, {dev} dev rows",
+        }
+        return {
+            **{name: meaning for name, meaning in fits.items() if name in self._fits},
             f"dev-{self._more}": adamw.format(rows, self._more),
             "averaged": f"{self._base}, v averaged over measurements with decay {self._decay}",
             ADAM: f"{self._base}, of the step that Adam makes of the gradient",

@@ -5,13 +5,14 @@ plug-ins stays light.
 
 Public, for commands of other plug-ins that train many runs:
 
-- ``choose_launcher``: ``chosen_launcher`` returns the launcher that the options of a command ask
-  for, processes of this machine or a Ray cluster;
+- ``choose_launcher``: ``launcher_options`` adds options to a command, ``chosen_launcher`` returns
+  the launcher that they ask for, processes of this machine or a Ray cluster;
 - ``launcher``: ``Launcher`` trains an ``Order``, which ``write_order`` makes; ``wait_for`` waits
   for several;
+- ``resumable``: ``resumable`` says how to go on after an interrupt;
 - ``run_folders``: ``make_root`` makes the folder for such runs, ``run_state`` says how far a run in
   it has come;
-- ``settings``: ``with_setting`` puts values of a grid or a search into options, ``setting_text``
-  words them;
+- ``settings``: ``layered`` lays options over options, ``with_setting`` puts values of a grid or a
+  search into them, ``setting_text`` words these;
 - ``plain_tables``: ``plain_table`` and ``score_text`` make tables.
 """

@@ -1,13 +1,40 @@
 """Choosing the launcher that trains the runs from the command's options."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
+
+import click
 
 from aang_core import ConfigError
 from aang_core.cli import echo
 from aang_plugin_compare.launcher import Launcher
 from aang_plugin_compare.local import LocalLauncher
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="where runs run: as processes of this machine, or on a Ray cluster",
+    ),
+    click.option(
+        "--address", metavar="HOST:PORT", help="of the Ray cluster; auto for this machine's"
+    ),
+    click.option("--cpus-per-run", type=click.IntRange(min=1), help="on Ray, by default 1"),
+    click.option("--gpus-per-run", type=click.FloatRange(min=0), help="on Ray, by default 0"),
+)
+
+
+def launcher_options(command: _Command) -> _Command:
+    """Add the options that :func:`chosen_launcher` takes, without ``--jobs``, to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
 
 
 @contextmanager

@@ -1,15 +1,14 @@
 """``aang compare``: methods × tasks × seeds, and a table of the results."""
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from aang_core import ConfigError, Plugins
-from aang_core.cli import echo, given_arguments, note, plugin_options
-from aang_plugin_compare.choose_launcher import chosen_launcher
+from aang_core import ConfigError, Plugins, Registry
+from aang_core.cli import echo, note, plugin_options
+from aang_plugin_compare.choose_launcher import chosen_launcher, launcher_options
 from aang_plugin_compare.launcher import Launcher
 
 if TYPE_CHECKING:
@@ -30,16 +29,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="runs at once; by default 1, and on a cluster as many as it has room for",
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
-    help="where runs run: as processes of this machine, or on a Ray cluster",
-)
-@click.option("--address", metavar="HOST:PORT", help="of the Ray cluster; auto for this machine's")
-@click.option("--cpus-per-run", type=click.IntRange(min=1), help="on Ray, by default 1")
-@click.option("--gpus-per-run", type=click.FloatRange(min=0), help="on Ray, by default 0")
+@launcher_options
 @click.option(
     "--format",
     "kind",
@@ -131,6 +121,7 @@ def compare(
         with chosen_launcher(engine, root, jobs, address, cpus_per_run, gpus_per_run) as launcher:
             ended = _run(
                 comparison,
+                plugins.registry,
                 root,
                 launcher,
                 seconds=None if minutes is None else 60 * minutes,
@@ -163,6 +154,7 @@ class _Over(TypedDict):
 
 def _run(
     comparison: "Comparison",
+    registry: Registry,
     root: Path,
     launcher: Launcher,
     *,
@@ -172,12 +164,10 @@ def _run(
     quiet: bool,
 ) -> "Sequence[Ended]":
     """Train the runs that have not finished and print how each ended; exit on an interrupt."""
-    from aang_core.runs import Interrupted, interruptible
+    from aang_plugin_compare.resumable import resumable
     from aang_plugin_compare.run_folders import make_root
     from aang_plugin_compare.runner import Runner
     from aang_plugin_compare.watching import watching
-
-    context = click.get_current_context()
 
     def tell(ended: "Ended") -> None:
         watched.ended(ended.cell)
@@ -195,17 +185,12 @@ def _run(
         made = QuickControls(root, tell_control, trust_remote_code)
         made.run(comparison, seconds=seconds)
 
-    try:
-        with (
-            interruptible(),
-            watching(root, len(comparison.cells), quiet=quiet) as watched,
-        ):
-            make_root(root)
-            before = plugin_options(context)
-            after = ["--trust-remote-code"] if trust_remote_code else []
-            runner = Runner(root, launcher, tell, began=watched.began, before=before, after=after)
-            return runner.run(comparison.cells, seconds=seconds, first=controls if quick else None)
-    except Interrupted as stopped:
-        again = shlex.join(["aang", *given_arguments(context)])
-        echo(f"{stopped}; to go on:\n    {again}", err=True)
-        raise SystemExit(stopped.status) from None
+    before = plugin_options(click.get_current_context())
+    after = ["--trust-remote-code"] if trust_remote_code else []
+    with resumable(), watching(root, len(comparison.cells), quiet=quiet) as watched:
+        make_root(root)
+        runner = Runner(
+            root, launcher, registry, tell, began=watched.began, before=before, after=after
+        )
+        ended = runner.run(comparison.cells, seconds=seconds, first=controls if quick else None)
+    return ended

@@ -60,7 +60,7 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
         taken = {line.step: line for line in read_lines(Cost, folder)}
     except FileNotFoundError:
         taken = {}
-    # Of a run without --metric, it follows from the kind of the end task.
+    # Without --metric, a run chooses it by the kind of its end task.
     metric = recorded_config(folder / "config.yaml").metric
     for line in evaluations:
         cost = taken.get(line.step)

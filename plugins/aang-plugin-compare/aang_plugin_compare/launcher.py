@@ -8,9 +8,8 @@ from typing import Protocol
 
 import yaml
 
-from aang_core.config import TrainConfig
+from aang_core.config import TrainConfig, left_to_the_data
 from aang_core.storage import writing
-from aang_plugin_compare.run_folders import left_to_the_data
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def write_order(
         root: the folder that holds both.
         folder: the run folder, relative to ``root``; it is somewhere in ``runs``.
         config: the run's options. All of them are written, so that a new default cannot change the
-            run.
+            run, but for those that depend on data that nobody has read yet.
         before: options of ``aang``, written before the command.
         after: options of ``aang train`` that a file cannot give.
 

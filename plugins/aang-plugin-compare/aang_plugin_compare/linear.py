@@ -60,7 +60,7 @@ def _fitted(regression: Any, features: Any, labels: Tensor) -> Any:
     with warnings.catch_warnings():
         # With almost no penalty it may not converge; the dev score then decides all the same.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        # A class that every text has, or none, is no question to ask.
+        # It warns of a class that every text has, or no text; either is predicted for all.
         warnings.filterwarnings("ignore", "Label .* is present in all training examples")
         warnings.filterwarnings("ignore", "Label not .* is present in all training examples")
         return model.fit(features, labels.numpy())

@@ -45,7 +45,7 @@ _READ = (
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "dev_fraction"),
     *("task_type", "train_rows", "aux_task", "target", "seed", "metric"),
 )
-_ENCODED = ("model", "from_scratch", "max_length")
+_ENCODED = ("model", "from_scratch", "allow_missing_weights", "max_length")
 
 
 @dataclass
@@ -96,20 +96,8 @@ class QuickControls:
     def _make(self, cell: Cell, names: Sequence[str]) -> None:
         config = cell.config.model_copy(update={"trust_remote_code": self.trust_remote_code})
         task, draw = read_end_task(config, ReadReport())
-        texts = len(task.train) + len(task.dev) + len(task.test)
-        if texts > MOST_TEXTS:
-            self.tell(
-                f"{cell.task}/quick controls/seed-{cell.seed}: left out, {texts} texts are more "
-                f"than {MOST_TEXTS}",
-                True,
-            )
-            return
-        if task.task_type.name not in LINEAR:
-            self.tell(
-                f"{cell.task}/quick controls/seed-{cell.seed}: left out, they predict from a whole "
-                f"text, and {task.task_type.name} are of words",
-                True,
-            )
+        if why := _left_out(task):
+            self.tell(f"{cell.task}/quick controls/seed-{cell.seed}: left out, {why}", True)
             return
         metric = metric_of(config, task.task_type)
         for name in names:
@@ -147,6 +135,16 @@ class QuickControls:
         parts = (task.train, task.dev, task.test)
         features = [encoder(part)[:, FROZEN.index(name)] if part else None for part in parts]
         return features, encoder.seconds_per_text * sum(map(len, parts))
+
+
+def _left_out(task: LabelledTask) -> str:
+    """Why there are no quick controls for a task; empty if there are."""
+    texts = len(task.train) + len(task.dev) + len(task.test)
+    if texts > MOST_TEXTS:
+        return f"{texts} texts are more than {MOST_TEXTS}"
+    if task.task_type.name not in LINEAR:
+        return f"they predict from a whole text, and {task.task_type.name} are of words"
+    return ""
 
 
 def quick_cells(comparison: Comparison) -> list[Cell]:

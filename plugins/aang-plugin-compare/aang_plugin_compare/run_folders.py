@@ -3,20 +3,27 @@
 from pathlib import Path
 from typing import Literal
 
-from aang_core import ConfigError
-from aang_core.config import TrainConfig, recorded_config
+from aang_core import ConfigError, Registry
+from aang_core.config import (
+    TrainConfig,
+    left_to_the_data,
+    recorded_config,
+    with_absolute_paths,
+    without_default_recipe,
+)
 from aang_core.runs import refuse_links
 from aang_core.storage import RunFolder
 
 State = Literal["finished", "interrupted", "new"]
 
 
-def run_state(folder: Path, config: TrainConfig) -> State:
+def run_state(folder: Path, config: TrainConfig, registry: Registry) -> State:
     """Whether the run in a folder is finished, interrupted or new.
 
     Args:
         folder: the run folder.
         config: the options that the run should have.
+        registry: where the default space and weighter are looked up.
 
     Raises:
         ConfigError: the folder holds a run with different options.
@@ -24,7 +31,8 @@ def run_state(folder: Path, config: TrainConfig) -> State:
     if not (folder / "config.yaml").is_file():
         return "new"
     there = recorded_config(folder / "config.yaml")
-    config = _settled(config, there)
+    settled = _settled(config, there, registry)
+    there, config = with_absolute_paths(there), with_absolute_paths(settled)
     if there.model_dump(exclude={"out"}) != config.model_dump(exclude={"out"}):
         differing = [
             name
@@ -38,14 +46,12 @@ def run_state(folder: Path, config: TrainConfig) -> State:
     return "finished" if (folder / "result.json").is_file() else "interrupted"
 
 
-def left_to_the_data(config: TrainConfig) -> set[str]:
-    """Options that nobody gave and whose values depend on the kind of the end task."""
-    return {"task_type", "metric"} - config.model_fields_set
-
-
-def _settled(config: TrainConfig, there: TrainConfig) -> TrainConfig:
+def _settled(config: TrainConfig, there: TrainConfig, registry: Registry) -> TrainConfig:
     """The options, with what a run settles itself as the recorded run has settled it."""
-    chosen = left_to_the_data(config)
+    if there.recipe is None:
+        config = without_default_recipe(config, registry) or config
+    # A run has the default recipe or no recipe, so another one is a difference.
+    chosen = left_to_the_data(config) - {"recipe", "space", "weighter"}
     if config.precision == "auto":
         chosen.add("precision")
     return config.model_copy(update={name: getattr(there, name) for name in chosen})

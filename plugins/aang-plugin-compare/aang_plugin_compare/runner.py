@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock, Timer
 
-from aang_core import AangError
+from aang_core import AangError, Registry
 from aang_core.storage import locked
 from aang_plugin_compare.launcher import Launcher, Order, wait_for, write_order
 from aang_plugin_compare.matching import matched
@@ -35,6 +35,7 @@ class Runner:
     Args:
         root: the folder of the comparison.
         launcher: trains the runs.
+        registry: where the default space and weighter are looked up.
         ended: called after each run, one call at a time, from the thread that ran it.
         began: called when a run begins to train, from the thread that trains it.
         before: options of ``aang``, written before the command.
@@ -45,6 +46,7 @@ class Runner:
         self,
         root: Path,
         launcher: Launcher,
+        registry: Registry,
         ended: Callable[[Ended], None],
         *,
         began: Callable[[Cell], None] = lambda cell: None,
@@ -53,6 +55,7 @@ class Runner:
     ) -> None:
         self._root = root
         self._launcher = launcher
+        self._registry = registry
         self._before = tuple(before)
         self._after = tuple(after)
         self._ended = ended
@@ -131,7 +134,7 @@ class Runner:
             cell = self._resolved(cell)
         except AangError as error:
             return self._told(Ended(cell, "new", f"Error: {error}"))
-        state = run_state(self._root / cell.folder, cell.config)
+        state = run_state(self._root / cell.folder, cell.config, self._registry)
         failure = None
         if state != "finished":
             self._began(cell)

@@ -1,15 +1,30 @@
-"""Settings: values of some options that a grid or a search has chosen, by name."""
+"""Options of ``aang train`` from several places, and values of some that a grid has chosen."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+
+def layered(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of all parts, where those of later parts replace those of earlier ones.
+
+    Args:
+        *parts: options of ``aang train``, with hyphens or underscores. What is in ``set`` is
+            replaced option by option.
+
+    Returns:
+        The options with underscores; ``set`` is always among them.
+    """
+    plain = [{name.replace("-", "_"): value for name, value in part.items()} for part in parts]
+    options = {name: value for part in plain for name, value in part.items()}
+    return {**options, "set": merged_settings([part.get("set") or {} for part in plain])}
 
 
 def with_setting(options: Mapping[str, Any], setting: Mapping[str, Any]) -> dict[str, Any]:
     """The options, replaced by those of the setting.
 
     Args:
-        options: options of ``aang train``.
-        setting: values by option; ``NAME.OPTION`` goes into ``set``.
+        options: options of ``aang train``, with underscores.
+        setting: values by option, with hyphens or underscores; ``NAME.OPTION`` goes into ``set``.
     """
     changed = {**options, "set": {name: dict(of) for name, of in options.get("set", {}).items()}}
     for name, value in setting.items():
@@ -17,7 +32,7 @@ def with_setting(options: Mapping[str, Any], setting: Mapping[str, Any]) -> dict
         if dot:
             changed["set"].setdefault(primitive, {})[option] = value
         else:
-            changed[name] = value
+            changed[name.replace("-", "_")] = value
     return changed
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from aang_core import AangError, ConfigError, Registry, load_space
-from aang_core.config import TrainConfig, refuse_trust, resolve_config
+from aang_core.config import TrainConfig, refuse_trust, resolve_training
 from aang_core.storage import NumberLoader, Source, parse_yaml
 from aang_plugin_compare.comparison_file import ComparisonFile, read_content
 from aang_plugin_compare.controls import Control, controls_of
 from aang_plugin_compare.matching import Match
 from aang_plugin_compare.offered_text import with_text_that_is_read
 from aang_plugin_compare.same_rows import refuse_own_rows, with_train_rows
-from aang_plugin_compare.settings import merged_settings, setting_text, with_setting
+from aang_plugin_compare.settings import layered, setting_text, with_setting
 
 
 @dataclass(frozen=True)
@@ -217,9 +217,7 @@ def _cells(
     source: Source,
     registry: Registry,
 ) -> Iterator[Cell]:
-    options = {**given.options, **given.tasks[task], **given.methods[method]}
-    parts = (given.options, given.tasks[task], given.methods[method])
-    options["set"] = merged_settings([part.get("set") or {} for part in parts])
+    options = layered(given.options, given.tasks[task], given.methods[method])
     weighter = _resolved(options, given, source, task, method, registry).weighter
     used = {
         option: values
@@ -255,13 +253,12 @@ def _resolved(
     method: str,
     registry: Registry,
 ) -> TrainConfig:
-    plain = {name.replace("-", "_"): value for name, value in options.items()}
-    if "out" in plain:
+    if "out" in options:
         where = _place(given, source, "out", task, method)
         raise ConfigError(f"{where}: out: every run has a folder of its own")
-    refuse_trust(plain, _place(given, source, "trust_remote_code", task, method))
+    refuse_trust(options, _place(given, source, "trust_remote_code", task, method))
     try:
-        return resolve_config(plain, {}, registry)
+        return resolve_training(options, {}, registry)
     except AangError as error:
         wrong = next((n for n in options if _concerns(str(error), n)), "")
         where = _place(given, source, wrong, task, method)

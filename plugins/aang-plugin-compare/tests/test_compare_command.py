@@ -13,6 +13,7 @@ import yaml
 from aang_plugin_compare.control_results import QUICK_CONTROLS
 
 from aang_core.cli import main
+from aang_core.config import recorded_config
 
 SIZE = {"model": None, "max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
 
@@ -163,6 +164,70 @@ def test_runs_have_the_plugins_that_the_comparison_has(
     plugins = json.loads((run / "plugins.json").read_text(encoding="utf-8"))["plugins"]
     states = {entry["distribution"]: entry["status"] for entry in plugins}
     assert states["aang-plugin-xlnet"] == "disabled"
+
+
+def test_a_method_that_names_nothing_is_that_of_train(tmp_path: Path) -> None:
+    """The default recipe, which gives way to several classes a text; such a run is kept, too."""
+    rows = [{"text": f"text {i}", "label": ["odd" if i % 2 else "even", "any"]} for i in range(16)]
+    path, spec, root = tmp_path / "train.jsonl", tmp_path / "spec.yaml", tmp_path / "out"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    content = {
+        "tasks": {"several": {"train": str(path)}},
+        "methods": {"default": {}},
+        "seeds": [0],
+        "options": {k: v for k, v in SIZE.items() if v is not None},
+    }
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    done = aang("compare", spec, "--out", root, "--no-quick-controls")
+    assert done.returncode == 0, done.stderr
+    config = recorded_config(root / "runs" / "several" / "default" / "seed-0" / "config.yaml")
+    assert (config.recipe, config.space, config.weighter) == (None, "td", "factored")
+    again = aang("compare", spec, "--out", root, "--no-quick-controls")
+    assert again.stderr.splitlines() == ["several/default/seed-0: kept"]
+
+
+def test_files_of_the_current_folder_are_not_imported(
+    task: dict[str, object], tmp_path: Path
+) -> None:
+    """Neither modules nor plug-ins beside the comparison's file; those on PYTHONPATH are."""
+    folder, site = tmp_path / "downloaded", tmp_path / "site"
+    hook = "from aang_core import hookimpl\n@hookimpl\ndef aang_register_spaces(register): pass\n"
+    plugin(folder, "stranger", f"open('ran-stranger', 'w').close()\n{hook}")
+    plugin(site, "own", hook)
+    for module in ("yaml", "aang_plugin_compare"):
+        (folder / f"{module}.py").write_text(f"open('ran-{module}', 'w').close()\n")
+    content = {
+        "tasks": {"words": task},
+        "methods": {"plain": {"weighter": "single-task"}},
+        "seeds": [0],
+        "options": {k: v for k, v in SIZE.items() if v is not None},
+    }
+    (folder / "spec.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "aang_core", "compare", "spec.yaml"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not list(folder.glob("ran-*"))
+    (found,) = folder.rglob("plugins.json")
+    plugins = json.loads(found.read_text(encoding="utf-8"))["plugins"]
+    states = {entry["distribution"]: entry["status"] for entry in plugins}
+    assert states["own"] == "ok"
+    assert "stranger" not in states
+
+
+def plugin(folder: Path, name: str, source: str) -> None:
+    """A plug-in of one module, as a folder on Python's path would hold it."""
+    metadata = folder / f"{name}-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[aang]\n{name} = {name}\n")
+    (folder / f"{name}.py").write_text(source)
 
 
 def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:

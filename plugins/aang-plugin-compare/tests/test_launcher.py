@@ -1,9 +1,14 @@
-"""The message about a failed run."""
+"""What a launcher is given, and the message about a failed run."""
 
 from pathlib import Path
 
 import pytest
-from aang_plugin_compare.launcher import Order
+import yaml
+from aang_plugin_compare.launcher import Order, write_order
+from aang_plugin_compare.run_folders import run_state
+
+from aang_core import ConfigError, load_plugins
+from aang_core.config import read_config_file, resolve_training
 
 
 @pytest.mark.parametrize(
@@ -20,3 +25,42 @@ def test_its_last_words(tmp_path: Path, said: str, words: str) -> None:
     order = Order("a/b/seed-0", tmp_path / "r", tmp_path / "r.yaml", log)
     assert order.failure(2) == f"{words} (exit status 2; {log})"
     assert order.failure(2, "n1") == f"{words} (exit status 2 on n1; {log})"
+
+
+def test_the_default_recipe_is_left_to_the_run(tmp_path: Path) -> None:
+    """It gives way to an end task that it cannot have, and nobody has read the data yet."""
+    registry = load_plugins(environ={}).registry
+    asked = {"lr": 1e-4, "set": {"static": {"n": 3}}}
+    config = resolve_training(asked, {}, registry)
+    folder = Path("runs/task/method/seed-0")
+    order = write_order(tmp_path, folder, config)
+    written = read_config_file(order.options)
+    assert not {"recipe", "space", "weighter", "task_type", "metric"} & set(written)
+    assert resolve_training(written, {}, registry) == config
+    named = resolve_training({**asked, "recipe": "contrast"}, {}, registry)
+    assert read_config_file(write_order(tmp_path, folder, named).options)["recipe"] == "contrast"
+
+
+@pytest.mark.parametrize(
+    ("over", "state"),
+    [
+        ({}, "interrupted"),
+        ({"recipe": None, "space": "td", "weighter": "factored", "set": {}}, "interrupted"),
+        ({"recipe": None, "space": "td", "weighter": "static", "set": {}}, "another weighter"),
+        ({"space": "td+c"}, "another space"),
+        ({"recipe": "simcse"}, "another recipe"),
+        ({"recipe": None, "space": "td", "weighter": "factored", "lr": 0.1}, "another set and lr"),
+    ],
+)
+def test_a_run_may_have_the_default_recipe_or_none(
+    tmp_path: Path, over: dict[str, object], state: str
+) -> None:
+    registry = load_plugins(environ={}).registry
+    config = resolve_training({"task_type": "multi-label"}, {}, registry)
+    recorded = config.model_copy(update=over).model_dump(mode="json", exclude_none=True)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(recorded))
+    if state == "interrupted":
+        assert run_state(tmp_path, config, registry) == state
+    else:
+        with pytest.raises(ConfigError, match=f"holds a run with {state}"):
+            run_state(tmp_path, config, registry)

@@ -41,6 +41,21 @@ def test_every_run_with_its_options(tmp_path: Path) -> None:
     assert cells["b", "tapt", 0].folder == Path("runs/b/tapt/seed-0")
 
 
+def test_a_method_wins_however_an_option_is_spelt(tmp_path: Path) -> None:
+    text = GOOD.replace("steps: 7, eval-every: 2", "eval_every: 2, steps: 7")
+    text = text.replace("b: {train: b.jsonl}", "b: {train: b.jsonl, eval-every: 3}")
+    text = text.replace("{weighter: single-task}", "{weighter: single-task, eval_every: 4}")
+    comparison = read_comparison(write(tmp_path, text), REGISTRY, seeds=1)
+    every = {(c.task, c.method): c.config.eval_every for c in comparison.cells}
+    assert every["b", "plain"] == 4
+    assert every["b", "tapt"] == 3
+    assert every["a", "tapt"] == 2
+    comparison = read_comparison(
+        write(tmp_path, text + "grid: {eval-every: [5]}\n"), REGISTRY, seeds=1
+    )
+    assert {c.config.eval_every for c in comparison.cells} == {5}
+
+
 def test_a_grid_concerns_those_who_have_its_options(tmp_path: Path) -> None:
     text = GOOD + "grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0, 2.0]}\n"
     comparison = read_comparison(write(tmp_path, text), REGISTRY, seeds=1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from huggingface_hub import CommitOperationAdd
 
-from aang_core import Run
+from aang_core import DataError, Run
 from aang_core.runs import Origins, card_of
 
 CARD = "README.md"
@@ -42,7 +42,10 @@ def _content(path: Path, run: Run, origins: Origins) -> Path | bytes:
         return card_of(run, origins).encode()
     if path.suffix != ".json" or path.name in _VOCABULARIES:
         return path
-    settings = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: is damaged: {error}") from error
     cleaned = _cleaned(settings, "", run, origins)
     if cleaned == settings:
         return path

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from huggingface_hub import ModelCard
 from huggingface_hub.errors import EntryNotFoundError
+from yaml import YAMLError
 
-from aang_core import Run
+from aang_core import DataError, Run
 from aang_core.runs import Origins
 from aang_plugin_hub.account import Account
 from aang_plugin_hub.errors import told
@@ -34,6 +35,7 @@ def origins_of(
 
     Raises:
         HubError: the encoder's card cannot be read from the hub.
+        DataError: that card, or the one in the run's model folder, is missing or damaged.
     """
     # The card in the run folder was written where the run was trained: whether the encoder is a
     # folder or a name on the hub was certain there.
@@ -75,5 +77,9 @@ def demo_encoder() -> Path:
 
 
 def _card(path: Path) -> ModelCard:
-    card: ModelCard = ModelCard.load(path, ignore_metadata_errors=True)
+    try:
+        card: ModelCard = ModelCard.load(path, ignore_metadata_errors=True)
+    except (OSError, ValueError, YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path}: the card cannot be read: {reason}") from error
     return card

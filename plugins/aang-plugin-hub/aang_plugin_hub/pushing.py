@@ -8,7 +8,7 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from aang_core import Run
 from aang_plugin_hub.account import Account
-from aang_plugin_hub.errors import told
+from aang_plugin_hub.errors import HubError, taken, told
 from aang_plugin_hub.files import additions
 from aang_plugin_hub.origins import origins_of
 
@@ -29,11 +29,11 @@ class Pushed:
 
     def lines(self) -> list[str]:
         """What the user reads about it."""
-        told = [f"The model is at {self.address}"]
+        lines = [f"The model is at {self.address}"]
         if self.missing:
             names = " and no ".join(self.missing)
-            told.append(f"Its card names no {names}; push again with --update to add it")
-        return told
+            lines.append(f"Its card names no {names}; push again with --update to add it")
+        return lines
 
 
 def push(
@@ -69,7 +69,7 @@ def push(
     full = account.full_name(name)
     exists = account.has(full)
     if exists and not update:
-        account.refuse_taken(full)
+        raise HubError(f"{full}: {taken()}")
     origins = origins_of(run, full, account, licence=licence, languages=languages)
     operations = additions(run, origins)
     if not exists:

@@ -353,6 +353,28 @@ def test_a_licence_that_the_hub_does_not_know(aang: Aang, hub: LocalHub, run: Pa
     assert not (hub.folder / "ada" / "reviews").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("generation_config.json", "{"),
+        ("config.json", "\udcff"),
+        ("README.md", "---\nlicense: [\n---\n"),
+        ("README.md", None),
+    ],
+)
+def test_a_damaged_file_is_named(
+    aang: Aang, hub: LocalHub, run: Path, name: str, content: str | None
+) -> None:
+    """And nothing is pushed."""
+    path = run / "model" / name
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert f"{path}: " in refused(aang("push", run, "reviews"))
+    assert not (hub.folder / "ada" / "reviews").exists()
+
+
 def test_an_unfinished_run_is_not_pushed(aang: Aang, hub: LocalHub, run: Path) -> None:
     (run / "result.json").unlink()
     assert "did not finish" in refused(aang("push", run, "reviews"))

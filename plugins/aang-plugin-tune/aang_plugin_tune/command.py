@@ -1,21 +1,20 @@
 """``aang tune``: search settings on dev, and refit the best."""
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from aang_plugin_compare.choose_launcher import chosen_launcher
+from aang_plugin_compare.choose_launcher import chosen_launcher, launcher_options
 from aang_plugin_compare.launcher import Launcher
 
 from aang_core import ConfigError, Plugins
-from aang_core.cli import echo, given_arguments, plugin_options
+from aang_core.cli import echo, plugin_options
 
 if TYPE_CHECKING:
     from aang_plugin_tune.outcome import Outcome
     from aang_plugin_tune.search import Search
-    from aang_plugin_tune.study import Tried
+    from aang_plugin_tune.study import Study, Tried
 
 DEFAULT_RUNS = 20
 
@@ -90,16 +89,7 @@ DEFAULT_RUNS = 20
 @click.option(
     "--out", type=click.Path(path_type=Path), help="folder of the search; by default search"
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
-    help="where runs run: as processes of this machine, or on a Ray cluster",
-)
-@click.option("--address", metavar="HOST:PORT", help="of the Ray cluster; auto for this machine's")
-@click.option("--cpus-per-run", type=click.IntRange(min=1), help="on Ray, by default 1")
-@click.option("--gpus-per-run", type=click.FloatRange(min=0), help="on Ray, by default 0")
+@launcher_options
 @click.option(
     "--format",
     "kind",
@@ -188,24 +178,25 @@ def _searched(
     options: Mapping[str, Any],
 ) -> "Outcome":
     from aang_plugin_tune.identity import claim_folder
-    from aang_plugin_tune.outcome import write_outcome
+    from aang_plugin_tune.outcome import read_outcome, write_outcome
     from aang_plugin_tune.study import Study
 
     claim_folder(root, search, **how)
     study = Study(root, search, **how)
     if not options["table_only"]:
         _run(search, root, study, launcher, options)
-    outcome = _outcome(search, root, study)
+    outcome = read_outcome(root, search, study)
     write_outcome(root, outcome)
     return outcome
 
 
 def _run(
-    search: "Search", root: Path, study: Any, launcher: Launcher, options: Mapping[str, Any]
+    search: "Search", root: Path, study: "Study", launcher: Launcher, options: Mapping[str, Any]
 ) -> None:
     """Search until the budget is spent, and refit the best; exit on an interrupt."""
-    from aang_core.runs import Interrupted, interruptible
-    from aang_plugin_tune.outcome import write_outcome
+    from aang_plugin_compare.resumable import resumable
+
+    from aang_plugin_tune.outcome import read_outcome, write_outcome
     from aang_plugin_tune.refit import (
         Chosen,
         best_of,
@@ -214,10 +205,10 @@ def _run(
         refuse_longer,
         write_chosen,
     )
-    from aang_plugin_tune.searcher import Searcher, trial_folder
+    from aang_plugin_tune.searcher import Searcher
+    from aang_plugin_tune.study import trial_folder
 
-    context = click.get_current_context()
-    before = plugin_options(context)
+    before = plugin_options(click.get_current_context())
     after = ["--trust-remote-code"] if options["trust_remote_code"] else []
     runs, minutes = options["runs"], options["minutes"]
     if runs is None and minutes is None:
@@ -231,36 +222,31 @@ def _run(
         if not options["quiet"] or failure:
             echo(f"{name}: {failure or 'done'}", err=True)
 
-    try:
-        with interruptible():
-            launcher.ready()
-            chosen = read_chosen(root)
-            if chosen is None:
-                searcher = Searcher(root, search, study, launcher, tell, before=before, after=after)
-                searcher.run(
-                    runs=float("inf") if runs is None else runs,
-                    seconds=float("inf") if minutes is None else 60 * minutes,
-                )
-                best = best_of(study.trials)
-                if best is None:
-                    raise ConfigError("no run of the search has finished; give it a larger budget")
-                if not options["refit"]:
-                    return
-                chosen = Chosen(best.number, dict(best.setting), runs, minutes)
-                write_outcome(root, _outcome(search, root, study))
-                write_chosen(root, chosen)
-            else:
-                refuse_longer(chosen, options["runs"], minutes)
-            if options["refit"]:
-                refit(
-                    *(root, search, chosen, options["seeds"], launcher, tell_refit),
-                    before=before,
-                    after=after,
-                )
-    except Interrupted as stopped:
-        again = shlex.join(["aang", *given_arguments(context)])
-        echo(f"{stopped}; to go on:\n    {again}", err=True)
-        raise SystemExit(stopped.status) from None
+    with resumable():
+        launcher.ready()
+        chosen = read_chosen(root)
+        if chosen is None:
+            searcher = Searcher(root, search, study, launcher, tell, before=before, after=after)
+            searcher.run(
+                runs=float("inf") if runs is None else runs,
+                seconds=float("inf") if minutes is None else 60 * minutes,
+            )
+            best = best_of(study.trials)
+            if best is None:
+                raise ConfigError("no run of the search has finished; give it a larger budget")
+            if not options["refit"]:
+                return
+            chosen = Chosen(best.number, dict(best.setting), runs, minutes)
+            write_outcome(root, read_outcome(root, search, study))
+            write_chosen(root, chosen)
+        else:
+            refuse_longer(chosen, options["runs"], minutes)
+        if options["refit"]:
+            refit(
+                *(root, search, chosen, options["seeds"], launcher, tell_refit),
+                before=before,
+                after=after,
+            )
 
 
 def _ended(trial: "Tried") -> str:
@@ -273,32 +259,3 @@ def _ended(trial: "Tried") -> str:
     if trial.state == "pruned":
         return f"{setting}: pruned at step {trial.step}, dev{score}"
     return f"{setting}: dev{score}"
-
-
-def _metric(search: "Search", root: Path, trials: Sequence["Tried"]) -> str:
-    """The metric of the runs; without --metric, they choose it by the kind of their end task."""
-    from aang_core.config import recorded_config
-    from aang_plugin_tune.searcher import trial_folder
-
-    for trial in trials:
-        recorded = root / trial_folder(trial.number) / "config.yaml"
-        if recorded.is_file():
-            return recorded_config(recorded).metric
-    return search.config(next(iter(search.methods_chosen()))).metric
-
-
-def _outcome(search: "Search", root: Path, study: Any) -> "Outcome":
-    from aang_plugin_tune.outcome import Outcome, rows_of
-    from aang_plugin_tune.refit import read_chosen, refitted
-
-    # A process that was killed may have left a trial that has no setting yet.
-    trials = [trial for trial in study.trials if trial.same_as is None and trial.setting]
-    chosen = read_chosen(root)
-    return Outcome(
-        metric=_metric(search, root, trials),
-        rows=rows_of(search, trials),
-        trials=trials,
-        seconds=study.seconds,
-        chosen=chosen,
-        refits=[] if chosen is None else refitted(root, search, chosen),
-    )

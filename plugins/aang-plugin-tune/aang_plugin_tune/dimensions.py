@@ -94,7 +94,8 @@ def read_dimension(value: object, where: str) -> Dimension:
         where: the place, for messages.
 
     Raises:
-        ConfigError: it is neither values nor a range, or the range is empty.
+        ConfigError: it is neither values nor a range, the range is empty, there is no value, or one
+            is given twice.
 
     Examples:
         >>> from aang_plugin_tune.dimensions import read_dimension
@@ -107,15 +108,10 @@ def read_dimension(value: object, where: str) -> Dimension:
         if found := _RANGE.fullmatch(value):
             return _range(found["low"], found["high"], found["how"], where)
         value, _ = parse_yaml(f"[{value}]", where, NumberLoader)
-    return choices(value if isinstance(value, list | tuple) else [value], where)
+    return _choices(value if isinstance(value, list | tuple) else [value], where)
 
 
-def choices(values: Iterable[Any], where: str) -> Choices:
-    """The values as a dimension.
-
-    Raises:
-        ConfigError: there is none, one is given twice, or one is no plain value.
-    """
+def _choices(values: Iterable[Any], where: str) -> Choices:
     given = tuple(values)
     if not given:
         raise ConfigError(f"{where}: has no value to try; {_FORMS}")

@@ -8,11 +8,12 @@ from typing import Any
 
 from aang_plugin_compare.plain_tables import plain_table, score_text
 
+from aang_core.config import TrainConfig, recorded_config
 from aang_core.runs import Result
 from aang_core.storage import write_file, writing
-from aang_plugin_tune.refit import Chosen, best_of, refit_folder
+from aang_plugin_tune.refit import Chosen, best_of, read_chosen, refit_folder, refitted
 from aang_plugin_tune.search import FORMING, METHOD, Search, Setting, shown
-from aang_plugin_tune.study import Tried
+from aang_plugin_tune.study import Study, Tried, trial_folder
 
 FORMATS = ("text", "markdown", "json")
 _ENDINGS = ("txt", "md", "json")
@@ -64,11 +65,50 @@ class Outcome:
     refits: Sequence[Result]
 
 
-def rows_of(search: Search, trials: Sequence[Tried]) -> list[Row]:
-    """A row for each method that can be chosen, best first; those without a score come last."""
-    by_method: dict[str, list[Tried]] = {search.method(m): [] for m in search.methods_chosen()}
+def read_outcome(root: Path, search: Search, study: Study) -> Outcome:
+    """The outcome so far, from what is in the folder of the search.
+
+    Raises:
+        DataError: a file of a run, or what the search has chosen, is damaged.
+    """
+    # A process that was killed may have left a trial that has no setting yet.
+    trials = [trial for trial in study.trials if trial.same_as is None and trial.setting]
+    recorded = _recorded(root, trials)
+    chosen = read_chosen(root)
+    return Outcome(
+        metric=(recorded or search.config(next(search.methods_chosen()))).metric,
+        rows=rows_of(search, trials, recorded),
+        trials=trials,
+        seconds=study.seconds,
+        chosen=chosen,
+        refits=[] if chosen is None else refitted(root, search, chosen),
+    )
+
+
+def _recorded(root: Path, trials: Sequence[Tried]) -> TrainConfig | None:
+    """The options of a run, with those that it has chosen by the kind of its end task."""
     for trial in trials:
-        by_method.setdefault(search.method(_forming(trial.setting)), []).append(trial)
+        recorded = root / trial_folder(trial.number) / "config.yaml"
+        if recorded.is_file():
+            return recorded_config(recorded)
+    return None
+
+
+def rows_of(
+    search: Search, trials: Sequence[Tried], recorded: TrainConfig | None = None
+) -> list[Row]:
+    """A row for each method that can be chosen, best first; those without a score come last.
+
+    Args:
+        search: the search.
+        trials: its trials.
+        recorded: options that a run of the search has recorded; None if there is no run yet.
+    """
+    by_method: dict[str, list[Tried]] = {
+        search.method(chosen, recorded): [] for chosen in search.methods_chosen()
+    }
+    for trial in trials:
+        by_method.setdefault(search.method(_forming(trial.setting), recorded), []).append(trial)
     rows = [_row(method, of) for method, of in by_method.items()]
     return sorted(rows, key=lambda row: -1.0 if row.dev is None else row.dev, reverse=True)
 

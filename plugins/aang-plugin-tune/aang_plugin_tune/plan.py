@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aang_plugin_compare.settings import merged_settings
+from aang_plugin_compare.settings import layered
 
 from aang_core import AangError, ConfigError, Registry, did_you_mean
 from aang_core.cli import training_options
 from aang_core.config import TrainConfig, refuse_trust
 from aang_core.storage import Source
-from aang_plugin_tune.dimensions import Dimension, choices, read_dimension
+from aang_plugin_tune.dimensions import Dimension, read_dimension
 from aang_plugin_tune.search import METHOD, Search
 from aang_plugin_tune.search_file import SearchFile, read_search_file
 
@@ -70,9 +70,7 @@ def plan(
 
 def _options(given: SearchFile, source: Source, arguments: Sequence[str]) -> dict[str, Any]:
     options = _plain(given.options, source.at(("options",)))
-    added = training_options(arguments)
-    sets = merged_settings([options["set"], added.get("set", {})])
-    options = {**options, **added, "set": sets}
+    options = layered(options, training_options(arguments))
     if "out" in options:
         raise ConfigError("--out: goes before the --; every run has a folder of its own in it")
     return options
@@ -124,7 +122,7 @@ def _dimensions(
     for place, of in (("--grid", grid), (f"{source.at(('grid',))}: grid", given.grid)):
         if of is not None:
             for name, values in registry.grids.find(of).options.items():
-                add(name, choices(values, f"{place} {of}").values, f"{place} {of}, {name}")
+                add(name, tuple(values), f"{place} {of}, {name}")
     return found
 
 
@@ -157,10 +155,7 @@ def _refuse_both(search: Search) -> None:
 
 
 def _refuse_empty(search: Search) -> None:
-    listed = None
-    if all(len(of.probes) == 1 for of in search.dimensions.values()) and len(search.methods) < 2:
-        listed = search.listed()
-    if listed is not None:
+    if len(search.methods) < 2 and all(len(of.probes) == 1 for of in search.dimensions.values()):
         raise ConfigError(
             "there is nothing to search: give --search NAME=…, --grid NAME or several --method, "
             "with two settings at least"

@@ -115,7 +115,7 @@ def refit(
     def one(seed: int) -> str | None:
         config = search.config(chosen.setting, test=True, seed=seed)
         folder = refit_folder(seed)
-        if run_state(root / folder, config) == "finished":
+        if run_state(root / folder, config, search.registry) == "finished":
             return None
         order = write_order(root, folder, config, before=before, after=after)
         failure = launcher.train(order)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from aang_plugin_compare.settings import merged_settings, setting_text, with_setting
+from aang_plugin_compare.settings import layered, setting_text, with_setting
 
 from aang_core import Primitive, Registry
 from aang_core.assembly import option_owners, without_unread_text
@@ -114,17 +114,22 @@ class Search:
             ConfigError: the values do not go together.
         """
         own = self.methods[setting[METHOD]] if self.methods else {}
-        options: dict[str, Any] = {**self.options, **own}
-        options["set"] = merged_settings([of.get("set") or {} for of in (self.options, own)])
+        options = layered(self.options, own)
         options = with_setting(options, {k: v for k, v in setting.items() if k != METHOD})
         if seed is not None:
             options["seed"] = seed
         given = options if test else _without_test(options)
         return without_unread_text(resolve_training(given, {}, self.registry), self.registry)
 
-    def method(self, setting: Setting) -> str:
-        """The name of the method in tables."""
-        config = self.config(setting)
+    def method(self, setting: Setting, recorded: TrainConfig | None = None) -> str:
+        """The name of the method in tables.
+
+        Args:
+            setting: the setting.
+            recorded: options that a run of the search has recorded, if one has. Where all runs have
+                one method, they name it: the default recipe may have given way to the data.
+        """
+        config = self.config(setting) if recorded is None or self.forming else recorded
         named = setting[METHOD] if self.methods else config.recipe
         if named is None:
             return f"{config.space} {config.weighter}"

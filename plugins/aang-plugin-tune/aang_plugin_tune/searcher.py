@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from threading import Event, RLock
 
@@ -15,7 +16,7 @@ from aang_core import AangError, ConfigError
 from aang_core.config import TrainConfig
 from aang_core.runs import Result, read_part
 from aang_plugin_tune.search import Search
-from aang_plugin_tune.study import Study, Tried
+from aang_plugin_tune.study import Study, Tried, trial_folder
 from aang_plugin_tune.watch import Watch
 
 LOOK_SECONDS = 0.5
@@ -24,11 +25,6 @@ MOST_REPEATS = 200
 """How many settings in a row may be proposed again before the search ends."""
 MOST_FAILURES = 3
 """How many runs may fail before one succeeds; more of the same would fail, too."""
-
-
-def trial_folder(number: int) -> Path:
-    """The run folder of a trial, relative to that of the search."""
-    return Path("runs", f"trial-{number}")
 
 
 class Searcher:
@@ -150,20 +146,21 @@ class Searcher:
         folder = self._root / trial_folder(trial.number)
         try:
             config = self._search.config(setting)
-            state = run_state(folder, config)
+            state = run_state(folder, config, self._search.registry)
         except AangError as error:
-            self._tell(trial, f"Error: {error}")
+            self._fail(trial, f"Error: {error}")
             return
         watch = Watch(trial, config, folder)
         failure = None
         if state != "finished" and not self._look(watch):
             failure = self._trained(trial, config, watch)
-        if not self._look(watch) and not (folder / "result.json").is_file():
-            if self._is_over:
-                return
-            self._tell(trial, failure or f"Error: {folder} has no result")
-            return
-        self._tell(trial, None, watch)
+        if self._look(watch):
+            self._tell(trial, partial(self._study.prune, trial))
+        elif (folder / "result.json").is_file():
+            score = read_part(Result, folder).metric.dev
+            self._tell(trial, partial(self._study.finish, trial, score))
+        elif not self._is_over:
+            self._fail(trial, failure or f"Error: {folder} has no result")
 
     def _trained(self, trial: Trial, config: TrainConfig, watch: Watch) -> str | None:
         """Train the run until it ends or is not worth going on; returns why it failed."""
@@ -185,16 +182,14 @@ class Searcher:
         with self._lock:
             return watch.look()
 
-    def _tell(self, trial: Trial, failure: str | None, watch: Watch | None = None) -> None:
+    def _fail(self, trial: Trial, error: str) -> None:
+        self._tell(trial, partial(self._study.fail, trial, error))
+
+    def _tell(self, trial: Trial, record: Callable[[], None]) -> None:
         """Record how a trial ended, and remove what nobody needs any more."""
         folder = self._root / trial_folder(trial.number)
         with self._lock:
-            if watch is None or failure is not None:
-                self._study.fail(trial, failure or "")
-            elif watch.pruned:
-                self._study.prune(trial)
-            else:
-                self._study.finish(trial, read_part(Result, folder).metric.dev)
+            record()
             ended = self._study.trials[trial.number]
             # A trial that has ended is never resumed, and a checkpoint is as large as three models.
             shutil.rmtree(folder / "checkpoints", ignore_errors=True)

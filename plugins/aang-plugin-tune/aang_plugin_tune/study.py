@@ -57,6 +57,11 @@ class Tried:
     same_as: int | None
 
 
+def trial_folder(number: int) -> Path:
+    """The run folder of a trial, relative to that of the search."""
+    return Path("runs", f"trial-{number}")
+
+
 class Study:
     """The trials of a search. Call it from one thread at a time.
 

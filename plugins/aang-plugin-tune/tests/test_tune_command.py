@@ -74,6 +74,23 @@ def test_no_run_of_the_search_reads_test(data: list[str], tmp_path: Path) -> Non
     assert "--runs 30: this search ended with 20; its best setting was refitted" in refused.stderr
 
 
+def test_the_default_recipe_gives_way_to_several_classes_a_text(tmp_path: Path) -> None:
+    """As it does in ``aang train``; the table names what was trained."""
+    rows = [{"text": f"text {i}", "label": ["odd" if i % 2 else "even", "any"]} for i in range(16)]
+    path = tmp_path / "train.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    command = ["tune", "--search", "lr=1e-4,1e-3", "--runs", "1", "--out", tmp_path / "search"]
+    task = ["--", "--train", path, *SIZE[:-2], "--steps", "2"]
+    done = aang(*command, "--no-refit", *task)
+    assert done.returncode == 0, done.stderr
+    done = aang(*command, "--format", "json", *task)
+    assert done.returncode == 0, done.stderr
+    table = json.loads(done.stdout)
+    assert table["metric"] == "macro-f1"
+    assert [row["method"] for row in table["methods"]] == ["td factored"]
+    assert len(table["refits"]) == 1
+
+
 def test_a_kill_ends_its_runs_and_the_next_call_goes_on(data: list[str], tmp_path: Path) -> None:
     """Killed by SIGKILL, it can ask nothing of its runs; they end by themselves."""
     root = tmp_path / "search"
