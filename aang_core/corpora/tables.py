@@ -167,8 +167,10 @@ def _parse_json(text: str, where: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         line = f" of line {error.lineno}" if error.lineno > 1 else ""
+        # Some of Python's messages end so, as in "Unterminated string starting at".
+        what = error.msg.removesuffix(" at")
         raise DataError(
-            f"{where}: this is not valid JSON: {error.msg} at column {error.colno}{line}."
+            f"{where}: this is not valid JSON: {what} at column {error.colno}{line}."
         ) from error
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits; deep nesting
         raise DataError(f"{where}: this JSON cannot be read: {error}.") from error

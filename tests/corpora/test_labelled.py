@@ -246,3 +246,9 @@ def test_columns_that_something_else_separates(
     path.write_text(f"{header}\ngood;pos\n", encoding="utf-8")
     with pytest.raises(DataError, match=f"its names are separated by {separator}"):
         read_labelled(path)
+
+
+def test_the_column_of_broken_json_is_named_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"text": "never ends}\n')
+    with pytest.raises(DataError, match="Unterminated string starting at column 10"):
+        read_labelled(path)
