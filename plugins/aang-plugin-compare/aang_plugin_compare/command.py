@@ -173,11 +173,11 @@ def _run(
         watched.ended(ended.cell)
         if not quiet or ended.error:
             done = "kept" if ended.state == "finished" else ended.error or "done"
-            echo(f"{ended.cell.folder.relative_to('runs')}: {done}", err=True)
+            watched.say(f"{ended.cell.folder.relative_to('runs')}: {done}")
 
     def tell_control(line: str, failed: bool) -> None:
         if not quiet or failed:
-            echo(line, err=True)
+            watched.say(line)
 
     def controls() -> None:
         from aang_plugin_compare.quick_controls import QuickControls

@@ -1,6 +1,6 @@
 """What the runs of a comparison are doing: a bar for each on a terminal, else a line for each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -24,16 +24,16 @@ class Watching:
         root: the folder of the comparison.
         runs: the number of runs.
         progress: the bars; None to print a line when a run begins.
-        say: prints a line.
+        quiet: whether that line is left out, too.
     """
 
     def __init__(
-        self, root: Path, runs: int, progress: Progress | None, say: Callable[[str], None]
+        self, root: Path, runs: int, progress: Progress | None, *, quiet: bool = False
     ) -> None:
         self._root = root
         self._runs = runs
         self._progress = progress
-        self._say = say
+        self._quiet = quiet
         self._lock = Lock()
         self._begun = 0
         self._bars: dict[Path, tuple[Cell, TaskID]] = {}
@@ -44,10 +44,19 @@ class Watching:
             self._begun += 1
             name = cell.folder.relative_to("runs")
             if self._progress is None:
-                self._say(f"{name}: training (run {self._begun} of {self._runs})")
+                if not self._quiet:
+                    self.say(f"{name}: training (run {self._begun} of {self._runs})")
                 return
             bar = self._progress.add_task(printable(str(name)), total=cell.config.steps, state="")
             self._bars[cell.folder] = cell, bar
+
+    def say(self, line: str) -> None:
+        """Print a line to standard error, above the bars."""
+        if self._progress is None:
+            echo(line, err=True)
+        else:
+            console = self._progress.console
+            console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def ended(self, cell: Cell) -> None:
         """A run has ended."""
@@ -86,7 +95,7 @@ def watching(root: Path, runs: int, *, quiet: bool) -> Iterator[Watching]:
     """
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield Watching(root, runs, None, (lambda line: None) if quiet else _say)
+        yield Watching(root, runs, None, quiet=quiet)
         return
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -96,7 +105,7 @@ def watching(root: Path, runs: int, *, quiet: bool) -> Iterator[Watching]:
     )
     over = Event()
     with Progress(*columns, console=console, transient=True) as progress:
-        shown = Watching(root, runs, progress, _say)
+        shown = Watching(root, runs, progress)
 
         def look_again() -> None:
             while not over.wait(EVERY):
@@ -109,7 +118,3 @@ def watching(root: Path, runs: int, *, quiet: bool) -> Iterator[Watching]:
         finally:
             over.set()
             thread.join()
-
-
-def _say(line: str) -> None:
-    echo(line, err=True)

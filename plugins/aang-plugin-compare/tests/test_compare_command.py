@@ -60,6 +60,7 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     assert first.returncode == 2
     assert "words/broken/seed-0: Error: weighter option n is 0" in first.stderr
     assert "1 of 3 runs failed" in first.stderr
+    assert "words/plain/seed-0: training (run " in first.stderr
     assert "plain" in first.stdout
     assert "aang" in first.stdout
     for ending in ("txt", "md", "tex", "json"):
@@ -72,7 +73,7 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     shown = aang("compare", spec, "--out", root, "--table-only", "--format", "json")
     assert shown.returncode == 0
     methods = [entry["method"] for entry in json.loads(shown.stdout)]
-    assert methods == [*QUICK_CONTROLS, "aang", "plain"]
+    assert methods == [*QUICK_CONTROLS, "aang", "broken", "plain"]
     assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")
     without = aang("compare", spec, "--out", root, "--table-only", "--no-quick-controls")
     assert not any(name in without.stdout for name in QUICK_CONTROLS)
