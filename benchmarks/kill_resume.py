@@ -261,7 +261,7 @@ def main(out: Path, kills: int, names: Sequence[str], most: int, minutes: float 
     files = [
         part for name in ("train", "dev", "test") for part in (f"--{name}", task / f"{name}.jsonl")
     ]
-    data = [*files, "--domain", task / "domain.txt", "--model", task / "encoder"]
+    data = [*files, "--model", task / "encoder"]
     import_what_a_run_needs(["train", *data, *COMMON, "--out", out / "first"], out / "modules.txt")
     cases = [Case(name, [*data, *COMMON, *CASES[name]], out) for name in names]
     for case in _in_turn(cases, kills):

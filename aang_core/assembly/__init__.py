@@ -5,6 +5,8 @@ Public, for commands of plug-ins that compute something on the end task without 
 - :func:`read_end_task` reads the task that a configuration names, and :func:`encoder_of` returns
   the encoder that it names; :func:`metric_of` returns the metric that its models are chosen by.
 - :func:`option_owners` says which primitives, weighters and tasks may have options in a run.
+- :func:`without_unread_text` leaves out text, such as that of ``--domain``, which a run does not
+  read.
 - :func:`predict` applies a model to tokenised rows, in batches.
 """
 
@@ -14,7 +16,7 @@ from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from aang_core.assembly.composition import metric_of
-    from aang_core.assembly.named_options import option_owners
+    from aang_core.assembly.named_options import option_owners, without_unread_text
     from aang_core.assembly.prediction import predict
     from aang_core.assembly.sources import encoder_of, read_end_task
 
@@ -24,11 +26,12 @@ __all__ = [
     "option_owners",
     "predict",
     "read_end_task",
+    "without_unread_text",
 ]
 
 _HOMES = {
     "aang_core.assembly.composition": "metric_of",
-    "aang_core.assembly.named_options": "option_owners",
+    "aang_core.assembly.named_options": "option_owners without_unread_text",
     "aang_core.assembly.prediction": "predict",
     "aang_core.assembly.sources": "encoder_of read_end_task",
 }

@@ -167,6 +167,7 @@ def load_model(
         tokenizer or load_tokenizer(sources.encoder, trust_remote_code=trusted),
         sources.task.labels,
         from_scratch=config.from_scratch and not sources.pretrained,
+        allow_missing_weights=config.allow_missing_weights,
         share_decoder=config.share_decoder,
         dropout=config.dropout,
         head_dropout=config.head_dropout,

@@ -37,6 +37,12 @@ class Composition:
     stages: Sequence[PretrainingStage]
     notes: Sequence[str]
 
+    @property
+    def data(self) -> Sequence[Primitive]:
+        """The data primitives of the objectives and of the stages."""
+        stages = (stage.objective for stage in self.stages)
+        return [objective.data for objective in (*self.objectives, *stages)]
+
 
 def compose(config: TrainConfig, registry: Registry, auxiliary: Sequence[TaskFiles]) -> Composition:
     """Look up everything that the options name, for an end task of the kind that they name.

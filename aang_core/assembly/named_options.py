@@ -1,4 +1,4 @@
-"""What may have options in a run, before any data is read or a model is loaded."""
+"""What a run would use of its options, before any data is read or a model is loaded."""
 
 from aang_core.assembly.composition import owners_among, stage_objectives
 from aang_core.assembly.labelled_tasks import (
@@ -6,11 +6,13 @@ from aang_core.assembly.labelled_tasks import (
     supervised_objectives,
     with_auxiliary_data,
 )
+from aang_core.assembly.text_options import READ_BY, unread
 from aang_core.config import AUXILIARY_TASKS, TrainConfig
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space import load_space
 from aang_core.plugins.primitive import Primitive
 from aang_core.plugins.registry import Registry
+from aang_core.task_types.names import TRAITS
 
 
 def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitive | None]:
@@ -28,12 +30,38 @@ def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitiv
         AangError: a name is unknown or ambiguous.
     """
     weighter = registry.weighter(config.weighter)
+    stages = stage_objectives(config, registry)
+    objectives = [*_of_space(config, registry), *stages.values()]
+    return owners_among(weighter, objectives, (*config.aux_task, *stages))
+
+
+def without_unread_text(config: TrainConfig, registry: Registry) -> TrainConfig:
+    """The options without those that name text which the run does not read.
+
+    For commands that offer the same text to several methods, some of which do not read it.
+
+    Args:
+        config: the run's options.
+        registry: where names are looked up.
+
+    Raises:
+        AangError: a name is unknown or ambiguous, or the weighter cannot be imported.
+    """
+    if not any(getattr(config, name) for name in READ_BY):
+        return config
+    objectives = list(stage_objectives(config, registry).values())
+    if getattr(registry.weighter(config.weighter).load(), "uses_auxiliaries", True):
+        objectives += _of_space(config, registry)
+    names = unread(config, [objective.data for objective in objectives])
+    return config.model_copy(update=dict.fromkeys(names, ()))
+
+
+def _of_space(config: TrainConfig, registry: Registry) -> list[Objective]:
+    """The objectives of the space and of the auxiliary tasks."""
+    registry = registry.for_end_task(TRAITS[config.task_type or "single-label"])
     auxiliary = auxiliary_files(config)
     registry = with_auxiliary_data(registry, auxiliary)
     objectives: list[Objective] = []
     if config.space != AUXILIARY_TASKS or not auxiliary:
         objectives += load_space(config.space, registry).objectives
-    objectives += supervised_objectives(registry, auxiliary, objectives)
-    stages = stage_objectives(config, registry)
-    objectives += stages.values()
-    return owners_among(weighter, objectives, (*config.aux_task, *stages))
+    return [*objectives, *supervised_objectives(registry, auxiliary, objectives)]

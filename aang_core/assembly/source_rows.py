@@ -98,6 +98,11 @@ class SourceReader:
             self._rows[name] = self._read(data, context, name)
         return self._rows[name]
 
+    def digests(self) -> dict[str, str]:
+        """Fingerprints of everything read so far except streams, by what messages call it."""
+        parts = {name: rows.digest for name, (_, rows) in self._parts.items()}
+        return parts | {name: source.rows.digest for name, source in self._rows.items()}
+
     def _read(self, data: CheckedData, context: DataContext, name: str) -> SourceRows:
         if data.of_step or data.of_end_task:
             return SourceRows(self.train(), None, data.of_step)

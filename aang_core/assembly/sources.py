@@ -15,6 +15,7 @@ from aang_core.assembly.labelled_tasks import (
     end_task_files,
     with_auxiliary_data,
 )
+from aang_core.assembly.text_options import check_paths, refuse_unread
 from aang_core.config import TrainConfig
 from aang_core.corpora.cache import atomic_write, cache_folder
 from aang_core.corpora.dataset_task import load_dataset_task
@@ -107,8 +108,10 @@ def prepare_sources(
     auxiliary = auxiliary_files(config)
     registry = with_auxiliary_data(registry, auxiliary)
     report = ReadReport()
-    # Fail now if a name is wrong, before any data is read or a model is loaded.
+    # Fail now if a name or a path is wrong, before any data is read or a model is loaded.
+    check_paths(config, in_memory)
     config, composed = compose_or_default(config, registry, auxiliary)
+    refuse_unread(config, composed.data, registry)
     read = _read(config, report, in_memory)
     config, composed = settle(config, read.task.task_type, composed, registry, auxiliary)
     for note in composed.notes:

@@ -52,6 +52,11 @@ class StreamRows:
         """How many texts of this block were cut."""
         return self._rows.truncated
 
+    @property
+    def digest(self) -> str:
+        """Fingerprint of this block."""
+        return self._rows.digest
+
     def rows(self, indices: Tensor) -> PaddedRows:
         """The rows of this block with the given indices, int64 ``[B]``, in that order."""
         return self._rows.rows(indices)

@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from aang_core.cli.loaded import loaded_plugins, tell_failures
 from aang_core.cli.output import echo
 from aang_core.errors import AangError, UnknownNameError
 from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import CommandEntry
 from aang_core.plugins.standard import STANDARD_COMMANDS
 from aang_core.printable import printable
@@ -52,10 +54,14 @@ COMMANDS = {
         "Check that a plug-in keeps its contracts.",
     ),
     "plugins": ("aang_core.cli.plugins:plugins", "List the plug-ins and whether they loaded."),
+    "doctor": (
+        "aang_core.cli.doctor:doctor",
+        "Say what this machine has, to paste into an issue.",
+    ),
 }
 """The core's commands: the object to import when one is run, and its line in the help."""
 
-REPORTING = {"list-primitives", "plugins"}
+REPORTING = {"list-primitives", "plugins", "doctor"}
 """Commands that report failed plug-ins themselves; all others are preceded by such a report."""
 
 
@@ -155,6 +161,22 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
         raise
 
 
+def _tell_versions(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    """Print the core's version, then the plug-ins of each version, and exit."""
+    if not given or context.resilient_parsing:
+        return
+    echo(f"aang {version(CORE)}")
+    by_version: dict[str, list[str]] = {}
+    for record in loaded_plugins(context).records:
+        origin = record.origin
+        if origin.distribution != CORE:
+            status = "" if record.status == "ok" else f" ({record.status})"
+            by_version.setdefault(origin.version, []).append(f"{origin.distribution}{status}")
+    for number, names in by_version.items():
+        echo(f"plug-ins {number}: {', '.join(dict.fromkeys(names))}")
+    context.exit()
+
+
 # The options are eager so that they apply to --help too, which lists the plug-ins' commands.
 @click.group(
     cls=AangGroup,
@@ -179,7 +201,13 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
     help="Disable a plug-in, by the name of its distribution or entry point. May be repeated.",
 )
 @click.option("--debug", is_flag=True, is_eager=True, help="Show tracebacks.")
-@click.version_option(package_name="aang-core", message="aang %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    callback=_tell_versions,
+    help="Show the versions of AANG and of its plug-ins, and exit.",
+)
 @click.pass_context
 def aang(
     context: click.Context, local: tuple[Path, ...], disable: tuple[str, ...], debug: bool

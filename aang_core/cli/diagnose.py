@@ -18,9 +18,14 @@ from aang_core.plugins import Plugins
 if TYPE_CHECKING:
     from aang_core.diagnosis.objectives import Diagnosis
 
-# Options of a complete training.
+# Options of a complete training, and of what comes after it.
 _UNUSED = frozenset(
-    {"recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every", "out"}
+    {
+        *("recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every"),
+        *("weights_every", "draws_per_step", "final_fine_tuning", "checkpoint_every", "log"),
+        *("test", "test_score", "out", "push_to_hub", "hub_private", "hub_license"),
+        *("hub_language", "compile", "on_nan"),
+    }
 )
 # Options that only --signal-quality uses.
 _OF_TRAINING = (
@@ -101,7 +106,8 @@ def diagnose(
     plain fine-tuning) and measure the cosine of every objective on the way, in several ways, each
     with its t; --json prints one line per objective and way.
     """
-    given = given_options(options)
+    # Nothing is scored on test, so it is not read.
+    given = {**given_options(options), "test_score": False}
     from_file = read_config_file(config_file) if config_file else {}
     if signal_quality:
         from aang_core.cli.signal_quality import run

@@ -115,12 +115,11 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
     Everything goes to standard error, so that standard output contains only the result.
     """
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        disable_progress_bars()
+    # A bar of datasets stays on the terminal above ours.
+    disable_progress_bars()
     if quiet:
         yield lambda stage, steps, metric: []
         return
-    echo("reading data and loading the encoder ...", err=True)
     columns = (
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
@@ -135,8 +134,8 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
 def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], None]]:
     """Show on standard error how many items are done; nothing if ``quiet``."""
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        disable_progress_bars()
+    # A bar of datasets stays on the terminal above ours.
+    disable_progress_bars()
     columns = (TextColumn(what), BarColumn(bar_width=20), MofNCompleteColumn())
     shown = console.is_terminal and not quiet
     with Progress(*columns, console=console, disable=not shown) as progress:

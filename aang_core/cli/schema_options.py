@@ -9,6 +9,8 @@ import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from aang_core.cli.completion import COMPLETIONS
+
 Command = Callable[..., Any]
 
 
@@ -37,8 +39,19 @@ def _option(name: str, field: FieldInfo) -> Callable[[Command], Command]:
     if kind is bool:
         return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text)
     if get_origin(kind) in (tuple, dict):
-        return click.option(flag, name, multiple=True, help=f"{text}; may be given again")
-    return click.option(flag, name, type=_click_type(kind), default=None, help=text)
+        return click.option(
+            *(flag, name),
+            multiple=True,
+            help=f"{text}; may be given again",
+            shell_complete=COMPLETIONS.get(name),
+        )
+    return click.option(
+        *(flag, name),
+        type=_click_type(kind),
+        default=None,
+        help=text,
+        shell_complete=COMPLETIONS.get(name),
+    )
 
 
 def _plain(annotation: Any) -> Any:

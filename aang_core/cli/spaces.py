@@ -72,7 +72,7 @@ def show_space(plugins: Plugins, space: str, as_json: bool) -> None:
         echo(json.dumps(document, indent=2))
     else:
         echo(f"{shown.name}: {shown.summary}" if shown.summary else shown.name)
-        echo(f"\n{len(objectives)} objectives")
+        echo(f"\n{len(objectives)} objective{'' if len(objectives) == 1 else 's'}")
         for name in objectives:
             echo(f"  {name}")
         _echo_passes(shown)

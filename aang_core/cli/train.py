@@ -2,23 +2,34 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from aang_core.cli.output import echo, note, note_once
+from aang_core.assembly.text_options import check_names, check_paths
+from aang_core.cli.output import echo, note_once
+from aang_core.cli.result import print_result
 from aang_core.cli.schema_options import options_of
-from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig, read_config_file, resolve_training
 from aang_core.config.schema import BALANCED
 from aang_core.config.settings import parse_settings
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
+from aang_core.runs.run_files import refuse_links
+from aang_core.runs.unfinished import check_unfinished, resume_command, unfinished
+from aang_core.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from aang_core.runs.run import Run
+    from aang_core.runs.summary import Summary
+    from aang_core.tasks.processes import Processes
+
+Say = Callable[[str], None]
+"""Prints a note."""
 
 RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
 """Options that may be given with --resume: the training so far does not depend on them, and a
@@ -44,8 +55,14 @@ class _ListsRecipes(click.Command):
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="continue the interrupted run in this folder; takes no other option but --on-nan and "
-    "--trust-remote-code",
+    help="continue the interrupted run in this folder; takes no other option but --on-nan, "
+    "--trust-remote-code and --accept-changes",
+)
+@click.option(
+    "--accept-changes",
+    is_flag=True,
+    help="with --resume: go on although data, encoder, objectives or options have changed since "
+    "the run began",
 )
 @click.option(
     "--dry-run",
@@ -61,6 +78,7 @@ def train(
     /,
     config_file: Path | None,
     resume: Path | None,
+    accept_changes: bool,
     dry_run: bool,
     quiet: bool,
     as_json: bool,
@@ -72,69 +90,45 @@ def train(
     of documentation belong to? CONFIG.yaml may contain any option; options on the command line take
     precedence.
     """
-    from aang_core.assembly.sources import prepare_sources
-    from aang_core.cli.before import announce, print_summary
-    from aang_core.cli.progress import training_progress
-    from aang_core.runs import before
-    from aang_core.runs.recorded_plugins import recorded_differences
-    from aang_core.runs.resuming import resume_command, unfinished
-    from aang_core.runs.run_files import refuse_links
-    from aang_core.runs.train_run import free_run_folder, train_run
-    from aang_core.runs.training import choose_device
-    from aang_core.tasks.processes import processes_of_environment
-    from aang_core.training.interruption import Interrupted, interruptible
-
     given = given_options(options)
+    config: TrainConfig | None = None
     if resume is not None:
         if dry_run:
             raise ConfigError("--dry-run: an interrupted run has begun already; leave --resume out")
-        if config_file or set(given) - RESUMABLE_WITH:
-            raise ConfigError(
-                "--resume: an interrupted run continues with its own options; leave the others out"
-            )
-        refuse_links(resume)
-        config, out = unfinished(resume, **{"trust_remote_code": False, **given}), resume
-        for difference in recorded_differences(resume, plugins):
-            note(difference)
+        _check_resumable(resume, given, config_file)
+    elif accept_changes:
+        raise ConfigError("--accept-changes: goes with --resume RUN, the run that has changed")
     else:
         config = resolve_training(
             read_config_file(config_file) if config_file else {}, given, plugins.registry
         )
-        out = free_run_folder(config)
+        # All that can be checked without torch and transformers, which take seconds to import.
+        if config.out is not None:
+            RunFolder.check_free(config.out)
+        check_paths(config)
+        check_names(config, plugins.registry)
+    # torchrun and accelerate number their processes; the first one speaks for all.
+    quiet = quiet or os.environ.get("RANK", "0") != "0"
+    if not quiet:
+        echo("reading data and loading the encoder ...", err=True)
+
+    from aang_core.cli.before import print_summary
+    from aang_core.runs.training import choose_device
+    from aang_core.tasks.processes import processes_of_environment
+
+    say = _ignore if quiet else note_once()
+    if config is None:
+        assert resume is not None
+        config = _resumed(resume, given, plugins, say)
     processes = processes_of_environment(choose_device(config.device))
-    processes.wait()  # until all of them have chosen the same free folder
-    quiet = quiet or not processes.first
-    say = note_once()
-    before_training = _ignore if quiet else say
     if dry_run:
-        sources = prepare_sources(config, plugins.registry)
-        planned = before.dry_run(sources.config, sources, say=before_training)
+        planned = _planned(config, plugins, say)
         if processes.first:
             print_summary(planned, as_json=as_json)
         return
-    try:
-        with interruptible() as interruption, training_progress(quiet=quiet) as observe:
-            sources = prepare_sources(config, plugins.registry)
-            if resume is None and sources.config.recipe != config.recipe:
-                out = free_run_folder(sources.config)
-                processes.wait()
-            run = train_run(
-                sources.config,
-                sources,
-                out=out,
-                plugins=plugins,
-                observe=observe,
-                resume=resume is not None,
-                interruption=interruption,
-                announce=_ignore if quiet else announce,
-                say=before_training,
-            )
-    except Interrupted as stopped:
-        if processes.first:
-            echo(str(stopped), err=True)
-            if (out / "config.yaml").is_file():
-                echo(f"to continue:\n    {resume_command(out)}", err=True)
-        raise SystemExit(stopped.status) from None
+    run = _trained(
+        config, resume, plugins, processes, say, accept_changes=accept_changes, quiet=quiet
+    )
     if not processes.first:
         return
     for line in run.notes:
@@ -142,11 +136,89 @@ def train(
     if as_json:
         echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
-        _print_result(run)
+        print_result(run)
+
+
+def _check_resumable(folder: Path, given: Mapping[str, Any], config_file: Path | None) -> None:
+    """Refuse a folder that is not that of an interrupted run, and options that it has already.
+
+    Raises:
+        AangError: it cannot be resumed in this way.
+    """
+    if config_file is not None or set(given) - RESUMABLE_WITH:
+        raise ConfigError(
+            "--resume: an interrupted run continues with its own options; leave the others out"
+        )
+    refuse_links(folder)
+    check_unfinished(folder)
+
+
+def _resumed(folder: Path, given: Mapping[str, Any], plugins: Plugins, say: Say) -> TrainConfig:
+    from aang_core.runs.recorded_plugins import recorded_differences
+
+    config = unfinished(folder, **{"trust_remote_code": False, **given})
+    for difference in recorded_differences(folder, plugins):
+        say(difference)
+    return config
+
+
+def _planned(config: TrainConfig, plugins: Plugins, say: Say) -> "Summary":
+    from aang_core.assembly.sources import prepare_sources
+    from aang_core.runs import before
+
+    sources = prepare_sources(config, plugins.registry)
+    return before.dry_run(sources.config, sources, say=say)
+
+
+def _trained(
+    config: TrainConfig,
+    resume: Path | None,
+    plugins: Plugins,
+    processes: "Processes",
+    say: Say,
+    *,
+    accept_changes: bool,
+    quiet: bool,
+) -> "Run":
+    """Train a new run or resume one; exit if a signal stops it."""
+    from aang_core.assembly.sources import prepare_sources
+    from aang_core.cli.before import announce
+    from aang_core.cli.progress import training_progress
+    from aang_core.runs.new_folder import new_run_folder
+    from aang_core.runs.train_run import train_run
+    from aang_core.training.interruption import Interrupted, interruptible
+
+    out: Path | None = None
+    try:
+        with (
+            interruptible() as interruption,
+            training_progress(quiet=quiet) as observe,
+            ExitStack() as stack,
+        ):
+            sources = prepare_sources(config, plugins.registry)
+            out = resume or stack.enter_context(new_run_folder(sources.config, processes))
+            return train_run(
+                sources.config,
+                sources,
+                out=out,
+                plugins=plugins,
+                observe=observe,
+                resume=resume is not None,
+                accept_changes=accept_changes,
+                interruption=interruption,
+                announce=_ignore if quiet else announce,
+                say=say,
+            )
+    except Interrupted as stopped:
+        if processes.first:
+            echo(str(stopped), err=True)
+            if out is not None and (out / "config.yaml").is_file():
+                echo(f"to continue:\n    {resume_command(out)}", err=True)
+        raise SystemExit(stopped.status) from None
 
 
 def _ignore(said: object) -> None:
-    """With ``--quiet``, nothing is printed before the end."""
+    """With ``--quiet``, nothing but the result is printed."""
 
 
 def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,39 +293,3 @@ def parse_class_weights(given: Sequence[str]) -> dict[str, float] | str:
             raise ConfigError(f"--class-weights {entry}: the class {name} is given twice")
         weights[name] = number
     return weights
-
-
-def _print_result(run: "Run") -> None:
-    outcome, recipe = run.outcome, run.options.get("recipe")
-    chosen = outcome.metric
-    lines = [
-        (f"this run ({recipe or outcome.weighter})", chosen.dev, chosen.test),
-        (outcome.baseline, outcome.majority.dev, outcome.majority.test),
-    ]
-    if reference := outcome.fine_tuning:
-        name = f"plain fine-tuning, mean of {reference.seeds} seeds"
-        lines.insert(1, (name, reference.dev, reference.test))
-    if outcome.best_step == 0:
-        echo("No step of training beat the untrained model on dev, so the untrained one is kept:")
-    else:
-        echo(f"The best model is from step {outcome.best_step}:")
-    if tuned := outcome.final_fine_tuning:
-        echo(
-            "Fine-tuned on the end task alone, "
-            f"from {tuned.before.dev:.4f} to {tuned.after.dev:.4f} on dev:"
-            if tuned.kept
-            else "Fine-tuning it on the end task alone did not improve dev and was undone:"
-        )
-    print_table(
-        [chosen.name, "dev", "test"],
-        [[name, _score(dev), _score(test)] for name, dev, test in lines],
-    )
-    model = str(run.folder / outcome.model)
-    echo(f"Everything about this run is in {run.folder}. Its model is an ordinary transformers")
-    echo("folder, which needs no AANG:")
-    echo("    from transformers import pipeline")
-    echo(f"    classify = pipeline({outcome.pipeline!r}, model={model!r})")
-
-
-def _score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"

@@ -5,11 +5,13 @@ validates options and adds those of the recipe. :func:`resolve_training` does th
 training, with its defaults; :func:`left_to_the_data` names those that depend on the kind of the end
 task, and :func:`without_default_recipe` replaces a recipe that nobody asked for.
 :func:`read_config_file` reads options from a file, :func:`recorded_config` reads those of a run,
-and :func:`refuse_trust` refuses a file that asks to run a model's code. :data:`AUXILIARY_TASKS`
+and :func:`refuse_trust` refuses a file that asks to run a model's code.
+:func:`with_absolute_paths` gives options the same meaning in every folder. :data:`AUXILIARY_TASKS`
 names the space of labelled auxiliary data, and :func:`sentence` words a validation error.
 """
 
 from aang_core.config.files import read_config_file, refuse_trust
+from aang_core.config.paths import with_absolute_paths
 from aang_core.config.resolving import (
     AUXILIARY_TASKS,
     left_to_the_data,
@@ -31,5 +33,6 @@ __all__ = [
     "resolve_config",
     "resolve_training",
     "sentence",
+    "with_absolute_paths",
     "without_default_recipe",
 ]

@@ -18,7 +18,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
     try:
         written = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: cannot read the configuration: {error}") from error
+        raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
     content, _ = parse_yaml(written, str(path), NumberLoader)
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise ConfigError(f"{path}: must hold options by name, such as 'weighter: factored'")

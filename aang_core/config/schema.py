@@ -33,8 +33,8 @@ def _in_a_list(value: Any) -> Any:
     return (str(value),) if isinstance(value, str | Path) else value
 
 
-Places = Annotated[tuple[str, ...], BeforeValidator(_in_a_list)]
-"""Files, folders and globs; a single one need not be in a list."""
+Several = Annotated[tuple[str, ...], BeforeValidator(_in_a_list)]
+"""Texts, such as files, folders and globs; in a file a single one need not be in a list."""
 
 
 BALANCED: Literal["balanced"] = "balanced"
@@ -97,9 +97,9 @@ class TrainConfig(BaseModel):
     target: str | None = Field(
         None, description="task to train for, if it is not that of --train but an --aux-task"
     )
-    domain: Places = Field((), description="file, folder or glob of in-domain text")
-    out_of_domain: Places = Field((), description="file, folder or glob of generic text")
-    unlabelled: Places = Field(
+    domain: Several = Field((), description="file, folder or glob of in-domain text")
+    out_of_domain: Several = Field((), description="file, folder or glob of generic text")
+    unlabelled: Several = Field(
         (),
         description="file, folder or glob of texts like the end task's own, without labels; "
         f"{REST} is the training rows that --train-rows leaves out",
@@ -115,6 +115,11 @@ class TrainConfig(BaseModel):
         description="run the Python code that comes with the model, for models that have some",
     )
     from_scratch: bool = Field(False, description="ignore the encoder's weights")
+    allow_missing_weights: bool = Field(
+        False,
+        description="initialise weights of the encoder that its folder lacks at random; without "
+        "this they are an error",
+    )
     max_length: int = Field(128, gt=1, description="tokens a text is cut to")
     dropout: float | None = Field(
         None, ge=0, lt=1, description="dropout everywhere; default: the encoder's own"
@@ -137,7 +142,7 @@ class TrainConfig(BaseModel):
     lora_alpha: int | None = Field(
         None, gt=0, description="α of the adapters, whose part is scaled by α/rank; default: 2·rank"
     )
-    lora_target: tuple[str, ...] = Field(
+    lora_target: Several = Field(
         (),
         description="linear layers that get an adapter, by the end of their names, or all-linear; "
         "default: peft's choice for the architecture",
@@ -286,7 +291,7 @@ class TrainConfig(BaseModel):
     device: str = Field(
         "auto", description="torch device; auto takes an accelerator if there is one"
     )
-    log: tuple[str, ...] = Field(
+    log: Several = Field(
         (), description="tracker for scalars, such as tensorboard or wandb, through accelerate"
     )
     checkpoint_every: float = Field(
@@ -300,7 +305,7 @@ class TrainConfig(BaseModel):
     hub_license: str | None = Field(
         None, description="licence of the pushed model, such as mit; default: the encoder's own"
     )
-    hub_language: tuple[str, ...] = Field(
+    hub_language: Several = Field(
         (), description="language of the pushed model, such as en; default: the encoder's own"
     )
 
@@ -346,11 +351,15 @@ class TrainConfig(BaseModel):
 
     @model_validator(mode="after")
     def _what_is_fixed_has_learned(self) -> "TrainConfig":
+        random = {
+            "--from-scratch": self.from_scratch,
+            "--allow-missing-weights": self.allow_missing_weights,
+        }
         for option, given in (("--lora", self.lora), ("--freeze-layers", self.freeze_layers)):
-            if self.from_scratch and given is not None:
+            for made in (name for name, asked in random.items() if asked and given is not None):
                 raise ValueError(
-                    f"{option} {given} never trains some of the weights, and --from-scratch makes "
-                    "them at random; leave one of them out"
+                    f"{option} {given} never trains some of the weights, and {made} makes them at "
+                    "random; leave one of them out"
                 )
         return self
 

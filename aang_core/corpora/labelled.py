@@ -1,6 +1,6 @@
 """Labelled examples from one of the user's files."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,10 +147,26 @@ def require_columns(
     for name in wanted:
         if name not in present:
             found = ", ".join(repr(column) for column in present[:20]) or "none"
+            if separator := _other_separator(present):
+                raise DataError(
+                    f"{where}: the header is one column, {found}, because its names are separated "
+                    f"by {separator}. AANG reads commas in .csv files and tabs in .tsv files: "
+                    "export the file so."
+                )
             raise DataError(
                 f"{where}: there is no column {name!r}; the columns are {found}. "
                 f"Name the right one with {columns.option(name)}."
             )
+
+
+_SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars"}
+
+
+def _other_separator(present: Sequence[str]) -> str | None:
+    """What separates the names in a header that was read as a single column; None if nothing."""
+    if len(present) != 1:
+        return None
+    return next((word for mark, word in _SEPARATORS.items() if mark in present[0]), None)
 
 
 def _cell(

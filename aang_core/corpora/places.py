@@ -1,6 +1,5 @@
 """The files behind an option that takes files, folders and globs, and their lines."""
 
-import glob
 import gzip
 import os
 import zlib
@@ -10,8 +9,8 @@ from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aang_core.corpora.matching import matching_paths
 from aang_core.corpora.text_files import announced_encoding
-from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
 
 if TYPE_CHECKING:
@@ -54,22 +53,10 @@ def find_files(
     """
     found: dict[Path, Path] = {}
     for place in places:
-        for path in _matches(place.expanduser(), option):
+        for path in matching_paths(place.expanduser(), option):
             for file in _files_in(path, extensions, report) if path.is_dir() else [path]:
                 found.setdefault(file.resolve(), file)
     return sorted(found.values())
-
-
-def _matches(place: Path, option: str) -> list[Path]:
-    # An existing path is taken literally, even with brackets in its name.
-    if place.exists():
-        return [place]
-    # Path.glob takes no absolute pattern.
-    matches = [Path(match) for match in sorted(glob.glob(str(place), recursive=True))]  # noqa: PTH207
-    if not matches:
-        what = "matches no file" if glob.has_magic(str(place)) else "no such file or folder"
-        raise DataError(f"{option} {place}: {what}. Relative paths start at {Path.cwd()}.")
-    return matches
 
 
 def _files_in(folder: Path, extensions: tuple[str, ...], report: ReadReport) -> Iterator[Path]:

@@ -1,5 +1,6 @@
 """Texts as token ids: tokenised once, stored compactly, padded one batch at a time."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -86,6 +87,20 @@ class TokenRows:
     def __len__(self) -> int:
         """Number of rows, N."""
         return len(self.lengths)
+
+    @cached_property
+    def digest(self) -> str:
+        """Fingerprint of all rows in their order: the same for the same tokens and labels."""
+        content = hashlib.sha256()
+        parts = (self.lengths, self._ids, self._ordinary, self._types, self.labels)
+        for part in (*parts, self._token_labels):
+            if part is None:
+                content.update(b"none")
+                continue
+            values = part.contiguous().numpy()
+            content.update(f"{values.dtype}{values.shape}".encode())
+            content.update(values.data)
+        return content.hexdigest()[:32]
 
     def rows(self, indices: Tensor) -> PaddedRows:
         """The rows with the given indices, int64 ``[B]``, in that order."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from datasets import disable_progress_bars
 
+from aang_core.cli.output import echo
 from aang_core.cli.progress import losses_in_words, training_progress
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import Observe
@@ -22,6 +23,8 @@ def progress(*, quiet: bool) -> Iterator[Observe]:
     """Yield a function that makes the observers of each training of a run; none if ``quiet``."""
     show = None if quiet else notebook_display()
     if show is None:
+        if not quiet:
+            echo("reading data and loading the encoder ...", err=True)
         with training_progress(quiet=quiet) as observe:
             yield observe
         return

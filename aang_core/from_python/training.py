@@ -1,6 +1,7 @@
 """Training from Python, as the command line trains."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -14,13 +15,14 @@ from aang_core.errors import ConfigError
 from aang_core.from_python.given_data import GivenData
 from aang_core.from_python.progress import progress
 from aang_core.plugins import Plugins, load_plugins
+from aang_core.runs.new_folder import new_run_folder
 from aang_core.runs.recorded_plugins import recorded_differences
-from aang_core.runs.resuming import unfinished
 from aang_core.runs.run import Run
 from aang_core.runs.run_files import refuse_links
-from aang_core.runs.train_run import free_run_folder, train_run
+from aang_core.runs.train_run import train_run
 from aang_core.runs.training import choose_device
-from aang_core.tasks.processes import processes_of_environment
+from aang_core.runs.unfinished import unfinished
+from aang_core.tasks.processes import Processes, processes_of_environment
 from aang_core.training.interruption import Interrupted, interruptible
 
 
@@ -29,6 +31,7 @@ def train(
     /,
     *,
     resume: str | PathLike[str] | None = None,
+    accept_changes: bool = False,
     quiet: bool = False,
     **options: Any,
 ) -> Run:
@@ -38,6 +41,8 @@ def train(
         config: A configuration file.
         resume: The folder of an interrupted run to continue. It takes no other option but
             ``on_nan`` and ``trust_remote_code``.
+        accept_changes: Continue that run although its data, encoder, objectives or options have
+            changed since it began.
         quiet: Show neither progress nor notes.
         **options: Those of ``aang train``, with underscores for dashes, and ``set`` as a mapping:
             ``train(space="td", set={"factored": {"n": 6}})``. ``train``, ``dev`` and ``test`` also
@@ -65,38 +70,37 @@ def train(
         2
     """
     plugins = load_plugins()
-    if resume is None:
-        start = _first_start(config, options, plugins)
-    elif config is None and set(options) <= RESUMABLE_WITH:
-        start = _resumption(Path(resume), options, plugins)
-    else:
-        raise ConfigError(
-            "resume: an interrupted run continues with its own options; leave the others out"
-        )
-    sources, out = start.sources, start.out
-    processes = processes_of_environment(choose_device(sources.config.device))
-    processes.wait()  # until all of them have chosen the same free folder
-    quiet = quiet or not processes.first
-    say: Callable[[str], None] = (lambda sentence: None) if quiet else note_once()
-    for sentence in start.notes:
-        say(sentence)
-    try:
-        with interruptible() as interruption, progress(quiet=quiet) as observe:
-            run = train_run(
-                sources.config,
-                sources,
-                out=out,
-                plugins=plugins,
-                observe=observe,
-                resume=resume is not None,
-                interruption=interruption,
-                say=say,
-                copies=start.copies,
+    with ExitStack() as stack:
+        if resume is None:
+            start = _first_start(config, options, plugins, stack)
+        elif config is None and set(options) <= RESUMABLE_WITH:
+            start = _resumption(Path(resume), options, plugins)
+        else:
+            raise ConfigError(
+                "resume: an interrupted run continues with its own options; leave the others out"
             )
-    except Interrupted as stopped:
-        if (out / "config.yaml").is_file():
-            stopped.add_note(f"To continue: train(resume={str(out)!r})")
-        raise
+        quiet = quiet or not start.processes.first
+        say: Callable[[str], None] = (lambda sentence: None) if quiet else note_once()
+        for sentence in start.notes:
+            say(sentence)
+        try:
+            with interruptible() as interruption, progress(quiet=quiet) as observe:
+                run = train_run(
+                    start.sources.config,
+                    start.sources,
+                    out=start.out,
+                    plugins=plugins,
+                    observe=observe,
+                    resume=resume is not None,
+                    accept_changes=accept_changes,
+                    interruption=interruption,
+                    say=say,
+                    copies=start.copies,
+                )
+        except Interrupted as stopped:
+            if (start.out / "config.yaml").is_file():
+                stopped.add_note(f"To continue: train(resume={str(start.out)!r})")
+            raise
     for sentence in run.notes:
         say(sentence)
     return run
@@ -109,12 +113,14 @@ class _Start:
     Attributes:
         sources: its sources, with its options.
         out: the run folder.
+        processes: the processes that share the training.
         copies: the copies of data in memory, by their names in the run folder.
         notes: what has changed since the run was interrupted.
     """
 
     sources: Sources
     out: Path
+    processes: Processes
     copies: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
@@ -123,22 +129,26 @@ def _resumption(out: Path, options: Mapping[str, Any], plugins: Plugins) -> _Sta
     refuse_links(out)
     config = unfinished(out, **{"trust_remote_code": False, **options})
     sources = prepare_sources(config, plugins.registry)
-    return _Start(sources, out, notes=recorded_differences(out, plugins))
+    processes = processes_of_environment(choose_device(config.device))
+    return _Start(sources, out, processes, notes=recorded_differences(out, plugins))
 
 
 def _first_start(
-    config_file: str | PathLike[str] | None, options: Mapping[str, Any], plugins: Plugins
+    config_file: str | PathLike[str] | None,
+    options: Mapping[str, Any],
+    plugins: Plugins,
+    stack: ExitStack,
 ) -> _Start:
     given = GivenData.of(options)
     from_file = {} if config_file is None else read_config_file(Path(config_file))
     resolved = resolve_training(from_file, given.options, plugins.registry)
-    out = free_run_folder(resolved)
-    config, data = given.placed(resolved, out)
+    processes = processes_of_environment(choose_device(resolved.device))
+    # The folder is named after what is trained, which only the data decides.
+    config, data = given.placed(resolved, resolved.out or Path("runs"))
     sources = prepare_sources(config, plugins.registry, data.tables)
     sources.report.include(given.report)
-    if sources.config.recipe != config.recipe:
-        # The folder was named after the default recipe, which is not for this kind of task.
-        out = free_run_folder(sources.config)
+    out = stack.enter_context(new_run_folder(sources.config, processes))
+    if given.values:
         config, data = given.placed(sources.config, out)
         sources = replace(sources, config=config)
-    return _Start(sources, out, data.copies())
+    return _Start(sources, out, processes, data.copies())

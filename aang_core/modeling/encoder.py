@@ -37,6 +37,8 @@ from aang_core.modeling.language_model import (
     refuse_decoders,
     tie_decoder,
 )
+from aang_core.modeling.missing_weights import refuse_untrained_body, refuse_untrained_classifier
+from aang_core.modeling.model_folder import refuse_other_folders
 from aang_core.task_types.choose import task_type_of_model
 from aang_core.task_types.single_label import SingleLabel
 from aang_core.task_types.task_type import Architecture, HeadShape, TaskType
@@ -99,7 +101,7 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
     Raises:
         ModelError: the tokenizer is missing or cannot be loaded.
     """
-    _refuse_other_folders(source)
+    refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "tokenizer"):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             source, trust_remote_code=trust_remote_code
@@ -115,14 +117,18 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
         trust_remote_code: whether to run the Python code that comes with it.
 
     Raises:
-        ModelError: ``source`` is not a classifier.
+        ModelError: ``source`` is not a classifier, or lacks some of its weights.
     """
-    _refuse_other_folders(source)
+    refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
         config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
         auto = _CLASSES[task_type_of_model(config).head.architecture]
-        model: PreTrainedModel = auto.from_pretrained(source, trust_remote_code=trust_remote_code)
-        return model
+        model: PreTrainedModel
+        model, info = auto.from_pretrained(
+            source, trust_remote_code=trust_remote_code, output_loading_info=True
+        )
+    refuse_untrained_classifier(source, model, info["missing_keys"])
+    return model
 
 
 def load_text_model(
@@ -131,6 +137,7 @@ def load_text_model(
     labels: Sequence[str],
     *,
     from_scratch: bool = False,
+    allow_missing_weights: bool = False,
     share_decoder: bool = True,
     dropout: float | None = None,
     head_dropout: float | None = None,
@@ -147,6 +154,8 @@ def load_text_model(
         labels: the classes, in the order of their ids.
         from_scratch: use only the configuration, and initialise the weights at random from torch's
             generator.
+        allow_missing_weights: initialise weights of the encoder that ``source`` lacks at random;
+            without this they are an error.
         share_decoder: whether all language-model heads share one decoder.
         dropout: dropout probability everywhere in the model; None keeps the model's own.
         head_dropout: dropout probability of classification heads and token regression; None keeps
@@ -158,14 +167,15 @@ def load_text_model(
         task_type: the kind of end task, which says what its head is; None for a single-label task.
 
     Raises:
-        ModelError: ``source`` is not a model, or one that AANG cannot use as an encoder.
+        ModelError: ``source`` is not a model, lacks weights of the encoder, or is a model that AANG
+            cannot use as an encoder.
         ConfigError: there are to be adapters, and peft is not installed.
     """
     task_type = task_type or SingleLabel(tuple(labels))
-    _refuse_other_folders(source)
+    refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
         config = _configuration(source, task_type.head, dropout, trust_remote_code)
-        (classifier, _), (language_model, missing) = (
+        (classifier, missing_here), (language_model, missing) = (
             _load(auto, source, config, from_scratch, trust_remote_code)
             for auto in (_CLASSES[task_type.head.architecture], AutoModelForMaskedLM)
         )
@@ -183,6 +193,8 @@ def load_text_model(
         )
     tied = decoder.weight is language_model.get_input_embeddings().weight
     head = TransformersHead(classifier)
+    if not allow_missing_weights:
+        refuse_untrained_body(source, classifier.base_model_prefix, base, missing_here)
     if head_dropout is not None:
         set_dropout(head, head_dropout)
     language_model_head = TransformersHead(language_model)
@@ -289,14 +301,6 @@ def _positions(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> 
     if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}:
         positions -= int(config.pad_token_id or 0) + 1
     return min(positions, tokenizer.model_max_length)
-
-
-def _refuse_other_folders(source: str) -> None:
-    folder = Path(source)
-    if folder.is_file():
-        raise ModelError(f"--model {source}: is a file; give the folder that contains config.json")
-    if folder.is_dir() and not (folder / "config.json").is_file():
-        raise ModelError(f"--model {source}: is not a model folder, it has no config.json")
 
 
 @contextmanager

@@ -66,5 +66,6 @@ def check_same(folder: Path, draw: TrainDraw | None) -> None:
     if recorded is not None and recorded != draw:
         raise DataError(
             f"--resume {folder}: its training rows no longer match {NAME}, so the "
-            "training data has changed; restore the old data, or start a new run"
+            "training data has changed; restore the old data, or start a new run. "
+            "--accept-changes goes on with the data there is now"
         )

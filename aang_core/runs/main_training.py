@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from aang_core.assembly.assembly import Assembly
 from aang_core.assembly.sources import Sources
-from aang_core.config import TrainConfig
+from aang_core.config import TrainConfig, with_absolute_paths
 from aang_core.errors import PluginError
 from aang_core.runs import outcome
 from aang_core.runs.cost import CostLog
@@ -137,8 +137,12 @@ def train_and_evaluate(
 
 
 def reusable(config: TrainConfig) -> str:
-    """The resolved options in YAML, without the folder, which another run cannot use again."""
-    return yaml.safe_dump(config.model_dump(mode="json", exclude={"out"}))
+    """The resolved options in YAML, to be used again from any folder.
+
+    Without the run folder, which another run cannot use.
+    """
+    whole = with_absolute_paths(config)
+    return yaml.safe_dump(whole.model_dump(mode="json", exclude={"out"}))
 
 
 class _Log:

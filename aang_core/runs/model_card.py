@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import EvalResult, ModelCardData
+from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_from_cache
 
 from aang_core.runs.markdown import plain, table
 from aang_core.runs.run import Run
@@ -46,15 +47,37 @@ class Origins:
 
     @classmethod
     def of_options(cls, options: Mapping[str, Any]) -> "Origins":
-        """The names on the hub of the encoder and the data set, from the options of a run.
+        """What the options of a run say: names on the hub, and what the encoder's own card says.
 
         Call it where the run was trained, since a folder there is not a name on the hub.
         """
-        dataset = options.get("dataset")
+        dataset, model = options.get("dataset"), options.get("model")
+        said = _card_of_encoder(model)
+        spoken = options.get("hub_language") or said.get("language") or ()
         return cls(
-            base_model=_hub_name(options.get("model")),
+            base_model=_hub_name(model),
             dataset=_hub_name(dataset.partition(":")[0] if dataset else None),
+            licence=options.get("hub_license") or said.get("license"),
+            languages=(spoken,) if isinstance(spoken, str) else tuple(spoken),
         )
+
+
+def _card_of_encoder(model: str | None) -> Mapping[str, Any]:
+    """The header of the card of an encoder, if the card is on this machine; empty otherwise."""
+    folder = files("aang_core") / "assets" / "demo-encoder" if model is None else Path(model)
+    card = Path(str(folder)) / "README.md"
+    if not card.is_file():
+        cached = None
+        if model is not None and _hub_name(model) is not None:
+            cached = try_to_load_from_cache(model, "README.md")
+        if not isinstance(cached, str):
+            return {}
+        card = Path(cached)
+    try:
+        said: Mapping[str, Any] = ModelCard.load(card, ignore_metadata_errors=True).data.to_dict()
+    except (ValueError, OSError):  # a card that is no text
+        return {}
+    return said
 
 
 def _hub_name(source: str | None) -> str | None:

@@ -12,6 +12,7 @@ from aang_core.assembly.prediction import Classifier, predict
 from aang_core.assembly.sources import Sources
 from aang_core.assembly.stream_rows import StreamRows
 from aang_core.config import TrainConfig
+from aang_core.config.paths import name_of_space
 from aang_core.corpora.tokens import TokenRows
 from aang_core.runs.evaluating import evaluation_of
 from aang_core.runs.schema import (
@@ -130,7 +131,7 @@ def result(
     chosen = chosen_scores(config, evaluated)
     return Result(
         weighter=config.weighter,
-        space=config.space,
+        space=name_of_space(config.space),
         seed=config.seed,
         objectives=len(assembly.auxiliaries),
         metric=ChosenScores(name=config.metric, dev=chosen.dev, test=chosen.test),

@@ -80,9 +80,10 @@ class Predictor:
         """
         refuse_wrong_paths(source)
         columns, folder, limit, pairs = Columns(), source, None, None
-        if (source / "config.yaml").is_file():
-            folder = inside(source, finished_result(source).model)
-            config = recorded_options(source)
+        run = _run_of(source)
+        if run is not None:
+            folder = inside(run, finished_result(run).model)
+            config = recorded_options(run)
             columns, limit = end_task_columns(config), config.max_length
             pairs = columns.text_pair is not None
         try:
@@ -147,6 +148,17 @@ class Predictor:
         found = self.task_type.decode(self.model(**inputs).logits, texts, offsets)
         for text, pair, decoded in zip(texts, pairs, found, strict=True):
             yield Prediction(text, pair, decoded.label, decoded.probabilities)
+
+
+def _run_of(source: Path) -> Path | None:
+    """The run folder that ``source`` is, or is the model of; None if it is neither."""
+    if (source / "config.yaml").is_file():
+        return source
+    above = source.absolute().parent
+    files = (above / name for name in ("config.yaml", "result.json"))
+    if not all(file.is_file() for file in files):
+        return None
+    return above if above / finished_result(above).model == source.absolute() else None
 
 
 def _length(text: Text) -> int:

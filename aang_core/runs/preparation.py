@@ -236,6 +236,7 @@ def _load(config: PreparationConfig) -> TextModel:
         config.model,
         load_tokenizer(config.model, trust_remote_code=config.trust_remote_code),
         _CLASSES,
+        allow_missing_weights=config.allow_missing_weights,
         trust_remote_code=config.trust_remote_code,
     )
 

@@ -33,6 +33,12 @@ class PreparationConfig(BaseModel):
         description="run the Python code that comes with the model, for models that have some",
     )
 
+    allow_missing_weights: bool = Field(
+        False,
+        description="initialise weights of the encoder that its folder lacks at random; without "
+        "this they are an error",
+    )
+
     minutes: float | None = Field(
         None,
         gt=0,

@@ -21,9 +21,9 @@ def check_trackers(names: Sequence[str]) -> None:
     try:
         from accelerate.tracking import LOGGER_TYPE_TO_CLASS, get_available_trackers
     except ImportError as error:
-        raise ConfigError(
-            f"--log {names[0]}: needs accelerate; pip install 'aang-core[tensorboard]'"
-        ) from error
+        extra = names[0] == "tensorboard"
+        needed = "'aang-core[tensorboard]'" if extra else f"accelerate {names[0]}"
+        raise ConfigError(f"--log {names[0]}: needs accelerate; pip install {needed}") from error
     known = {str(getattr(name, "value", name)) for name in LOGGER_TYPE_TO_CLASS}
     installed = {str(getattr(name, "value", name)) for name in get_available_trackers()}
     for name in names:

@@ -1,7 +1,6 @@
 """A whole run, from a resolved configuration to a complete run folder."""
 
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,9 +11,8 @@ from aang_core.assembly.assembly import assemble
 from aang_core.assembly.source_rows import SourceReader
 from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig
-from aang_core.corpora.names import plain_name
 from aang_core.plugins import Plugins
-from aang_core.runs import drawn_rows, recorded_plugins, resuming
+from aang_core.runs import drawn_rows, inputs, recorded_plugins, resuming
 from aang_core.runs.after_run import call_after_run, check_push
 from aang_core.runs.before import check, prepare
 from aang_core.runs.encoder_training import METRIC
@@ -29,27 +27,10 @@ from aang_core.runs.model_card import card_of
 from aang_core.runs.pretraining import ReadyStage, pretrain
 from aang_core.runs.run import Run
 from aang_core.runs.run_files import write_part
-from aang_core.runs.schema import StageResult
+from aang_core.runs.schema import DataStatistics, StageResult
 from aang_core.runs.summary import Summary
 from aang_core.storage.run_folder import RunFolder
 from aang_core.training.interruption import Interruption
-
-
-def free_run_folder(config: TrainConfig) -> Path:
-    """Choose the folder of a run: ``config.out``, or a new one under ``runs/`` named after the run.
-
-    Raises:
-        ConfigError: ``config.out`` is not empty.
-    """
-    if config.out is not None:
-        RunFolder.check_free(config.out)
-        return config.out
-    task = config.target or config.task_name
-    what = config.recipe or f"{Path(config.space).stem}-{config.weighter}"
-    name = f"{plain_name(task)}-{plain_name(what)}-seed{config.seed}"
-    base = Path("runs") / name.replace(":", "-")
-    numbered = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))
-    return next(path for path in itertools.chain([base], numbered) if not path.exists())
 
 
 def train_run(
@@ -64,6 +45,7 @@ def train_run(
     announce: Callable[[Summary], None] = lambda summary: None,
     say: Callable[[str], None] = lambda sentence: None,
     copies: Mapping[str, str] = MappingProxyType({}),
+    accept_changes: bool = False,
 ) -> Run:
     """Train, evaluate and write the run folder ``out``.
 
@@ -83,6 +65,8 @@ def train_run(
             the notes of reading the data.
         copies: contents of files in the folder to which ``config`` refers, such as the copy of data
             in memory, by name.
+        accept_changes: continue an interrupted run although its data, encoder, objectives or
+            options have changed.
 
     Returns:
         The finished run.
@@ -95,23 +79,71 @@ def train_run(
     if not resume:
         check_push(plugins.registry, config)
     changes = recorded_plugins.changes(out, plugins) if resume else []
-    if resume:
+    if resume and not accept_changes:
         drawn_rows.check_same(out, sources.draw)
-    ready = prepare(config, sources, device, processes, announce=announce, say=say)
+    before = inputs.recorded_inputs(out) if resume else None
+    during = During(device, observe, interruption or Interruption(), processes)
+    with inputs.threads_of(before, device) as told:
+        if told is not None:
+            say(told)
+        return _trained(
+            config,
+            sources,
+            out,
+            plugins,
+            during,
+            before,
+            changes,
+            announce=announce,
+            say=say,
+            copies=copies,
+            resume=resume,
+            accept_changes=accept_changes,
+        )
+
+
+def _trained(
+    config: TrainConfig,
+    sources: Sources,
+    out: Path,
+    plugins: Plugins,
+    during: During,
+    before: inputs.Inputs | None,
+    changes: Sequence[str],
+    *,
+    announce: Callable[[Summary], None],
+    say: Callable[[str], None],
+    copies: Mapping[str, str],
+    resume: bool,
+    accept_changes: bool,
+) -> Run:
+    """Prepare and train a run; the arguments are those of :func:`train_run`, except these.
+
+    Args:
+        during: what all its trainings have in common.
+        before: what it began with; None if that is not recorded yet.
+        changes: how the plug-ins had changed when it was resumed.
+    """
+    asked, processes = during.interruption, during.processes
+    ready = prepare(config, sources, during.device, processes, announce=announce, say=say)
     config, sources, assembly = ready.config, ready.sources, ready.assembly
     report, reader, first = ready.report, ready.reader, ready.first
     statistics = ready.statistics
     del ready
-    asked = interruption or Interruption()
+    now = inputs.inputs_of(config, sources, assembly, reader, during.device, processes)
+    began = now if before is None else inputs.accepted(out, before, now, accept_changes, say)
     with asked.deferred(), resuming.opened(out, resume=resume, processes=processes) as folder:
         for name, content in copies.items():
             folder.write_text(name, content)
         folder.write_text("config.yaml", reusable(config))
         write_part(folder, recorded_plugins.plugins_used(plugins, sources, changes))
-        write_part(folder, statistics)
+        # Its notes name files as the user did, in a folder that may now be another one.
+        if began is not None or not (out / DataStatistics.file).is_file():
+            write_part(folder, statistics)
         if sources.draw is not None:
             write_part(folder, drawn_rows.record_of(sources.draw))
-        during = During(device, observe, asked, processes)
+        if began is not None:
+            write_part(folder, began)
         if sources.pretraining:
             # The first stage trains this encoder, and later stages need its memory.
             del assembly

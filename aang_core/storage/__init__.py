@@ -16,7 +16,8 @@ from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from aang_core.storage.durable import write_file, writing
-    from aang_core.storage.lock import Holder, holder_of, locked, take_from
+    from aang_core.storage.holder import Holder
+    from aang_core.storage.lock import holder_of, locked, take_from
     from aang_core.storage.run_folder import RunFolder
     from aang_core.storage.yaml_source import NumberLoader, Source, parse_yaml
 
@@ -35,7 +36,8 @@ __all__ = [
 
 _HOMES = {
     "aang_core.storage.durable": "write_file writing",
-    "aang_core.storage.lock": "Holder holder_of locked take_from",
+    "aang_core.storage.holder": "Holder",
+    "aang_core.storage.lock": "holder_of locked take_from",
     "aang_core.storage.run_folder": "RunFolder",
     "aang_core.storage.yaml_source": "NumberLoader Source parse_yaml",
 }

@@ -1,62 +1,34 @@
 """One writer at a time: a locked file that names the process that writes in a folder.
 
-filelock's kernel lock lets only one process in. The file also names process and host, for people to
-read, and because hosts that share a file system need not share its locks.
+The lock is the kernel's, through filelock: the kernel lets one process in, and releases the lock
+when that process ends, however it ends. The file also names the process, for people to read, and
+because machines that share a file system need not share its locks.
 """
 
 import errno
 import json
 import logging
-import os
-import socket
-import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from aang_core.errors import LockedError
 from aang_core.storage.durable import sync, writing
+from aang_core.storage.holder import Holder
 
 LOCK = "lock.json"
+HELD = ".lock.held"
+"""A folder that exists while a lock is held where the file system has no kernel locks."""
+
+_NO_KERNEL_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
+_PATIENCE_SECONDS = 0.5
+"""How long to try: a process that only looks whether a folder is free holds its lock meanwhile."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A process that holds a lock.
-
-    Attributes:
-        pid: its number.
-        host: the host that it runs on.
-        started: when it started, in the system's own format, to distinguish it from a later process
-            with the same number; empty if unknown.
-    """
-
-    pid: int
-    host: str
-    started: str
-
-    @classmethod
-    def this(cls) -> "Holder":
-        """The current process."""
-        return cls(os.getpid(), socket.gethostname(), process_start(os.getpid()) or "")
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it runs, or ran, on this host."""
-        return self.host == socket.gethostname()
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether it ran on this host and has ended."""
-        if not self.is_here:
-            return False
-        now = process_start(self.pid)
-        return now is None or bool(self.started and now and now != self.started)
 
 
 @contextmanager
@@ -70,9 +42,9 @@ def locked(folder: Path) -> Iterator[None]:
         StorageError: the lock cannot be written.
     """
     path = folder / LOCK
-    with _kernel_lock(path):
+    with _alone(folder) as by_kernel:
         before = _read(path)
-        if before is not None and not before.is_gone:
+        if before is not None and not _has_ended(before, by_kernel):
             raise _refusal(folder, before)
         if before is not None:
             _log_takeover(folder, before)
@@ -94,9 +66,12 @@ def refuse_if_locked(folder: Path) -> None:
     Raises:
         LockedError: a running process holds the lock.
     """
-    holder = _read(folder / LOCK)
-    if holder is not None and not holder.is_gone:
-        raise _refusal(folder, holder)
+    if not (folder / LOCK).exists():
+        return
+    with _alone(folder) as by_kernel:
+        holder = _read(folder / LOCK)
+        if holder is not None and not _has_ended(holder, by_kernel):
+            raise _refusal(folder, holder)
 
 
 def holder_of(folder: Path) -> Holder | None:
@@ -112,7 +87,9 @@ def take_from(folder: Path, holder: Holder) -> None:
     path = folder / LOCK
     if _read(path) != holder:
         return
-    with suppress(LockedError), _kernel_lock(path):
+    with suppress(OSError):
+        (folder / HELD).rmdir()
+    with suppress(LockedError), _alone(folder):
         # Another process may have replaced the lock in the meantime.
         if _read(path) == holder:
             path.unlink()
@@ -120,29 +97,86 @@ def take_from(folder: Path, holder: Holder) -> None:
 
 
 @contextmanager
-def _kernel_lock(path: Path) -> Iterator[None]:
-    """Lock the file ``path`` against other processes, if the file system can.
+def _alone(folder: Path) -> Iterator[bool]:
+    """Keep other processes out of ``folder`` during the block.
 
-    Some file systems cannot, such as Lustre mounted without ``flock``. There the content of the
-    file is the only protection.
+    Yields:
+        Whether the kernel does it, so that no process of this kernel can have the lock too.
 
     Raises:
-        LockedError: another process has locked it.
-        StorageError: the file cannot be opened.
+        LockedError: another process is in.
+        StorageError: the lock's file cannot be opened.
     """
+    path = folder / LOCK
     lock = FileLock(path, blocking=False, mode=0o644, fallback_to_soft=False)
+    by_kernel = True
     with writing(path):
+        try:
+            _acquire(lock, folder)
+        except OSError as error:
+            if error.errno not in _NO_KERNEL_LOCKS:
+                raise
+            by_kernel = False
+    if not by_kernel:
+        with _folder_made(folder):
+            yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def _acquire(lock: BaseFileLock, folder: Path) -> None:
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
         try:
             lock.acquire()
         except Timeout:
-            raise _refusal(path.parent, _read(path)) from None
-        except OSError as error:
-            if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
-                raise
+            holder = _read(folder / LOCK)
+            if time.monotonic() > end or not (holder is None or holder.is_gone):
+                raise _refusal(folder, holder, running=True) from None
+            time.sleep(0.01)
+        else:
+            return
+
+
+@contextmanager
+def _folder_made(folder: Path) -> Iterator[None]:
+    """Keep other processes out where the file system has no kernel locks.
+
+    Only one process can make a folder, on every file system. A process that is killed leaves it,
+    and removing it for such a process could remove it for one that has just made it anew. So only
+    people remove it, and :func:`take_from`.
+    """
+    mark = folder / HELD
+    with writing(mark):
+        try:
+            mark.mkdir()
+        except FileExistsError:
+            holder = _read(folder / LOCK)
+            who = f"process {holder.pid} on {holder.host}" if holder else "another process"
+            raise LockedError(
+                f"{folder}: {who} is writing there, or was killed; the file system has no locks "
+                f"that would tell. Wait for it; if it no longer runs, remove {mark}"
+            ) from None
     try:
         yield
     finally:
-        lock.release()
+        mark.rmdir()
+
+
+def _has_ended(holder: Holder, by_kernel: bool) -> bool:
+    """Whether the process that a free lock names has ended.
+
+    Args:
+        holder: the process.
+        by_kernel: whether this process holds the kernel's lock.
+    """
+    if holder.is_here:
+        return holder.is_gone
+    # Another container under this kernel would still hold the kernel's lock if it were running.
+    return (by_kernel and holder.had_this_kernel) or holder.was_before_boot
 
 
 def _log_takeover(folder: Path, holder: Holder) -> None:
@@ -153,16 +187,27 @@ def _log_takeover(folder: Path, holder: Holder) -> None:
 
 def _read(path: Path) -> Holder | None:
     try:
-        return Holder(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        # A pipe in place of the file would wait for a writer.
+        return Holder.of(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+    except (OSError, ValueError, RecursionError):
         return None
 
 
-def _refusal(folder: Path, holder: Holder | None) -> LockedError:
+def _refusal(folder: Path, holder: Holder | None, *, running: bool = False) -> LockedError:
+    """The error for a folder that another process writes in.
+
+    Args:
+        folder: the folder.
+        holder: the process, if it is known.
+        running: whether the kernel says that it runs.
+    """
     if holder is None or holder.is_gone:
         return LockedError(f"{folder}: another process has just begun to write there")
     if holder.is_here:
         advice = "wait for it, or stop it first"
+    elif running:
+        where = "another container or another machine"
+        advice = f"wait for it, or stop it first; it runs in {where}, with a process id of its own"
     else:
         advice = (
             f"wait for it; if it no longer runs on {holder.host}, which cannot be seen from here, "
@@ -171,28 +216,3 @@ def _refusal(folder: Path, holder: Holder | None) -> LockedError:
     return LockedError(
         f"{folder}: process {holder.pid} on {holder.host} is writing there; {advice}"
     )
-
-
-def process_start(pid: int) -> str | None:
-    """When a process of this host started; None if there is no such process, empty if unknown."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
-    except OSError:
-        return _start_without_proc(pid)
-    # The second field is a name in parentheses, which may itself hold spaces and parentheses.
-    state, *fields = stat.rpartition(")")[2].split()
-    return None if state in "ZX" else f"{boot} {fields[18]}"
-
-
-def _start_without_proc(pid: int) -> str | None:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        return ""
-    with suppress(OSError):
-        asked = ["ps", "-o", "lstart=", "-p", str(pid)]
-        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-    return ""

@@ -9,11 +9,11 @@ from typing import Any
 
 from aang_core.errors import ConfigError
 from aang_core.storage.durable import sync, write_file, write_folder, writing
-from aang_core.storage.lock import LOCK, refuse_if_locked
+from aang_core.storage.lock import HELD, LOCK, refuse_if_locked
 
 _FIRST = "config.yaml"
 """The first file that a run writes; resuming needs it."""
-_NOTHING = (LOCK, f".{_FIRST}.tmp")
+_NOTHING = (LOCK, HELD, f".{_FIRST}.tmp")
 
 
 class RunFolder:

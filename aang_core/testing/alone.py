@@ -69,15 +69,17 @@ class Alone:
 
     def _measured(self) -> Burden:
         distribution = self.record.origin.distribution
+        # With this process's own path, so that it finds the plug-in wherever this one did.
         code = (
-            "import json, sys; from aang_core.plugins import load_plugins; "
+            f"import json, sys; sys.path[:] = {sys.path!r}; "
+            "from aang_core.plugins import load_plugins; "
             f"found = load_plugins(local={self.local!r}, only={{{distribution!r}}}); "
             f"seconds = [r.seconds for r in found.records if r.origin.distribution == "
             f"{distribution!r}]; "
             f"heavy = [m for m in {HEAVY!r} if m in sys.modules]; "
             "print(json.dumps([sum(seconds), heavy]))"
         )
-        command = [sys.executable, "-c", code]
+        command = [sys.executable, "-P", "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             return Burden(0.0, (), done.stderr.strip()[-500:] or "it says nothing")

@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +252,7 @@ def require_path(plugin: str) -> str:
     """The plug-in in the form that :func:`checks_of` takes; a folder stands for its distribution.
 
     Raises:
-        ConfigError: the folder contains no distribution.
+        ConfigError: the folder contains no distribution, or one that is not installed.
     """
     folder = Path(plugin)
     if not folder.is_dir():
@@ -262,6 +263,13 @@ def require_path(plugin: str) -> str:
     import tomllib
 
     try:
-        return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["name"])
+        name = str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["name"])
     except (KeyError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{project}: has no project name: {error}") from error
+    try:
+        distribution(name)
+    except PackageNotFoundError as error:
+        raise ConfigError(
+            f"{plugin}: {name} is not installed in this environment; pip install -e {plugin}"
+        ) from error
+    return name

@@ -4,7 +4,9 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from aang_core.assembly.text_options import READ_BY
 from aang_core.errors import DataError
 from aang_core.objectives.stages import Data, DataContext, Example
 from aang_core.testing.expectation import expect, only_generator_draws
@@ -19,8 +21,9 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
         data: the primitive.
         provides: traits to check. ``text``: every example has a text. ``labels:end-task`` and
             ``labels:own``: every example has a label, which for the former is one of the task's.
-            Data with the attribute ``of_end_task`` or ``of_step`` has the end task's training
-            examples.
+            ``reads:domain``, ``reads:out-of-domain``, ``reads:unlabelled``: it reads the text of
+            that option, and must declare it if it does. Data with the attribute ``of_end_task`` or
+            ``of_step`` has the end task's training examples.
 
     Raises:
         AssertionError: a check failed; it says what was expected and found.
@@ -51,6 +54,14 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
             "its training examples",
             "others",
         )
+    for name, trait in READ_BY.items():
+        expect(
+            (trait in traits) == (name in context.read),
+            f"the trait {trait} of data that "
+            f"{'reads' if name in context.read else 'does not read'} context.{name}",
+            "declared" if name in context.read else "not declared",
+            "declared" if trait in traits else "not declared",
+        )
     expect(first == again, "examples read a second time", "the same, in the same order", "others")
     expect(
         tuple(context.train) == _train(),
@@ -78,20 +89,35 @@ def _train() -> tuple[Example, ...]:
     )
 
 
+class WatchedContext(DataContext):
+    """A context that knows which of its texts have been asked for."""
+
+    @property
+    def read(self) -> set[str]:
+        """The names of the options whose text has been asked for."""
+        asked: set[str] = vars(self).setdefault("_read", set())
+        return asked
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in READ_BY:
+            self.read.add(name)
+        return super().__getattribute__(name)
+
+
 @contextmanager
-def sample_context() -> Iterator[DataContext]:
+def sample_context() -> Iterator[WatchedContext]:
     """A small task with files of unlabelled, in-domain and generic text, which then disappear."""
     with tempfile.TemporaryDirectory() as folder:
         yield _context(Path(folder))
 
 
-def _context(folder: Path) -> DataContext:
+def _context(folder: Path) -> WatchedContext:
     lines = [
         f"{word} is in line number {i} of a file of texts" for i in range(5) for word in _WORDS
     ]
     for name in ("domain.txt", "generic.txt"):
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return DataContext(
+    return WatchedContext(
         train=_train(),
         domain=[folder / "domain.txt"],
         out_of_domain=[folder / "generic.txt"],

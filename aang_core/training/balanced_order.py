@@ -50,5 +50,6 @@ class BalancedOrder:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore saved orders."""
         self._turns.load_state_dict(state["turns"])
-        for order, saved in zip(self._orders, state["classes"], strict=True):
+        # Their number differs only if the user has resumed the training with other data.
+        for order, saved in zip(self._orders, state["classes"], strict=False):
             order.load_state_dict(saved)

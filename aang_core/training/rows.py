@@ -61,8 +61,13 @@ class RowOrder:
         return {"position": self._position, "order": self._order}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a saved position and order."""
-        self._position, self._order = state["position"], state["order"]
+        """Restore a saved position and order.
+
+        An order of another number of rows is left out, and a new pass begins: the user has resumed
+        the training with other data.
+        """
+        if len(state["order"]) in (0, self.rows):
+            self._position, self._order = state["position"], state["order"]
 
 
 def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:

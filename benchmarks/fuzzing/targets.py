@@ -27,11 +27,12 @@ from aang_core.objectives.stages import DataContext, Example, ReadReport
 from aang_core.objectives.stages.data import TaggedWord
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.registry import Registry
+from aang_core.runs.new_folder import new_run_folder
 from aang_core.runs.run import Run
 from aang_core.runs.texts_to_predict import rows_of_file
-from aang_core.runs.train_run import free_run_folder
 from aang_core.task_types.names import TaskTypeName
 from aang_core.task_types.words import word_places
+from aang_core.tasks.processes import ALONE
 from benchmarks.fuzzing.seeds import (
     COMPARISON,
     CONFIG,
@@ -187,8 +188,8 @@ def _config(path: Path) -> None:
     written = yaml.dump(config.model_dump(mode="json", exclude={"out"}), Dumper=yaml.CSafeDumper)
     again = resolve_config(yaml.load(written, yaml.CSafeLoader), {}, _registry())
     assert again.model_dump(exclude={"out"}) == config.model_dump(exclude={"out"})
-    folder = free_run_folder(config)
-    assert folder == config.out or folder.parent == Path("runs")
+    with new_run_folder(config, ALONE) as folder:
+        assert folder == config.out or folder.parent == Path("runs")
     _registry().weighter(config.weighter)
     if config.space != AUXILIARY_TASKS and not config.space.endswith((".yaml", ".yml")):
         _ = load_space(config.space, _registry()).objectives

@@ -143,6 +143,13 @@ def test_no_such_plugin(tmp_path: Path) -> None:
     done = CliRunner().invoke(aang, ["check-plugin", str(tmp_path)])
     assert done.exit_code == 2
     assert "pyproject.toml" in done.output
+    project = '[project]\nname = "aang-plugin-xlnt"\nversion = "1.0"\n'
+    (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    done = CliRunner().invoke(aang, ["check-plugin", str(tmp_path)])
+    assert done.exit_code == 2
+    assert f"aang-plugin-xlnt is not installed in this environment; pip install -e {tmp_path}" in (
+        done.output
+    )
 
 
 def failures(path: Path, options: Options | None = None) -> dict[str, str]:

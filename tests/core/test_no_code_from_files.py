@@ -99,6 +99,20 @@ def test_whether_code_of_models_may_run_is_always_said() -> None:
         assert "trust_remote_code" in {k.arg for k in call.keywords}, f"{name}:{call.lineno}"
 
 
+def test_every_python_that_is_started_is_told_to_leave_out_the_current_folder() -> None:
+    """Without ``-P``, ``-m`` and ``-c`` put it on ``sys.path``, and its files would be imported."""
+    commands = [
+        (path.name, [ast.unparse(element) for element in node.elts])
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.List | ast.Tuple)
+    ]
+    started = [(name, told) for name, told in commands if "sys.executable" in told]
+    assert len(started) > 2
+    for name, told in started:
+        assert told[:2] == ["sys.executable", "'-P'"], name
+
+
 def test_only_one_module_prints() -> None:
     """All output goes through ``cli/output.py``, where what a terminal acts upon is written out."""
     cli = ROOT / "aang_core" / "cli"

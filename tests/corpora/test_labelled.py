@@ -229,3 +229,20 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
         read_labelled(tmp_path / "nope.jsonl")
     with pytest.raises(DataError, match="this is a folder"):
         read_labelled(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "separator"),
+    [
+        ("a.csv", "text;label", "semicolons"),
+        ("a.csv", "text\tlabel", "tabs"),
+        ("a.tsv", "text,label", "commas"),
+    ],
+)
+def test_columns_that_something_else_separates(
+    tmp_path: Path, name: str, header: str, separator: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(f"{header}\ngood;pos\n", encoding="utf-8")
+    with pytest.raises(DataError, match=f"its names are separated by {separator}"):
+        read_labelled(path)

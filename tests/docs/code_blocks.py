@@ -84,6 +84,7 @@ _LOG = (
         r"|a step|expected) {2,}\S.*"
     ),
     re.compile(r"training: about \d.+ for \d+ steps, an estimate from \d+ of them; peak .+ GB"),
+    re.compile(r"All \d+ steps were trained\."),
     re.compile(r"The best model is from step \d+:"),
     re.compile(r"[a-z0-9-]+ +dev +test"),
     re.compile(

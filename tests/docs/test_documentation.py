@@ -132,4 +132,5 @@ def test_every_option_of_train_is_in_the_table_with_its_default() -> None:
     for option, default in expected.items():
         shown = "–" if default is None or default in ((), {}) else str(default)
         assert found.get(option) == shown, option
-    assert set(found) - set(expected) == {"--quiet", "--json", "--resume", "--dry-run"}
+    of_the_command = {"--quiet", "--json", "--resume", "--accept-changes", "--dry-run"}
+    assert set(found) - set(expected) == of_the_command

@@ -95,7 +95,6 @@ def train_options(encoder: Path, task_files: Path) -> list[object]:
         *("--train", task_files / "train.jsonl"),
         *("--dev", task_files / "dev.jsonl"),
         *("--test", task_files / "test.jsonl"),
-        *("--domain", task_files / "domain.txt"),
         *("--model", encoder),
         *("--space", "td"),
         *("--max-length", 48),
@@ -105,6 +104,12 @@ def train_options(encoder: Path, task_files: Path) -> list[object]:
         *("--dev-batch-size", 8),
         *("--aux-batch-size", 8),
     ]
+
+
+@pytest.fixture(scope="session")
+def domain(task_files: Path) -> list[object]:
+    """The in-domain text, for spaces that read it."""
+    return ["--domain", task_files / "domain.txt"]
 
 
 @pytest.fixture(scope="session")
@@ -130,7 +135,6 @@ def options(encoder: Path, task_files: Path) -> dict[str, Any]:
     return {
         "train": task_files / "train.jsonl",
         "dev": task_files / "dev.jsonl",
-        "domain": (str(task_files / "domain.txt"),),
         "model": str(encoder),
         "max_length": 48,
         "steps": 8,

@@ -102,7 +102,7 @@ def test_without_the_report(
     assert {path.name for path in run.iterdir()} == {
         *("config.yaml", "plugins.json", "metrics.jsonl", "weights.jsonl"),
         *("checkpoints", "model", "result.json"),
-        *("cost.jsonl", "data.json", "evaluation.json"),
+        *("cost.jsonl", "data.json", "inputs.json", "evaluation.json"),
     }
     assert "## Scores" in (run / "model" / "README.md").read_text(encoding="utf-8")
     monkeypatch.setenv(DISABLE_VARIABLE, "report")

@@ -48,6 +48,7 @@ def test_the_same_run_as_from_files(
     monkeypatch.chdir(tmp_path)
     files = {name: task_files / f"{name}.jsonl" for name in ("train", "dev", "test")}
     domain = task_files / "domain.txt"
+    small |= {"space": "td+ed", "set": {"factored": {"n": 2}}}
     whole = train(**small, **files, domain=domain, out=tmp_path / "whole")
     frames = {name: read(path) for name, path in files.items()}
     stop_after(tmp_path / "stopped", rounds=3)

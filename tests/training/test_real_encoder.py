@@ -36,10 +36,12 @@ def test_every_weighter_trains_on_the_papers_tasks(
     """A few steps from the files as they are to a scored model."""
     run = tmp_path / "run"
     sampled = [] if weighter == "single-task" else ["--set", f"{weighter}.n=3"]
+    text = DATA / "s2orc-domain" / f"{task}.1x.txt"
+    domain = ["--domain", text] if space == "td+ed" else []
     done = aang(
         *("train", "--train", DATA / task / "train.jsonl", "--dev", DATA / task / "dev.jsonl"),
         *("--test", DATA / task / "test.jsonl", "--model", minilm, "--space", space),
-        *("--domain", DATA / "s2orc-domain" / f"{task}.1x.txt", "--weighter", weighter, *sampled),
+        *("--weighter", weighter, *sampled, *domain),
         *("--steps", 3, "--eval-every", 3, "--batch-size", 8, "--dev-batch-size", 8),
         *("--aux-batch-size", 6, "--max-length", 48, "--out", run, "--quiet"),
     )

@@ -31,11 +31,13 @@ def body_of(folder: Path) -> dict[str, torch.Tensor]:
     return {name: t for name, t in tensors.items() if ".encoder." in name}
 
 
-def test_stages_are_chained(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
+def test_stages_are_chained(
+    aang: Aang, train_options: list[object], domain: list[object], tmp_path: Path
+) -> None:
     """DAPT, then TAPT from where DAPT ended, then fine-tuning from where TAPT ended."""
     run = tmp_path / "run"
     done = aang(
-        *("train", *train_options, "--recipe", "dapt+tapt", "--out", run),
+        *("train", *train_options, *domain, "--recipe", "dapt+tapt", "--out", run),
         *("--set", "dapt.steps=20", "--set", "dapt.eval_every=10", "--set", "dapt.lr=0.01"),
         # A rate at which nothing moves, so that where a stage begins can be told.
         *("--set", "tapt.lr=1e-12", "--set", "tapt.steps=2", "--lr", "1e-12", "--head-lr", "0.01"),
@@ -196,9 +198,7 @@ def test_domain_data_is_asked_for_before_anything_is_written(
     aang: Aang, train_options: list[object], tmp_path: Path, recipe: str
 ) -> None:
     run = tmp_path / "run"
-    place = train_options.index("--domain")
-    options = train_options[:place] + train_options[place + 2 :]
-    done = aang("train", *options, "--recipe", recipe, "--out", run)
+    done = aang("train", *train_options, "--recipe", recipe, "--out", run)
     assert done.status == 2
     assert "--domain" in done.err
     assert not run.exists()

@@ -78,11 +78,11 @@ def test_another_encoder_under_the_same_name_is_refused(
 
 
 def test_stages_go_on_where_they_were_and_finished_ones_are_kept(
-    aang: Aang, forks: Forks, train_options: list[object], tmp_path: Path
+    aang: Aang, forks: Forks, train_options: list[object], domain: list[object], tmp_path: Path
 ) -> None:
     """Killed in the second stage of pre-training, and again in the fine-tuning."""
     options = [
-        *("train", *train_options, "--recipe", "dapt+tapt", "--steps", 12, "--quiet"),
+        *("train", *train_options, *domain, "--recipe", "dapt+tapt", "--steps", 12, "--quiet"),
         *("--checkpoint-every", 0, "--set", "tapt.steps=12", "--set", "tapt.eval_every=2"),
         *("--set", "dapt.steps=2", "--set", "tapt.batch_size=8"),
     ]

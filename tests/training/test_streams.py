@@ -22,9 +22,9 @@ CASES: dict[str, list[object]] = {
 
 
 @pytest.fixture
-def streamed(small: list[object]) -> list[object]:
+def streamed(small: list[object], domain: list[object]) -> list[object]:
     """Few objectives on a stream, of which every third step sees another part."""
-    return [*small, "--space", "dapt", *STREAM]
+    return [*small, *domain, "--space", "dapt", *STREAM]
 
 
 @pytest.mark.parametrize("case", ["factored", pytest.param("alpha-vil", marks=pytest.mark.slow)])
@@ -52,7 +52,11 @@ def test_killed_and_resumed(
 
 
 def test_every_text_has_its_turn_and_none_is_kept(
-    aang: Aang, train_options: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    aang: Aang,
+    train_options: list[object],
+    domain: list[object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """80 texts in blocks of 20, four steps of five rows each: an epoch is 16 steps."""
     cache = tmp_path / "cache"
@@ -60,6 +64,7 @@ def test_every_text_has_its_turn_and_none_is_kept(
     options = [
         "train",
         *train_options,
+        *domain,
         "--space",
         "dapt",
         *STREAM,
@@ -75,18 +80,18 @@ def test_every_text_has_its_turn_and_none_is_kept(
         newest = max((out / "checkpoints").iterdir())
         state = json.loads((newest / "state.json").read_text(encoding="utf-8"))
         positions.append(state["streams"]["s2orc"]["lanes"])
-    domain = str(train_options[train_options.index("--domain") + 1])
-    assert positions == [[], [[domain, 19]], [[domain, 79]]]
+    text = str(domain[1])
+    assert positions == [[], [[text, 19]], [[text, 79]]]
     # Of the labelled parts alone: train, dev and test.
     assert len(list(cache.rglob("*.arrow"))) == 3
 
 
 def test_a_stage_of_pretraining(
-    aang: Aang, forks: Forks, train_options: list[object], tmp_path: Path
+    aang: Aang, forks: Forks, train_options: list[object], domain: list[object], tmp_path: Path
 ) -> None:
     """Killed within it; and statistics of documents are those of the first block."""
     options = [
-        *("train", *train_options, "--recipe", "dapt", "--steps", 4, "--quiet", *STREAM),
+        *("train", *train_options, *domain, "--recipe", "dapt", "--steps", 4, "--quiet", *STREAM),
         *("--checkpoint-every", 0, "--set", "dapt.steps=12", "--set", "dapt.eval_every=2"),
         *("--set", "dapt.batch_size=8"),
     ]
@@ -102,9 +107,11 @@ def test_a_stage_of_pretraining(
     assert everything(run) == everything(tmp_path / "whole")
 
 
-def test_statistics_of_documents(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
+def test_statistics_of_documents(
+    aang: Aang, train_options: list[object], domain: list[object], tmp_path: Path
+) -> None:
     space = "s2orc/no-op/bidirectional/tf-idf"
-    options = ["train", *train_options, "--space", space, *STREAM, "--quiet"]
+    options = ["train", *train_options, *domain, "--space", space, *STREAM, "--quiet"]
     done = aang(*options, "--out", tmp_path / "run")
     assert done.status == 0, done.err
 
@@ -112,8 +119,7 @@ def test_statistics_of_documents(aang: Aang, train_options: list[object], tmp_pa
 def test_a_domain_of_nothing(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("\n", encoding="utf-8")
-    at = train_options.index("--domain") + 1
-    options = [*train_options[:at], empty, *train_options[at + 1 :]]
+    options = [*train_options, "--domain", empty]
     done = aang("train", *options, "--space", "dapt", *STREAM, "--out", tmp_path / "run")
     assert done.status == 2
     assert "no usable text" in done.err

@@ -31,6 +31,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_a_run_leaves_everything_in_its_folder(
     aang: Aang,
     train_options: list[object],
+    domain: list[object],
     tmp_path: Path,
     weighter: str,
     space: str,
@@ -38,8 +39,9 @@ def test_a_run_leaves_everything_in_its_folder(
 ) -> None:
     """Every weighter trains; the folder and ``result.json`` have the documented form."""
     run = tmp_path / "run"
+    text = domain if space == "td+ed" else []
     done = aang(
-        *("train", *train_options, "--weighter", weighter, "--space", space),
+        *("train", *train_options, *text, "--weighter", weighter, "--space", space),
         *("--seed", 3, "--out", run, "--json", "--quiet"),
     )
     assert done.status == 0, done.err
@@ -68,7 +70,7 @@ def test_a_run_leaves_everything_in_its_folder(
     assert {p.name for p in run.iterdir()} == {
         *("config.yaml", "plugins.json", "metrics.jsonl", "weights.jsonl"),
         *("checkpoints", "model", "result.json"),
-        *("cost.jsonl", "data.json", "evaluation.json", "report.html"),
+        *("cost.jsonl", "data.json", "inputs.json", "evaluation.json", "report.html"),
     }
 
 
@@ -241,3 +243,24 @@ def test_a_run_without_out_gets_a_new_folder_named_after_it(
     first = f"runs/{name}-td-single-task-seed0"
     assert folders == [first, f"{first}-2", f"{first}-3"]
     assert all((tmp_path / folder / "result.json").is_file() for folder in folders)
+
+
+def test_how_the_training_ended_is_told(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """At a rate that changes nothing, the first evaluation without a better score is the last."""
+    alone = ["train", *train_options, "--weighter", "single-task"]
+    still = ["--lr", "1e-12", "--head-lr", "1e-12", "--eval-every", 2]
+    done = aang(*alone, *still, "--patience", 1, "--out", tmp_path / "early")
+    assert "Training stopped early, after step 2 of 6: 1 evaluation had no" in done.out
+    done = aang(*alone, *still, "--out", tmp_path / "all")
+    assert "All 6 steps were trained.\n" in done.out
+
+
+def test_quiet_prints_the_result_alone(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    options = ["train", *train_options, "--weighter", "single-task", "--max-length", 16]
+    done = aang(*options, "--quiet", "--out", tmp_path / "run")
+    assert done.status == 0
+    assert done.err == ""

@@ -52,17 +52,6 @@ def test_the_space_of_it(
     assert read(run, "plugins.json")["primitives"]["data/unlabelled"] == "aang-plugin-task"
 
 
-def test_no_trace_where_no_objective_reads_it(
-    aang: Aang, train_options: list[object], tmp_path: Path
-) -> None:
-    """Not even that the file does not exist, as with ``--domain``."""
-    run = tmp_path / "run"
-    done = aang("train", *train_options, "--unlabelled", tmp_path / "none", "--out", run)
-    assert done.status == 0, done.err
-    assert "unlabelled" not in (run / "data.json").read_text(encoding="utf-8")
-    assert "unlabelled" not in done.err
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -70,7 +59,7 @@ def test_no_trace_where_no_objective_reads_it(
         (("--unlabelled", "none.txt"), "--unlabelled none.txt: no such file or folder"),
         (("--unlabelled", "rest"), "--unlabelled rest is the training rows that --train-rows"),
         ((*DRAWN, "--train-rows", 96), "--train-rows takes all 96 training rows"),
-        (("--unlabelled", "x", "--set", "unlabelled.limit=0"), "unlabelled.limit is 0"),
+        (("--unlabelled", ".", "--set", "unlabelled.limit=0"), "unlabelled.limit is 0"),
     ],
 )
 def test_what_cannot_be(

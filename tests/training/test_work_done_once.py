@@ -37,10 +37,15 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.mark.parametrize("space", ["td", "td+ed"])
 def test_a_chain_of_stages(
-    aang: Aang, train_options: list[object], tmp_path: Path, counted: Counter[str], space: str
+    aang: Aang,
+    train_options: list[object],
+    domain: list[object],
+    tmp_path: Path,
+    counted: Counter[str],
+    space: str,
 ) -> None:
     done = aang(
-        *("train", *train_options, "--recipe", "dapt+tapt", *STAGES, "--space", space),
+        *("train", *train_options, *domain, "--recipe", "dapt+tapt", *STAGES, "--space", space),
         *("--weighter", "static", "--set", "static.n=3", "--steps", 2, "--out", tmp_path / "run"),
     )
     assert done.status == 0, done.err

@@ -45,7 +45,7 @@ def read_claim(path: Path) -> Claim | None:
     """The claim in ``path``; None if there is none, or if it is being written right now."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-        holders = [Holder(**holder) for holder in value["holders"]]
+        holders = [Holder.of(holder) for holder in value["holders"]]
         return Claim(int(value["attempt"]), str(value["node"]), holders)
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -135,7 +135,7 @@ def compare(
             note(f"{left} runs are left; the same command goes on")
     entries = outcome(comparison, root, quick=quick)
     against = comparison.baseline
-    if against and not any(e.method == against for e in entries):
+    if against and not any(e.method == against and e.scores for e in entries):
         note(f"the baseline {against} has no finished run, so nothing is tested against it")
     write_outcome(root, entries, curves(comparison, root), against, difference=difference)
     echo(table(entries, kind, against, difference=difference), nl=False)
@@ -167,8 +167,10 @@ def _run(
     from aang_plugin_compare.resumable import resumable
     from aang_plugin_compare.run_folders import make_root
     from aang_plugin_compare.runner import Runner
+    from aang_plugin_compare.watching import watching
 
     def tell(ended: "Ended") -> None:
+        watched.ended(ended.cell)
         if not quiet or ended.error:
             done = "kept" if ended.state == "finished" else ended.error or "done"
             echo(f"{ended.cell.folder.relative_to('runs')}: {done}", err=True)
@@ -185,8 +187,10 @@ def _run(
 
     before = plugin_options(click.get_current_context())
     after = ["--trust-remote-code"] if trust_remote_code else []
-    with resumable():
+    with resumable(), watching(root, len(comparison.cells), quiet=quiet) as watched:
         make_root(root)
-        runner = Runner(root, launcher, registry, tell, before=before, after=after)
+        runner = Runner(
+            root, launcher, registry, tell, began=watched.began, before=before, after=after
+        )
         ended = runner.run(comparison.cells, seconds=seconds, first=controls if quick else None)
     return ended

@@ -31,6 +31,7 @@ class FrozenEncoder:
             tokenizer,
             ("0", "1"),
             from_scratch=config.from_scratch,
+            allow_missing_weights=config.allow_missing_weights,
             trust_remote_code=config.trust_remote_code,
         )
         self._tokenizer = tokenizer

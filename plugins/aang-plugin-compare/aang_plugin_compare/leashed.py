@@ -29,6 +29,8 @@ from aang_plugin_compare.launcher import Order
 def command(order: Order, attempt: int, node: str) -> list[str]:
     """The command that starts such a training.
 
+    It imports nothing from the current folder, whose files may be a stranger's.
+
     Args:
         order: the run.
         attempt: number of the attempt, from 1.
@@ -43,7 +45,7 @@ def command(order: Order, attempt: int, node: str) -> list[str]:
         "after": order.after,
     }
     asked = json.dumps({"order": what, "attempt": attempt, "node": node})
-    return [sys.executable, "-m", "aang_plugin_compare.leashed", asked]
+    return [sys.executable, "-P", "-m", "aang_plugin_compare.leashed", asked]
 
 
 def train(order: Order, attempt: int, node: str) -> None:

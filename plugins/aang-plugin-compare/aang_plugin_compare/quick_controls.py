@@ -45,7 +45,7 @@ _READ = (
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "dev_fraction"),
     *("task_type", "train_rows", "aux_task", "target", "seed", "metric"),
 )
-_ENCODED = ("model", "from_scratch", "max_length")
+_ENCODED = ("model", "from_scratch", "allow_missing_weights", "max_length")
 
 
 @dataclass

@@ -25,6 +25,7 @@ from aang_plugin_compare.on_node import Site, Status
 try:
     import ray
     from ray import exceptions
+    from ray.job_config import JobConfig
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError as missing:
     raise ConfigError(
@@ -74,12 +75,24 @@ def ray_cluster(address: str | None) -> Iterator[None]:
             ray.shutdown()
 
 
+class _NoFolderOfOurs(JobConfig):
+    """Keeps the current folder off the import path of Ray's workers, where Ray puts it first.
+
+    Ray leaves it out of jobs that upload a working directory. There is no public option for it;
+    ``test_ray.py`` notices if this one loses its effect.
+    """
+
+    def _runtime_env_has_working_dir(self) -> bool:
+        return True
+
+
 def _connect(address: str | None) -> None:
     # Ray installs a handler for SIGTERM; the command needs its own.
     before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
             address=address or "local",
+            job_config=_NoFolderOfOurs(),
             include_dashboard=None if address else False,
             logging_level=logging.ERROR,
             log_to_driver=False,
@@ -108,7 +121,8 @@ def _see_that_it_answers(address: str) -> None:
                 f"{_place(address)}: cannot be reached: {error}. Is it the address that ray start "
                 "--head has shown?"
             ) from error
-    probe = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    command = ["-m", "ray.scripts.scripts", "health-check", "--address", address]
+    probe = [sys.executable, "-P", *command]
     try:
         done = subprocess.run(
             probe, capture_output=True, text=True, check=False, timeout=_ANSWER_SECONDS

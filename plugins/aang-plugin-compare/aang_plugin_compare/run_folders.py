@@ -8,6 +8,7 @@ from aang_core.config import (
     TrainConfig,
     left_to_the_data,
     recorded_config,
+    with_absolute_paths,
     without_default_recipe,
 )
 from aang_core.runs import refuse_links
@@ -30,7 +31,8 @@ def run_state(folder: Path, config: TrainConfig, registry: Registry) -> State:
     if not (folder / "config.yaml").is_file():
         return "new"
     there = recorded_config(folder / "config.yaml")
-    config = _settled(config, there, registry)
+    settled = _settled(config, there, registry)
+    there, config = with_absolute_paths(there), with_absolute_paths(settled)
     if there.model_dump(exclude={"out"}) != config.model_dump(exclude={"out"}):
         differing = [
             name

@@ -37,6 +37,7 @@ class Runner:
         launcher: trains the runs.
         registry: where the default space and weighter are looked up.
         ended: called after each run, one call at a time, from the thread that ran it.
+        began: called when a run begins to train, from the thread that trains it.
         before: options of ``aang``, written before the command.
         after: options of ``aang train`` that a file cannot give.
     """
@@ -48,6 +49,7 @@ class Runner:
         registry: Registry,
         ended: Callable[[Ended], None],
         *,
+        began: Callable[[Cell], None] = lambda cell: None,
         before: Sequence[str] = (),
         after: Sequence[str] = (),
     ) -> None:
@@ -57,6 +59,7 @@ class Runner:
         self._before = tuple(before)
         self._after = tuple(after)
         self._ended = ended
+        self._began = began
         self._stop = Event()
         self._lock = Lock()
         self._over: dict[Path, Event] = {}
@@ -132,7 +135,10 @@ class Runner:
         except AangError as error:
             return self._told(Ended(cell, "new", f"Error: {error}"))
         state = run_state(self._root / cell.folder, cell.config, self._registry)
-        failure = None if state == "finished" else self._launcher.train(self._order(cell))
+        failure = None
+        if state != "finished":
+            self._began(cell)
+            failure = self._launcher.train(self._order(cell))
         if self._stop.is_set():
             return None
         return self._told(Ended(cell, state, failure))

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from aang_core.storage import NumberLoader, Source, parse_yaml
 from aang_plugin_compare.comparison_file import ComparisonFile, read_content
 from aang_plugin_compare.controls import Control, controls_of
 from aang_plugin_compare.matching import Match
+from aang_plugin_compare.offered_text import with_text_that_is_read
 from aang_plugin_compare.same_rows import refuse_own_rows, with_train_rows
 from aang_plugin_compare.settings import layered, setting_text, with_setting
 
@@ -125,6 +127,8 @@ def plan(
         for cell in _cells(given, task, method, grid, source, registry)
     ]
     _check_names(cells, given, source, registry)
+    place = partial(_place, given, source)
+    cells = with_text_that_is_read(cells, given.methods, registry, place)
     cells = [_matched(cell, controls, cells, source) for cell in cells]
     return Comparison(list(given.tasks), list(given.methods), given.baseline, cells)
 

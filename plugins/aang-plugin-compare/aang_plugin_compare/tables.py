@@ -26,7 +26,7 @@ from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 
 @dataclass(frozen=True)
 class Entry:
-    """A method on a task, with the setting that is best on dev.
+    """A method on a task, with the setting that is best on dev; without a finished run, no scores.
 
     Attributes:
         task: the task.
@@ -46,7 +46,7 @@ class Entry:
         permutation: p value of the permutation test against the baseline, Holm-corrected over the
             table.
         t_test: p value of the paired t-test, corrected in the same way.
-        best: whether its mean score is the best of the task.
+        best: whether its mean score is the best of the task; several may be, if it is shown alike.
     """
 
     task: str
@@ -74,7 +74,7 @@ class Entry:
 
 
 def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[Entry]:
-    """An entry for each method and control that has a finished run, on each task.
+    """An entry for each method on each task, and for each control that has a result.
 
     Args:
         comparison: the comparison.
@@ -106,7 +106,7 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
             for method in comparison.methods
         ]
         entries += [e for e in controls if e.quick]
-        entries += [e for e in methods if e is not None]
+        entries += methods
         entries += [e for e in controls if not e.quick]
     return _judged(entries, comparison.baseline)
 
@@ -138,15 +138,16 @@ def _control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> E
     )
 
 
-def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry | None:
+def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry:
     settings: dict[int | None, list[tuple[Cell, Result]]] = {}
     for cell in cells:
         folder = root / cell.folder
         if (folder / "result.json").is_file():
             settings.setdefault(cell.choice, []).append((cell, read_part(Result, folder)))
-    if not settings:
-        return None
     of_setting = len({cell.seed for cell in cells})
+    tried = len({cell.choice for cell in cells})
+    if not settings:
+        return Entry(task, method, "", [], [], [], "", tried, of_setting)
     # Settings with fewer seeds than others are left out, because their means say less.
     most = max(len(runs) for runs in settings.values())
     whole = {choice: runs for choice, runs in settings.items() if len(runs) == most}
@@ -164,7 +165,7 @@ def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry |
         dev=[metric.dev for metric in metrics],
         test=tests if len(tests) == len(metrics) else [],
         setting=chosen[0][0].setting,
-        tried=len({cell.choice for cell in cells}),
+        tried=tried,
         missing=of_setting - len(chosen),
         seconds=[result.train_seconds for _, result in chosen],
         rows=rows / steps if rows and steps else None,
@@ -174,8 +175,9 @@ def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry |
 
 def _judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
     """The entries with tests against the baseline and the best of each task marked."""
-    against = {e.task: e for e in entries if e.method == baseline}
-    beside = [e for e in entries if e.method != baseline and e.task in against]
+    scored = [e for e in entries if e.scores]
+    against = {e.task: e for e in scored if e.method == baseline}
+    beside = [e for e in scored if e.method != baseline and e.task in against]
     # Quick controls are not candidates, and testing them would make every other test stricter.
     compared = [e for e in beside if not e.quick]
     values: dict[tuple[str, str], tuple[float | None, float | None]] = {}
@@ -186,8 +188,8 @@ def _judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
         values[entry.task, entry.method] = permutation, t_test
     points = {(e.task, e.method): _points(*_pairs(e, against[e.task])) for e in beside}
     best = {
-        task: max((e for e in entries if e.task == task), key=lambda e: statistics.mean(e.scores))
-        for task in {e.task for e in entries}
+        task: max(_shown_mean(e) for e in scored if e.task == task)
+        for task in {e.task for e in scored}
     }
     judged = []
     for e in entries:
@@ -198,10 +200,15 @@ def _judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
                 points=points.get((e.task, e.method)),
                 permutation=permutation,
                 t_test=t_test,
-                best=best[e.task] is e,
+                best=bool(e.scores) and _shown_mean(e) == best[e.task],
             )
         )
     return judged
+
+
+def _shown_mean(entry: Entry) -> float:
+    """The mean score, as exact as the table shows it."""
+    return round(100 * statistics.mean(entry.scores), 2)
 
 
 def _points(own: Sequence[float], theirs: Sequence[float]) -> float | None:

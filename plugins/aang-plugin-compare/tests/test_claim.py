@@ -17,7 +17,8 @@ from aang_plugin_compare.leashed import command
 from aang_plugin_compare.on_node import Site, complaint
 
 from aang_core.errors import LockedError
-from aang_core.storage.lock import LOCK, Holder, locked, process_start
+from aang_core.storage.holder import Holder, process_start
+from aang_core.storage.lock import LOCK, locked
 
 
 def write(path: Path, value: object) -> None:

@@ -186,6 +186,50 @@ def test_a_method_that_names_nothing_is_that_of_train(tmp_path: Path) -> None:
     assert again.stderr.splitlines() == ["several/default/seed-0: kept"]
 
 
+def test_files_of_the_current_folder_are_not_imported(
+    task: dict[str, object], tmp_path: Path
+) -> None:
+    """Neither modules nor plug-ins beside the comparison's file; those on PYTHONPATH are."""
+    folder, site = tmp_path / "downloaded", tmp_path / "site"
+    hook = "from aang_core import hookimpl\n@hookimpl\ndef aang_register_spaces(register): pass\n"
+    plugin(folder, "stranger", f"open('ran-stranger', 'w').close()\n{hook}")
+    plugin(site, "own", hook)
+    for module in ("yaml", "aang_plugin_compare"):
+        (folder / f"{module}.py").write_text(f"open('ran-{module}', 'w').close()\n")
+    content = {
+        "tasks": {"words": task},
+        "methods": {"plain": {"weighter": "single-task"}},
+        "seeds": [0],
+        "options": {k: v for k, v in SIZE.items() if v is not None},
+    }
+    (folder / "spec.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "aang_core", "compare", "spec.yaml"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not list(folder.glob("ran-*"))
+    (found,) = folder.rglob("plugins.json")
+    plugins = json.loads(found.read_text(encoding="utf-8"))["plugins"]
+    states = {entry["distribution"]: entry["status"] for entry in plugins}
+    assert states["own"] == "ok"
+    assert "stranger" not in states
+
+
+def plugin(folder: Path, name: str, source: str) -> None:
+    """A plug-in of one module, as a folder on Python's path would hold it."""
+    metadata = folder / f"{name}-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[aang]\n{name} = {name}\n")
+    (folder / f"{name}.py").write_text(source)
+
+
 def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
     """Methods by the names of recipes and weighters; after -- the task, as aang train takes it."""
     options = [f"--{name}={value}" for name, value in {**task, **SIZE}.items() if value is not None]

@@ -19,7 +19,7 @@ from tests.clusters import Cluster
 pytestmark = pytest.mark.slow
 
 METHODS = {"plain": {"weighter": "single-task"}, "aang": {"weighter": "factored"}}
-COMPARE = [sys.executable, "-m", "aang_core", "compare"]
+COMPARE = [sys.executable, "-P", "-m", "aang_core", "compare"]
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,10 @@ def test_something_else_listens_there(spec: Path) -> None:
 
 
 def test_without_an_address_ray_is_started_here(spec: Path, tmp_path: Path) -> None:
-    """Runs that were trained there are kept without it."""
+    """Its workers import nothing from this folder; runs trained there are kept without Ray."""
+    for module in ("numpy", "aang_plugin_compare", "yaml"):
+        trap = f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
+        (tmp_path / f"{module}.py").write_text(trap, encoding="utf-8")
     content = yaml.safe_load(spec.read_text())
     content["options"]["steps"] = 4
     content["methods"] = {"plain": METHODS["plain"]}
@@ -198,6 +201,7 @@ def test_without_an_address_ray_is_started_here(spec: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert "words/plain/seed-0: done" in done.stderr
     assert done.stdout.startswith("task ")
+    assert not (tmp_path / "ran").exists()
     done = subprocess.run(
         [*COMPARE, spec.name], cwd=tmp_path, capture_output=True, text=True, check=False
     )

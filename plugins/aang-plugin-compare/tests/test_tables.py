@@ -119,9 +119,23 @@ def test_missing_runs_are_told(tmp_path: Path) -> None:
     for cell in plan.cells:
         if cell.method != "plain" and cell.seed:
             finish(tmp_path, cell.folder, 0.5, None)
-    (entry,) = outcome(plan, tmp_path)
+    found = outcome(plan, tmp_path)
+    plain, entry = sorted(found, key=lambda e: e.missing, reverse=True)
+    assert (plain.method, plain.missing, plain.scores, plain.best) == ("plain", 4, [], False)
     assert entry.missing == 1
     assert entry.t_test is None
-    text = table([entry], "text", "plain")
+    text = table(found, "text", "plain")
     assert "3 of 4" in text
     assert "50.00 ± 0.00 *" in text
+    (row,) = [line for line in text.splitlines() if "0 of 4" in line]
+    assert row.split()[:4] == ["a", "plain", "–", "–"]
+
+
+def test_all_that_are_shown_as_the_best_are_marked(tmp_path: Path) -> None:
+    plan = comparison(tmp_path)
+    for cell in plan.cells:
+        finish(tmp_path, cell.folder, 0.5, 0.600001 if cell.method == "plain" else 0.6)
+    found = outcome(plan, tmp_path)
+    assert len(found) == 2
+    assert all(entry.best for entry in found)
+    assert table(found, "text", "plain").count("60.00 ± 0.00 *") == 2

@@ -83,7 +83,15 @@ class LanguageModel:
                 )
             auto: Any = AutoModelForMaskedLM if masked else AutoModelForCausalLM
             with _no_progress_bar():
-                model = auto.from_pretrained(source, dtype=torch.float32, trust_remote_code=False)
+                model, info = auto.from_pretrained(
+                    source, dtype=torch.float32, trust_remote_code=False, output_loading_info=True
+                )
+            if missing := sorted(info["missing_keys"]):
+                raise ModelError(
+                    f"neural-lm.model {source}: {len(missing)} of its weights are not in its "
+                    f"folder and would be random, such as {missing[0]}. Give a whole model, or "
+                    "none to train a small one"
+                )
             tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
             reason = str(error).strip().splitlines()

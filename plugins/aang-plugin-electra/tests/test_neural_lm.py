@@ -7,6 +7,7 @@ import pytest
 import torch
 from aang_plugin_electra.neural_lm import NeuralLm
 from aang_plugin_electra.small_lm import train_small_lm
+from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -109,6 +110,15 @@ def test_a_masked_model_rewrites_the_tasks_texts(masked: Path) -> None:
 
 def test_as_many_texts_as_asked_for(causal: Path) -> None:
     assert len(texts(NeuralLm(model=str(causal), texts=40, top_k=0, temperature=1.5))) == 40
+
+
+def test_a_model_that_lacks_a_weight_does_not_write(masked: Path, tmp_path: Path) -> None:
+    weights = load_file(masked / "model.safetensors")
+    del weights["bert.encoder.layer.0.output.dense.weight"]
+    save_file(weights, masked / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"1 of its weights .*layer\.0\.output\.dense\.weight"):
+        texts(NeuralLm(model=str(masked)))
+    assert not (tmp_path / "cache" / "neural-lm").exists()
 
 
 def test_models_that_cannot_generate(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Lines:
         series: the curves.
         alt: the chart in words, for readers who cannot see it.
         mark: place and label of a vertical line; None for no line.
+        y_range: ends of the vertical axis; None to fit the curves.
     """
 
     key: str
@@ -42,6 +43,7 @@ class Lines:
     series: Sequence[Series]
     alt: str
     mark: tuple[float, str] | None = None
+    y_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

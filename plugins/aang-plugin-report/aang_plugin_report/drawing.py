@@ -11,6 +11,9 @@ from aang_plugin_report.charts import Bars, Chart, Heat, Lines
 ROW = 26
 """Height in pixels of a row of a chart with names on its left side."""
 
+_STANDOFF = 12
+"""Pixels between the title of an axis and its labels."""
+
 
 def plotly_json(chart: Chart) -> dict[str, Any]:
     """``data`` and ``layout`` for plotly.js; the page adds the colours of its theme."""
@@ -33,16 +36,28 @@ def plotly_figure(chart: Chart) -> Any:
                     y=list(series.y),
                     name=series.name,
                     mode="markers" if series.points else "lines",
+                    hovertemplate="%{y:.3f}",
                     marker={"size": 11, "symbol": "star"} if series.points else None,
                 )
             if chart.mark is not None:
                 place, word = chart.mark
                 figure.add_vline(x=place, line_dash="dot", line_width=1, annotation_text=word)
-            figure.update_layout(height=340)
+            figure.update_layout(height=340, hovermode="x unified")
+            figure.update_xaxes(unifiedhovertitle={"text": f"{chart.x_label} %{{x}}"})
+            if chart.y_range is not None:
+                figure.update_yaxes(range=list(chart.y_range))
         case Bars():
             for name, values in chart.groups:
-                figure.add_bar(y=list(chart.labels), x=list(values), name=name, orientation="h")
-            figure.update_layout(height=120 + ROW * len(chart.labels), barmode="group")
+                figure.add_bar(
+                    y=list(chart.labels),
+                    x=list(values),
+                    name=name,
+                    orientation="h",
+                    hovertemplate="%{x:.3f}",
+                )
+            figure.update_layout(
+                height=120 + ROW * len(chart.labels), barmode="group", hovermode="y unified"
+            )
             figure.update_yaxes(autorange="reversed")
         case Heat():
             figure.add_heatmap(
@@ -51,6 +66,12 @@ def plotly_figure(chart: Chart) -> Any:
                 z=[list(row) for row in chart.z],
                 colorscale="RdBu" if chart.diverging else "Blues",
                 zmid=0 if chart.diverging else None,
+                zmin=None if chart.diverging else 0,
+                zmax=None if chart.diverging else _largest(chart),
+                # Without decimals if every value is a count.
+                hovertemplate=f"{chart.y_label} %{{y}}<br>{chart.x_label} %{{x}}: ".lstrip()
+                + ("%{z}" if _counts(chart) else "%{z:.3f}")
+                + "<extra></extra>",
                 texttemplate="%{z}" if chart.written else None,
                 hoverongaps=False,
             )
@@ -64,9 +85,17 @@ def plotly_figure(chart: Chart) -> Any:
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
     )
-    figure.update_xaxes(automargin=True)
-    figure.update_yaxes(automargin=True)
+    figure.update_xaxes(automargin=True, title_standoff=_STANDOFF)
+    figure.update_yaxes(automargin=True, title_standoff=_STANDOFF)
     return figure
+
+
+def _largest(chart: Heat) -> float:
+    return max((value for row in chart.z for value in row if value is not None), default=1.0)
+
+
+def _counts(chart: Heat) -> bool:
+    return all(isinstance(value, int) for row in chart.z for value in row)
 
 
 def draw_picture(chart: Chart, path: Path) -> None:
@@ -99,6 +128,8 @@ def _draw(chart: Chart, figure: Any) -> None:
                 place, word = chart.mark
                 axes.axvline(place, linestyle=":", color="grey", label=word)
             axes.set_ylabel(chart.y_label)
+            if chart.y_range is not None:
+                axes.set_ylim(*chart.y_range)
             axes.legend(fontsize="small")
         case Bars():
             height = 0.8 / len(chart.groups)

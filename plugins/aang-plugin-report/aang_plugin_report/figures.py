@@ -7,6 +7,7 @@ from typing import TypeVar
 from aang_core import Run, softmax
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
 from aang_plugin_report.losses import losses_chart
+from aang_plugin_report.run_names import run_names
 
 POINTS = 240
 """Most points of a curve; a page with every step of a long run would load slowly."""
@@ -15,6 +16,9 @@ BINS = 48
 TOP = 5
 LISTED = 16
 RowT = TypeVar("RowT")
+
+_WEIGHTS = (0.0, 1.0)
+"""The axis of weights: fitted to a weight that hardly moves, it would show noise."""
 
 _MOST_WRITTEN = 20
 """Counts are written into a confusion matrix up to this many classes; more are illegible."""
@@ -72,6 +76,7 @@ def _end_task_weight(run: Run) -> Lines | None:
         title="Weight of the end task",
         x_label="step",
         y_label="λ_e",
+        y_range=_WEIGHTS,
         series=[series],
         alt=f"λ_e goes from {series.y[0]:.3f} to {series.y[-1]:.3f}.",
     )
@@ -174,7 +179,7 @@ def _cosines(run: Run) -> Heat | None:
         key="cosines",
         title="Cosine with the dev gradient",
         x_label="step",
-        y_label="task",
+        y_label="",
         x=[str(b[-1].step) for b in bins],
         y=names,
         z=grid,
@@ -212,11 +217,11 @@ def _scores_of(runs: Sequence[Run]) -> Lines:
     metric = runs[0].metric
     series = [
         Series(
-            run.name,
+            name,
             [line.step for line in run.records.evaluations],
             [line.dev[metric] for line in run.records.evaluations],
         )
-        for run in runs
+        for name, run in zip(run_names(runs), runs, strict=True)
     ]
     best = max(series, key=lambda s: max(s.y))
     return Lines(
@@ -230,19 +235,20 @@ def _scores_of(runs: Sequence[Run]) -> Lines:
 
 
 def _end_task_weights_of(runs: Sequence[Run]) -> Lines | None:
-    weighted = [run for run in runs if run.records.objectives]
-    if not weighted:
-        return None
     series = []
-    for run in weighted:
-        rows = _thinned(run.records.rounds)
-        steps = [row.step for row in rows]
-        series.append(Series(run.name, steps, [row.end_task_weight for row in rows]))
+    for name, run in zip(run_names(runs), runs, strict=True):
+        if run.records.objectives:
+            rows = _thinned(run.records.rounds)
+            steps = [row.step for row in rows]
+            series.append(Series(name, steps, [row.end_task_weight for row in rows]))
+    if not series:
+        return None
     return Lines(
         key="end-task-weight",
         title="Weight of the end task",
         x_label="step",
         y_label="λ_e",
+        y_range=_WEIGHTS,
         series=series,
         alt="Last λ_e: " + ", ".join(f"{s.name} {s.y[-1]:.3f}" for s in series) + ".",
     )

@@ -42,7 +42,7 @@ def losses_chart(run: Run) -> Lines | None:
         title="Training losses"
         + (f", the {CURVES} objectives with the largest weights" if left_out else ""),
         x_label="step",
-        y_label="mean loss since the last evaluation",
+        y_label="training loss",
         series=[Series(name, *losses[name]) for name in shown],
         mark=(run.outcome.best_step, "best on dev"),
         alt=f"Means between evaluations: {', '.join(ends)}.",

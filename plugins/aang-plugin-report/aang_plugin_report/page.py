@@ -14,6 +14,7 @@ from aang_core.storage import write_file
 from aang_plugin_report.drawing import draw_picture, plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several
 from aang_plugin_report.losses import losses_of
+from aang_plugin_report.run_names import run_names
 
 
 @dataclass(frozen=True)
@@ -182,12 +183,12 @@ def _tables_of_several(runs: Sequence[Run]) -> list[Table]:
     header = ["run", "weighter", "space", "seed", "dev", "test", "best step", "seconds"]
     rows = [
         [
-            run.name,
+            name,
             *(run.outcome.weighter, run.outcome.space, run.outcome.seed),
             *(run.outcome.metric.dev, run.outcome.metric.test),
             *(run.outcome.best_step, run.outcome.train_seconds),
         ]
-        for run in runs
+        for name, run in zip(run_names(runs), runs, strict=True)
     ]
     return [Table("Runs", header, rows)]
 

@@ -84,6 +84,42 @@ def test_tables_sort(browser: Any, run: Path) -> None:
     assert header.get_attribute("aria-sort") == "ascending"
 
 
+def test_what_is_out_of_sight_is_told(browser: Any, run: Path) -> None:
+    """A hint above whatever is wider than the window, and no other; no word of a head is broken."""
+    opened(browser, run / "report.html")
+    wide = (
+        "return [...document.querySelectorAll('.wide')].map((w) => [w.scrollWidth > w.clientWidth"
+    )
+    wide += " + 1, w.previousElementSibling.offsetHeight > 0])"
+    found = browser.execute_script(wide)
+    assert all(cut == hinted for cut, hinted in found)
+    phone = browser.execute_script("return window.innerWidth") < 600
+    assert any(cut for cut, _ in found) == phone
+    lines = (
+        "return [...document.querySelectorAll('th button')].map((b) => b.getClientRects().length)"
+    )
+    assert set(browser.execute_script(lines)) == {1}
+
+
+def test_zero_has_the_colour_of_the_page_and_tooltips_are_short(browser: Any, run: Path) -> None:
+    """In both themes what stands out is not zero; three decimals, one box for all curves."""
+    opened(browser, run / "report.html")
+    panel = "return getComputedStyle(document.documentElement).getPropertyValue('--panel').trim()"
+    for _ in range(2):
+        scale = "return document.getElementById('chart-cosines').data[0].colorscale"
+        middle = [colour for place, colour in browser.execute_script(scale) if place == 0.5]
+        assert middle == [browser.execute_script(panel)]
+        browser.find_element(By.ID, "theme").click()
+    layout = "return document.getElementById('chart-factors-output').layout.hovermode"
+    assert browser.execute_script(layout) == "x unified"
+    curves = (
+        "return document.getElementById('chart-factors-output').data.map((t) => t.hovertemplate)"
+    )
+    assert set(browser.execute_script(curves)) == {"%{y:.3f}"}
+    ends = "return document.getElementById('chart-end-task-weight').layout.yaxis.range"
+    assert browser.execute_script(ends) == [0, 1]
+
+
 def test_both_themes(browser: Any, run: Path) -> None:
     """It begins in the scheme of the system, and the button changes it, plots included."""
     opened(browser, run / "report.html")

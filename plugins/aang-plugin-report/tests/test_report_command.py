@@ -22,7 +22,8 @@ def aang(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
 def test_figures_and_a_page_of_several_runs(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    other = shutil.copytree(run, tmp_path / "other")
+    # Both are called "run", as those of a comparison are called "seed-0".
+    other = shutil.copytree(run, tmp_path / "other" / run.name)
     page, figures = tmp_path / "both.html", tmp_path / "figures"
     status, out, err = aang(capsys, "report", run, other, "--out", page, "--figures", figures)
     assert status == 0, err
@@ -30,6 +31,7 @@ def test_figures_and_a_page_of_several_runs(
     text = page.read_text(encoding="utf-8")
     assert "2 runs" in text
     assert "among the top 5" in text
+    assert f"other/{run.name}" in text
     assert {path.name for path in figures.iterdir()} == {
         f"{key}.{kind}" for key in ("scores", "end-task-weight", "tops") for kind in ("png", "svg")
     }

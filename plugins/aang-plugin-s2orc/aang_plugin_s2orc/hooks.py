@@ -10,7 +10,7 @@ def aang_register_data(register: RegisterPrimitive) -> None:
         "s2orc",
         "in-domain text from the S2ORC, S2AG, peS2o or plain text files named with --domain",
         "aang_plugin_s2orc.source:S2orc",
-        provides=("text",),
+        provides=("text", "reads:domain"),
     )
 
 

@@ -27,7 +27,7 @@ def aang_register_data(register: RegisterPrimitive) -> None:
         "unlabelled",
         "texts like the end task's own without labels, which --unlabelled names",
         "aang_plugin_task.unlabelled:Unlabelled",
-        provides=("text",),
+        provides=("text", "reads:unlabelled"),
     )
 
 

@@ -22,7 +22,7 @@ def read(
 
 
 def test_it_keeps_the_contract() -> None:
-    check_data(Unlabelled(), ("text",))
+    check_data(Unlabelled(), ("text", "reads:unlabelled"))
 
 
 def test_limits() -> None:

@@ -10,5 +10,5 @@ def aang_register_data(register: RegisterPrimitive) -> None:
         "out-of-domain",
         "generic text from the plain text files named with --out-of-domain",
         "aang_plugin_text.out_of_domain:OutOfDomain",
-        provides=("text",),
+        provides=("text", "reads:out-of-domain"),
     )

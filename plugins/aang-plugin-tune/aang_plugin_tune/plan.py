@@ -63,6 +63,7 @@ def plan(
     _refuse_both(search)
     _refuse_empty(search)
     _refuse_unknown(search)
+    _refuse_unread(search)
     _probe(search)
     return search
 
@@ -184,6 +185,14 @@ def _refuse_unknown(search: Search) -> None:
                 f"{name} is searched, but {primitive.stage} {primitive} has no option {option!r}; "
                 f"{hint}"
             )
+
+
+def _refuse_unread(search: Search) -> None:
+    """Refuse text in the options of all runs that none of them reads."""
+    configs = [search.config(chosen) for chosen in search.methods_chosen()]
+    for name in ("domain", "out_of_domain", "unlabelled"):
+        if search.options.get(name) and not any(getattr(config, name) for config in configs):
+            raise ConfigError(f"--{name.replace('_', '-')}: no run of this search reads it")
 
 
 def _probe(search: Search) -> None:

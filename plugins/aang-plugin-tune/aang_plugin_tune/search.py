@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aang_plugin_compare.settings import layered, setting_text, with_setting
 
 from aang_core import Primitive, Registry
-from aang_core.assembly import option_owners
+from aang_core.assembly import option_owners, without_unread_text
 from aang_core.config import TrainConfig, resolve_training
 from aang_plugin_tune.dimensions import Choices, Dimension
 
@@ -103,7 +103,7 @@ class Search:
     def config(
         self, setting: Setting, *, test: bool = False, seed: int | None = None
     ) -> TrainConfig:
-        """The options of a run.
+        """The options of a run, without text such as that of ``domain`` which it does not read.
 
         Args:
             setting: the setting.
@@ -118,7 +118,8 @@ class Search:
         options = with_setting(options, {k: v for k, v in setting.items() if k != METHOD})
         if seed is not None:
             options["seed"] = seed
-        return resolve_training(options if test else _without_test(options), {}, self.registry)
+        given = options if test else _without_test(options)
+        return without_unread_text(resolve_training(given, {}, self.registry), self.registry)
 
     def method(self, setting: Setting, recorded: TrainConfig | None = None) -> str:
         """The name of the method in tables.

@@ -1,0 +1,67 @@
+"""Weights that a model's folder lacks, which transformers initialises at random."""
+
+from collections.abc import Collection
+
+from transformers import PreTrainedModel
+
+from aang_core.errors import ModelError
+
+_SHOWN = 3
+
+
+def refuse_untrained_body(
+    source: str, prefix: str, base: PreTrainedModel, missing: Collection[str]
+) -> None:
+    """Refuse an encoder of which some weights would be random.
+
+    Args:
+        source: folder or hub name of the encoder.
+        prefix: what the encoder is called in the model that was loaded.
+        base: the encoder without its pooler, which belongs to the end task's head.
+        missing: names in the whole model of the weights that ``source`` lacks.
+
+    Raises:
+        ModelError: weights of the encoder are among them.
+    """
+    own = [f"{prefix}.{name}" for name in base.state_dict()]
+    lacking = [name for name in own if name in missing]
+    if lacking:
+        raise ModelError(
+            f"--model {source}: {len(lacking)} of the {len(own)} weights of the encoder are not in "
+            f"its folder and would be random: {_some(lacking)}. Its weights are of another model, "
+            "or their names have changed: use the right ones. --allow-missing-weights trains from "
+            "random ones, --from-scratch makes all of them random"
+        )
+
+
+def refuse_untrained_classifier(
+    source: str, model: PreTrainedModel, missing: Collection[str]
+) -> None:
+    """Refuse a classifier of which some weights would be random.
+
+    Args:
+        source: folder or hub name of the classifier.
+        model: the classifier.
+        missing: names of the weights that ``source`` lacks.
+
+    Raises:
+        ModelError: it lacks any.
+    """
+    prefix = f"{model.base_model_prefix}."
+    if head := [name for name in missing if not name.startswith(prefix)]:
+        raise ModelError(
+            f"{source}: has no trained classification head: {_some(head)} are not in its folder, "
+            "and random ones would give random answers. Give the folder of a run or of a trained "
+            "classifier; aang train --model makes one from an encoder"
+        )
+    if missing:
+        raise ModelError(
+            f"{source}: weights of the classifier are not in its folder: {_some(missing)}. Random "
+            "ones would give random answers. Give the folder of a run or of a whole classifier"
+        )
+
+
+def _some(names: Collection[str]) -> str:
+    shown = sorted(names)[:_SHOWN]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -1,0 +1,28 @@
+"""What the machine has, to paste into an issue."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.plugins_layer.on_disk import Site
+
+
+def test_it_tells_what_an_issue_needs(site: Site) -> None:
+    """In Markdown, with the plug-ins that failed, and without the name of the user."""
+    site.plugin("aang-plugin-broken", "raise OSError('disk on fire')\n")
+    cache = Path.home() / "nowhere" / "aang"
+    text = site.aang("doctor", environ={"AANG_CACHE": str(cache)}).stdout
+    for title in ("machine", "device", "packages", "plug-ins", "caches", "environment"):
+        assert f"**{title}**\n" in text
+    assert f"- torch: {version('torch')}\n" in text
+    assert "- --device auto: " in text
+    broken = [line for line in text.splitlines() if line.startswith("- aang-plugin-broken")]
+    assert "failed: " in broken[0]
+    assert "disk on fire" in broken[0]
+    assert "- AANG: ~/nowhere/aang, does not exist yet\n" in text
+    assert str(Path.home()) not in text
+
+
+def test_for_programs(site: Site) -> None:
+    found = site.json("doctor")
+    assert found["packages"]["aang-core"] == version("aang-core")
+    assert found["machine"]["memory"].endswith("GB")
