@@ -57,6 +57,6 @@ class FrozenPart:
             return
         raise DataError(
             "the encoder has changed since the training began: those of its weights that are not "
-            "trained, which are not in the checkpoint, are different now. Put the encoder back as "
-            "it was, or start a new training"
+            "trained are different now. The checkpoint leaves them to the encoder and is worth "
+            "nothing without them. Put the encoder back as it was, or start a new training"
         )

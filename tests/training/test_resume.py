@@ -63,7 +63,8 @@ def test_killed_and_resumed(
 def test_another_encoder_under_the_same_name_is_refused(
     aang: Aang, forks: Forks, small: list[object], encoder: Path, tmp_path: Path
 ) -> None:
-    """With adapters the checkpoint leaves the encoder's own weights to the encoder."""
+    """With adapters the checkpoint leaves the encoder's own weights to the encoder, so that not
+    even ``--accept-changes`` goes on with others."""
     own, run = tmp_path / "encoder", tmp_path / "run"
     shutil.copytree(encoder, own)
     child = forks.aang(*small, "--model", own, "--lora", 2, "--out", run)
@@ -72,9 +73,14 @@ def test_another_encoder_under_the_same_name_is_refused(
     weights = load_file(own / "model.safetensors")
     weights["bert.embeddings.word_embeddings.weight"][7] += 0.01
     save_file(weights, own / "model.safetensors", metadata={"format": "pt"})
-    done = aang("train", "--resume", run)
-    assert done.status == 2
-    assert "the encoder has changed since the training began" in done.err
+    for accept, said in (
+        ([], "the encoder has other weights"),
+        (["--accept-changes"], "the encoder has changed since the training began"),
+        ([], "the encoder has changed since the training began"),
+    ):
+        done = aang("train", "--resume", run, *accept)
+        assert done.status == 2
+        assert said in done.err
 
 
 def test_stages_go_on_where_they_were_and_finished_ones_are_kept(

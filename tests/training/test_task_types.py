@@ -104,10 +104,10 @@ def test_from_files_to_predictions(
 
 
 def test_numbers_have_no_classes_in_the_summary(
-    aang: Aang, files: Path, encoder: Path, tmp_path: Path
+    aang: Aang, kind_files: Path, encoder: Path, tmp_path: Path
 ) -> None:
     """And parts that a run does not have are not named."""
-    train = files / "regression" / "train.jsonl"
+    train = kind_files / "regression" / "train.jsonl"
     done = aang(
         *("train", "--train", train, "--model", encoder, "--weighter", "single-task"),
         *("--steps", 2, "--dry-run", "--out", tmp_path / "run"),
