@@ -139,7 +139,7 @@ def test_interrupted_it_goes_on_elsewhere(cluster: Cluster, spec: Path, tmp_path
     broken = {"weighter": "static", "set": {"static": {"n": 0}}}
     content["methods"] = {"broken": broken, "plain": METHODS["plain"]}
     # Long enough that the interrupt, which has some processes to pass, comes before the end.
-    content["options"] |= {"checkpoint-every": 1000, "steps": 4000, "patience": 1000}
+    content["options"] |= {"checkpoint-every": 1000, "steps": 1500, "patience": 1000}
     spec.write_text(yaml.safe_dump(content), encoding="utf-8")
     process = on_ray(cluster, spec, "--out", "out", "--jobs", 1)
     run = tmp_path / "out" / "runs" / "words" / "plain" / "seed-0"
@@ -160,7 +160,7 @@ def test_interrupted_it_goes_on_elsewhere(cluster: Cluster, spec: Path, tmp_path
     process = compare(cluster, spec, "--out", "out")
     _, err = process.communicate(timeout=600)
     assert "words/plain/seed-0: done" in err
-    assert len((run / "weights.jsonl").read_text().splitlines()) == 4000
+    assert len((run / "weights.jsonl").read_text().splitlines()) == 1500
 
 
 def test_something_else_listens_there(spec: Path) -> None:
