@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aang_core.assembly.text_options import check_names, check_paths
-from aang_core.cli.output import echo, note_once
+from aang_core.cli.output import echo, note, note_once
 from aang_core.cli.result import print_result
 from aang_core.cli.schema_options import options_of
 from aang_core.config import TrainConfig, read_config_file, resolve_training
@@ -131,8 +131,9 @@ def train(
     )
     if not processes.first:
         return
-    for line in run.notes:
-        say(line)
+    # A push that failed, for instance, is more than a note.
+    for line in run.failures if quiet else run.notes:
+        (note if quiet else say)(line)
     if as_json:
         echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:

@@ -12,9 +12,6 @@ from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
 from aang_core.task_types.names import TaskTypeName
 
-PARTS = ("train", "dev", "test")
-"""The parts of the end task."""
-
 _DEV_NAMES = ("validation", "valid", "dev")
 
 

@@ -1,6 +1,9 @@
-"""Names of tasks, taken from the files that they are read from, and words in place of files."""
+"""Names of tasks, from the files that they are read from, of their parts, and words for files."""
 
 from pathlib import Path
+
+PARTS = ("train", "dev", "test")
+"""The parts of the end task."""
 
 REST = "rest"
 """The word in place of a file that names the training rows which a draw has left out."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from aang_core.assembly.labelled_tasks import end_task_columns
 from aang_core.config import TrainConfig
-from aang_core.corpora.dataset_task import PARTS, parts_of
+from aang_core.corpora.dataset_task import parts_of
 from aang_core.corpora.in_memory import DOMAIN_TEXT, TableInMemory, plain_list, table_in_memory
 from aang_core.corpora.labelled import Columns
-from aang_core.corpora.names import REST
+from aang_core.corpora.names import PARTS, REST
 from aang_core.errors import ConfigError
 from aang_core.objectives.stages import ReadReport
 from aang_core.runs.kept_data import TEXTS, copy_of

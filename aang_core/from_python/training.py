@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.assembly.sources import Sources, prepare_sources
-from aang_core.cli.output import note_once
+from aang_core.cli.output import note, note_once
 from aang_core.cli.train import RESUMABLE_WITH
 from aang_core.config import read_config_file, resolve_training
 from aang_core.errors import ConfigError
@@ -101,8 +101,9 @@ def train(
             if (start.out / "config.yaml").is_file():
                 stopped.add_note(f"To continue: train(resume={str(start.out)!r})")
             raise
-    for sentence in run.notes:
-        say(sentence)
+    # A push that failed, for instance, is more than a note.
+    for sentence in run.failures if quiet else run.notes:
+        (note if quiet else say)(sentence)
     return run
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.config import TrainConfig
-from aang_core.corpora.dataset_task import PARTS
+from aang_core.corpora.names import PARTS
 
 FOLDER = "data"
 """The folder in a run folder that holds the copies, a file for each option."""

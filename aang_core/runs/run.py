@@ -38,6 +38,8 @@ class Run:
         options: the content of ``config.yaml``.
         outcome: the content of ``result.json``.
         plugins: the content of ``plugins.json``.
+        failures: which plug-ins failed after the training, a sentence each; for a run that was
+            opened later it is empty.
 
     Examples:
         >>> from pathlib import Path
@@ -56,6 +58,7 @@ class Run:
     options: Mapping[str, Any]
     outcome: Result
     plugins: PluginsUsed
+    failures: Sequence[str] = field(default=(), compare=False)
     _notes: Sequence[str] | None = field(default=None, compare=False)
     _loaded: "list[Predictor]" = field(default_factory=list, compare=False)
 
@@ -90,7 +93,7 @@ class Run:
             plugins = read_part(PluginsUsed, folder)
         except FileNotFoundError as error:
             raise missing(folder, error) from error
-        return cls(folder, options, outcome, plugins, notes)
+        return cls(folder, options, outcome, plugins, _notes=notes)
 
     @property
     def name(self) -> str:

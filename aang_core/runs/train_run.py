@@ -162,12 +162,13 @@ def _trained(
             result = result.model_copy(update={"pretraining": stages})
         run = Run.about_to_finish(folder.path, result)
         folder.write_text("model/README.md", card_of(run))
-        for failure in call_after_run(plugins.registry, run):
+        failures = list(call_after_run(plugins.registry, run))
+        for failure in failures:
             report.note(failure)
         # Written last: this file marks the run as finished.
         write_part(folder, result)
         processes.wait()
-    return replace(run, _notes=report.lines())
+    return replace(run, failures=failures, _notes=report.lines())
 
 
 def _pretrained(

@@ -110,7 +110,7 @@ def test_without_the_report(
     assert len(opened.metrics) == 3
     with pytest.raises(ConfigError, match="aang-plugin-report is disabled"):
         opened.plot()
-    done = aang("diagnose", *train_options[:6], "--plot", tmp_path / "figure.svg")
+    done = aang("diagnose", *train_options[:4], "--plot", tmp_path / "figure.svg")
     assert done.status == 2
     assert "aang-plugin-report is disabled" in done.err
     done = aang("report", run)

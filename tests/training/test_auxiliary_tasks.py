@@ -147,7 +147,10 @@ BAD: dict[str, tuple[Callable[[Path], list[object]], list[str]]] = {
     "no file": (lambda d: ["--aux-task", f"a={d / 'none.tsv'}"], ["none.tsv"]),
     "no equals sign": (lambda d: ["--aux-task", "wnli.tsv"], ["wnli.tsv", "NAME=FILE"]),
     "a name for no factor": (lambda d: ["--aux-task", "A/B=x.tsv"], ["--aux-task", "A/B"]),
-    "a primitive's name": (lambda d: ["--aux-task", "task=x.tsv"], ["data primitive", "task"]),
+    "a primitive's name": (
+        lambda d: ["--aux-task", f"task={write(d, 'x.tsv', ROW)}"],
+        ["data primitive", "task"],
+    ),
     "a target that is no task": (
         lambda d: ["--aux-task", f"a={write(d, 'a.tsv', ROW)}", "--target", "rte"],
         ["--target rte", "a"],

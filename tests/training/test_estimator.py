@@ -163,8 +163,10 @@ def test_predictions_have_the_type_of_the_labels(options: dict[str, Any], labels
 
 def test_pairs_dev_and_a_kept_run(options: dict[str, Any], tmp_path: Path) -> None:
     pairs = pd.DataFrame({"a": TEXTS, "b": TEXTS[::-1]})
-    classifier = AangClassifier(**options, runs=tmp_path / "runs")
-    classifier.fit(pairs, LABELS, dev=(pairs[:4], LABELS[:4]), unlabelled=pairs)
+    more = pd.DataFrame({"a": [f"{text} and nothing else was said" for text in TEXTS], "b": TEXTS})
+    reading = {"weighter": "static", "space": "unlabelled/bert-op/bidirectional/denoise"}
+    classifier = AangClassifier(**options | reading, runs=tmp_path / "runs")
+    classifier.fit(pairs, LABELS, dev=(pairs[:4], LABELS[:4]), unlabelled=more)
     assert classifier.run_.records.data.parts["dev"].examples == 4
     assert classifier.run_.records.data.parts["train"].examples == 16
     assert classifier.run_.folder.parent == tmp_path / "runs"

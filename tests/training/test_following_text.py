@@ -126,7 +126,7 @@ def test_the_end_task_s_head_is_trained_once(options: dict[str, Any], own: Path)
     assert len(trained) == len(set(trained))
     assert {id(p) for p in assembly.model.classifier.parameters()} <= set(trained)
     bench = trainer.bench
-    state = ModelState(bench.modules, bench.optimization).state_dict()["module"]
+    state = ModelState(bench.modules, bench.optimization, bench.frozen).state_dict()["module"]
     assert not [name for name in state if name.split("|")[0].endswith("/consistency")]
 
 

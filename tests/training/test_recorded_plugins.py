@@ -47,7 +47,7 @@ def test_evaluate_and_resume_say_what_differs(
 
     (run / "result.json").unlink()
     plugin.write_text(PLUGIN + "# another version\n", encoding="utf-8")
-    resumed = aang("--plugin", plugin, "train", "--resume", run, "--quiet")
+    resumed = aang("--plugin", plugin, "train", "--resume", run)
     assert resumed.status == 0, resumed.err
     then, now = version(before), version(recorded(run))
     note = f"the run used mine.py {then}; installed is {now}"
@@ -70,8 +70,8 @@ def test_a_damaged_record_is_told(aang: Aang, tmp_path: Path, content: str) -> N
     (run / "plugins.json").write_text(content, encoding="utf-8")
     done = aang("train", "--resume", run)
     assert done.status == 2
-    assert "plugins.json: is damaged" in done.err
-    assert len(done.err.splitlines()) == 1
+    (error,) = [line for line in done.err.splitlines() if not line.startswith("reading data")]
+    assert "plugins.json: is damaged" in error
 
 
 def recorded(run: Path) -> dict[str, Any]:

@@ -176,14 +176,14 @@ def test_a_round_that_takes_one_draw_is_told_so_in_the_callers_words() -> None:
         fitted("alpha-vil", draws_per_step=2)
 
 
-def trainer(processes: Processes) -> Trainer:
+def trainer(processes: Processes, steps: int = 1) -> Trainer:
     end = task("end")
     primitive = load_plugins().registry.weighter("single-task")
     return make_trainer(
         *(nn.Linear(1, 3), end, end, [], primitive.make(TaskCard("end"), [])),
         TrainingSettings(
             optimizer=OptimizerSettings(lr=0.1, head_lr=0.1),
-            schedule=Schedule(0, 1, 1, "accuracy"),
+            schedule=Schedule(steps, 1, 9, "accuracy"),
             rows=RowBudget(4, 4, 4),
             seed=11,
         ),
@@ -199,7 +199,7 @@ def test_each_process_draws_dropout_of_its_own() -> None:
     assert torch.initial_seed() == 5
     trainer(Second()).train()
     assert torch.initial_seed() == 11 + OTHER_DROPOUT
-    resumed = trainer(Second())
+    resumed = trainer(Second(), steps=4)
     resumed.bench.steps = 3
     resumed.train()
     assert torch.initial_seed() == 11 + OTHER_DROPOUT + 3

@@ -88,11 +88,11 @@ def test_what_is_drawn_aside_is_drawn_again(options: dict[str, Any]) -> None:
 
 
 def test_a_checkpoint_of_another_space_is_refused(
-    options: dict[str, Any], domain: list[str], tmp_path: Path
+    options: dict[str, Any], domain: list[object], tmp_path: Path
 ) -> None:
     _, _, trainer, _, _ = build(options)
     save_checkpoint(tmp_path / "checkpoint", trainer)
-    _, _, other, _, _ = build(options, space="td+ed", domain=domain[1:])
+    _, _, other, _, _ = build(options, space="td+ed", domain=[str(path) for path in domain[1:]])
     with pytest.raises(DataError, match="another model or space"):
         load_checkpoint(tmp_path / "checkpoint", other)
     with pytest.raises(DataError, match="no usable checkpoint"):
