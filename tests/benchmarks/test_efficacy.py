@@ -15,6 +15,7 @@ from benchmarks.small_task import write_task
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.release
 @pytest.mark.slow
 def test_it_goes_on_with_the_next_call(tmp_path: Path) -> None:
     """A call of no time plans every run, and the next one trains those that it has time for."""

@@ -28,6 +28,7 @@ def chains_of(case: Path) -> list[dict[str, int]]:
     return [json.loads(line) for line in (case / "chains.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_few_kills(tmp_path: Path) -> None:
     """In DIW, whose rounds are long; and a difference of one bit would have been seen."""
     done = kill_resume(tmp_path, "--case", "diw", "--kills", "3", "--most", "3")
@@ -47,6 +48,7 @@ def test_a_few_kills(tmp_path: Path) -> None:
         before = contents(alone)
 
 
+@pytest.mark.release
 @pytest.mark.slow
 def test_kills_in_every_case(tmp_path: Path) -> None:
     done = kill_resume(tmp_path, "--kills", "4", "--most", "4")

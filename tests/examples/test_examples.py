@@ -18,6 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 MNIST = Path(__file__).parents[3] / "shared" / "data" / "mnist-t10k"
 
 
+@pytest.mark.slow
 def test_plain_pytorch_is_short_and_runs() -> None:
     """Under 60 lines, and the helpers make the end task better."""
     program = EXAMPLES / "plain_pytorch.py"

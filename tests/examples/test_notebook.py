@@ -21,6 +21,7 @@ def stream(cell: Any, name: str) -> str:
     return "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == name)
 
 
+@pytest.mark.slow
 def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress is a live table, a run three lines and a table, predictions and scores tables."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -63,7 +63,7 @@ def kind_command(kind_files: Path, task_files: Path, encoder: Path) -> Options:
                 *(("single-label", "whole"), ("single-label", "small")),
                 *(("multi-label", "whole"), ("regression", "whole")),
             ],
-            marks=pytest.mark.slow,
+            marks=[pytest.mark.slow, pytest.mark.release],
         ),
     ],
     ids=["some", "others"],
@@ -130,6 +130,7 @@ def test_killed_and_resumed(
     assert everything(run) == everything(tmp_path / "whole")
 
 
+@pytest.mark.release
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["single-label", *KINDS])
 def test_two_processes_killed_and_resumed(saving: Options, tmp_path: Path, kind: str) -> None:

@@ -290,7 +290,9 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("trials", [40, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "trials", [40, pytest.param(600, marks=[pytest.mark.slow, pytest.mark.release])]
+)
 def test_two_that_find_a_stale_lock_at_once_never_both_get_it(tmp_path: Path, trials: int) -> None:
     """As two processes that resume a killed run: one gets it, the other does not."""
     dead = subprocess.Popen([sys.executable, "-c", ""])

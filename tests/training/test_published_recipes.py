@@ -198,6 +198,7 @@ def test_a_head_without_dropout_is_told(tmp_path: Path) -> None:
         set_dropout(model.classifier, 0.3)
 
 
+@pytest.mark.slow
 def test_a_tiny_run_on_the_demo(aang: Aang, tmp_path: Path) -> None:
     """Six steps of four draws, the weights moved after the third and the sixth."""
     run = tmp_path / "run"

@@ -79,6 +79,7 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     assert not any(name in without.stdout for name in QUICK_CONTROLS)
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_goes_on(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,6 +119,7 @@ def test_an_interrupted_comparison_goes_on(
     assert len((run / "weights.jsonl").read_text().splitlines()) == 60
 
 
+@pytest.mark.slow
 def test_a_run_with_other_options_is_not_taken_for_this_one(spec: Path, tmp_path: Path) -> None:
     root = tmp_path / "out"
     aang("compare", spec, "--out", root)
@@ -249,6 +251,7 @@ def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
     assert "--method" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_baseline_that_did_not_run(spec: Path, tmp_path: Path) -> None:
     root = tmp_path / "out"
     done = aang("compare", spec, "--baseline", "broken", "--out", root)

@@ -60,6 +60,7 @@ def make(root: Path, plan: Comparison) -> list[tuple[str, bool]]:
     return told
 
 
+@pytest.mark.slow
 def test_on_acl_arc(tmp_path: Path, real_task: Path) -> None:
     """TF-IDF is strong there: 52 of the 139 test texts are in the training data."""
     (tmp_path / "encoder").mkdir()

@@ -37,6 +37,7 @@ def data(tmp_path: Path) -> list[str]:
     return arguments
 
 
+@pytest.mark.slow
 def test_no_run_of_the_search_reads_test(data: list[str], tmp_path: Path) -> None:
     """A test file that cannot be read is no trouble until the best setting is refitted."""
     root, test = tmp_path / "search", tmp_path / "test.jsonl"
@@ -91,6 +92,7 @@ def test_the_default_recipe_gives_way_to_several_classes_a_text(tmp_path: Path) 
     assert len(table["refits"]) == 1
 
 
+@pytest.mark.slow
 def test_a_kill_ends_its_runs_and_the_next_call_goes_on(data: list[str], tmp_path: Path) -> None:
     """Killed by SIGKILL, it can ask nothing of its runs; they end by themselves."""
     root = tmp_path / "search"
