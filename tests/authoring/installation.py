@@ -19,7 +19,7 @@ def installed(site: Path, *folders: Path) -> dict[str, str]:
         [*command, *map(str, folders)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 

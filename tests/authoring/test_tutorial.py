@@ -13,7 +13,7 @@ def test_ten_minutes_to_your_own(tmp_path: Path) -> None:
     """Every command and every output, and then the test of one's own."""
     site = tmp_path / "site"
     scripts = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PATH": scripts, "PYTHONPATH": path}
 
     def install(command: str) -> None:

@@ -206,7 +206,8 @@ def test_files_of_the_current_folder_are_not_imported(
         "options": {k: v for k, v in SIZE.items() if v is not None},
     }
     (folder / "spec.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+    # An empty entry would be the current folder.
+    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-P", "-m", "aang_core", "compare", "spec.yaml"],
         cwd=folder,
