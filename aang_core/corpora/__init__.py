@@ -26,20 +26,21 @@ from aang_core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from aang_core.corpora.labelled_task import LabelledTask
     from aang_core.corpora.repeated import RepeatedTexts
-    from aang_core.corpora.tables import read_table
+    from aang_core.corpora.tables import read_table, stream_table
     from aang_core.corpora.tokens import tokenize
 
 __all__ = [
     "LabelledTask",
     "RepeatedTexts",
     "read_table",
+    "stream_table",
     "tokenize",
 ]
 
 _HOMES = {
     "aang_core.corpora.labelled_task": "LabelledTask",
     "aang_core.corpora.repeated": "RepeatedTexts",
-    "aang_core.corpora.tables": "read_table",
+    "aang_core.corpora.tables": "read_table stream_table",
     "aang_core.corpora.tokens": "tokenize",
 }
 

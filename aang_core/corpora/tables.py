@@ -5,15 +5,24 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from aang_core.corpora.text_files import read_text, require_file, text_lines
+from aang_core.corpora.memory_limit import within_limit
+from aang_core.corpora.parquet_files import open_parquet
+from aang_core.corpora.text_files import (
+    LONGEST_LINE,
+    begins_with,
+    read_text,
+    require_file,
+    text_lines,
+)
 from aang_core.errors import DataError
 
 Row = tuple[int, Mapping[str, object]]
@@ -62,41 +71,30 @@ NOTHING_IN_MEMORY: Mapping[Path, Any] = MappingProxyType({})
 
 
 def read_table(path: Path | TableSource, wanted: Sequence[str]) -> Table:
-    """Open a file in the format that its extension names.
+    """Open a file whose rows the caller keeps, in the format that its extension names.
 
     Args:
         path: the file, or a table in memory.
-        wanted: columns that the caller uses; others may be left out of the rows.
+        wanted: columns that the caller keeps; others may be left out of the rows.
 
     Raises:
         DataError: the file is missing, of an unknown format or damaged. Damage further down is
-            raised while the rows are read.
+            raised while the rows are read; and so it is if they take too much memory.
     """
     if not isinstance(path, Path):
         return path.table(wanted)
-    require_file(path)
-    extension = _extension(path)
-    match extension:
-        case ".parquet":
-            return _parquet(path, wanted)
-        case ".csv":
-            return _csv(path, StringIO(read_text(path), newline=""), wanted)
-        case ".tsv":
-            return _tsv(path, read_text(path).split("\n"), wanted)
-        case ".jsonl" | ".ndjson":
-            return Table(str(path), "line", None, _json_lines(path, read_text(path).split("\n")))
-        case ".json":
-            return _json(path, read_text(path))
-    raise _unknown_format(path, extension)
+    table = stream_table(path, wanted)
+    return replace(table, rows=within_limit(table.rows, wanted, table.source))
 
 
-def stream_table(path: Path) -> Table:
-    """Open a file whose rows are read when they are asked for, with all of its columns.
+def stream_table(path: Path, wanted: Sequence[str] | None = None) -> Table:
+    """Open a file whose rows are read when they are asked for.
 
     Memory does not grow with the file, except for a JSON array, which is read whole.
 
     Args:
         path: the file.
+        wanted: columns that the caller uses, others may be left out of the rows; None for all.
 
     Raises:
         DataError: as :func:`read_table`; or a name occurs twice among the columns.
@@ -105,16 +103,21 @@ def stream_table(path: Path) -> Table:
     extension = _extension(path)
     match extension:
         case ".parquet":
-            return _parquet_stream(path)
+            names, rows = open_parquet(path, wanted)
+            columns = names if wanted is not None else _check_header(path, names, None)
+            return Table(str(path), "row", columns, rows)
         case ".csv":
             lines = (part for line in text_lines(path) for part in StringIO(line, newline=""))
-            return _csv(path, lines, None)
+            return _csv(path, lines, wanted)
         case ".tsv":
-            return _tsv(path, (line.removesuffix("\n") for line in text_lines(path)), None)
+            return _tsv(path, (line.removesuffix("\n") for line in text_lines(path)), wanted)
         case ".jsonl" | ".ndjson":
             return Table(str(path), "line", None, _json_lines(path, text_lines(path)))
         case ".json":
-            return _json(path, read_text(path))
+            # An array of objects, or JSON Lines under another name.
+            if begins_with(path, "["):
+                return Table(str(path), "record", None, _json_array(path))
+            return Table(str(path), "line", None, _json_lines(path, text_lines(path)))
     raise _unknown_format(path, extension)
 
 
@@ -144,27 +147,59 @@ def _json_lines(path: Path, lines: Iterable[str]) -> Iterator[Row]:
             yield number, record
 
 
-def _json(path: Path, text: str) -> Table:
-    """A ``.json`` file: an array of objects, or JSON Lines under another name."""
-    if not text.lstrip().startswith("["):
-        return Table(str(path), "line", None, _json_lines(path, text.split("\n")))
-    records = _parse_json(text, str(path))
+def _json_array(path: Path) -> Iterator[Row]:
+    """The objects of an array, each parsed when it is asked for."""
+    text = read_text(path)
+    decoder, number = json.JSONDecoder(), 0
+    place = _after_blanks(text, text.index("[") + 1)
+    with _json_told(str(path)):
+        if text[place : place + 1] == "]":
+            _require_end(text, place + 1)
+            return
+    while True:
+        number += 1
+        with _json_told(str(path)):
+            record, place = decoder.raw_decode(text, place)
+        if not isinstance(record, dict):
+            raise DataError(
+                f"{path}, record {number}: expected an object in the array, "
+                f"found {_json_type(record)}."
+            )
+        yield number, record
+        with _json_told(str(path)):
+            place = _after_blanks(text, place)
+            mark = text[place : place + 1]
+            if mark == "]":
+                _require_end(text, place + 1)
+                return
+            if mark != ",":
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
+            place = _after_blanks(text, place + 1)
 
-    def rows() -> Iterator[Row]:
-        for number, record in enumerate(records, start=1):
-            if not isinstance(record, dict):
-                raise DataError(
-                    f"{path}, record {number}: expected an object in the array, "
-                    f"found {_json_type(record)}."
-                )
-            yield number, record
 
-    return Table(str(path), "record", None, rows())
+_BLANKS = re.compile(r"[ \t\n\r]*")
+
+
+def _after_blanks(text: str, place: int) -> int:
+    found = _BLANKS.match(text, place)
+    assert found is not None
+    return found.end()
+
+
+def _require_end(text: str, place: int) -> None:
+    if (end := _after_blanks(text, place)) < len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
 
 
 def _parse_json(text: str, where: str) -> Any:
-    try:
+    with _json_told(where):
         return json.loads(text)
+
+
+@contextmanager
+def _json_told(where: str) -> Iterator[None]:
+    try:
+        yield
     except json.JSONDecodeError as error:
         line = f" of line {error.lineno}" if error.lineno > 1 else ""
         # Some of Python's messages end so, as in "Unterminated string starting at".
@@ -223,8 +258,9 @@ def _csv_records(path: Path, lines: Any) -> Iterator[tuple[int, list[str]]]:
 
 @contextmanager
 def _no_field_limit() -> Iterator[None]:
-    # The csv module refuses fields over 128 KiB, and its only switch is global.
-    before = csv.field_size_limit(2**31 - 1)
+    # The csv module refuses fields over 128 KiB, and its only switch is global. Without any limit,
+    # a quote that is never closed would take the rest of the file into memory.
+    before = csv.field_size_limit(LONGEST_LINE)
     try:
         yield
     finally:
@@ -268,54 +304,3 @@ def _check_header(
     if twice:
         raise DataError(f"{path}:1: column {twice[0]!r} occurs twice. Rename one of them.")
     return columns
-
-
-def _parquet(path: Path, wanted: Sequence[str]) -> Table:
-    with _parquet_damage(path):
-        file = _parquet_file(path)
-        columns = tuple(file.schema_arrow.names)
-        table = file.read(columns=[name for name in wanted if name in columns])
-    return Table(str(path), "row", columns, _parquet_rows(path, table.to_batches(4096)))
-
-
-def _parquet_stream(path: Path) -> Table:
-    with _parquet_damage(path):
-        file = _parquet_file(path)
-        columns = _check_header(path, file.schema_arrow.names, None)
-    return Table(str(path), "row", columns, _parquet_rows(path, file.iter_batches(4096)))
-
-
-def _parquet_file(path: Path) -> Any:
-    from pyarrow import parquet
-
-    return parquet.ParquetFile(path)
-
-
-@contextmanager
-def _parquet_damage(path: Path) -> Iterator[None]:
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError) as error:  # the last: names not in UTF-8
-        raise DataError(f"{path}: this Parquet file cannot be read: {error}") from error
-
-
-def _parquet_rows(path: Path, batches: Iterable[Any]) -> Iterator[Row]:
-    import pyarrow as pa
-
-    number = 0
-    remaining = iter(batches)
-    while True:
-        try:
-            batch = next(remaining, None)
-            records = [] if batch is None else batch.to_pylist()
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise DataError(
-                f"{path}: a value after row {number} cannot be read: {error}"
-            ) from error
-        if batch is None:
-            return
-        for record in records:
-            number += 1
-            yield number, record

@@ -9,6 +9,7 @@ from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+from aang_core.corpora.memory_limit import VARIABLE, gigabytes, memory_limit
 from aang_core.errors import DataError
 
 # UTF-32's mark begins with that of UTF-16.
@@ -22,11 +23,13 @@ _MARKS = (
 
 _GZIP = b"\x1f\x8b"
 
-LARGEST_FILE = 2**31
-"""Largest file that is read whole, in bytes after unpacking."""
-
 LONGEST_LINE = 2**26
 """Longest line of a file that is read line by line: a few kilobytes can unpack to gigabytes."""
+
+_AT_ONCE = 2**18
+_SPACE = 8
+"""Bytes of memory for each byte of a file that is read whole: its text, of up to four bytes a
+character, and the bytes themselves."""
 
 
 def read_text(path: Path) -> str:
@@ -36,15 +39,27 @@ def read_text(path: Path) -> str:
     gzipped.
 
     Raises:
-        DataError: the file does not exist or cannot be read, its compressed data is damaged, or it
-            contains bytes of another encoding or null bytes (the message names the line).
+        DataError: the file does not exist or cannot be read, its compressed data is damaged, it
+            contains bytes of another encoding or null bytes (the message names the line), or it
+            takes more memory than it may.
     """
-    content = _read_bytes(path)
-    text = _decode(content, path)
+    text = _decode(_read_bytes(path), path)
     if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise _null_byte(path, line, content.index(0))
+        start = text.index("\0")
+        raise _null_byte(path, text.count("\n", 0, start) + 1, len(text[:start].encode()))
     return text
+
+
+def begins_with(path: Path, mark: str) -> bool:
+    """Whether ``mark`` is the first of a file's text that is not blank, within its first block.
+
+    Raises:
+        DataError: the file cannot be read, or its compressed data is damaged.
+    """
+    with _unpacked(path) as stream:
+        start = stream.peek(_AT_ONCE)[:_AT_ONCE]
+    encoding = announced_encoding(start) or "utf-8-sig"
+    return start.decode(encoding, "replace").lstrip().startswith(mark)
 
 
 def text_lines(path: Path) -> Iterator[str]:
@@ -56,32 +71,40 @@ def text_lines(path: Path) -> Iterator[str]:
         DataError: as :func:`read_text`, when the place is reached; or a line is longer than
             :data:`LONGEST_LINE`.
     """
+    with _unpacked(path) as stream:
+        encoding = announced_encoding(stream.peek(len(codecs.BOM_UTF32_LE)))
+        lines = _utf8_lines(path, stream) if encoding is None else _wide(path, stream, encoding)
+        yield from lines
+
+
+@contextmanager
+def _unpacked(path: Path) -> "Iterator[BufferedReader[Any]]":
+    """The bytes of a file, unpacked if they are compressed."""
     require_file(path)
     with _damage_told(path), path.open("rb") as raw:
+        # By content: a downloaded "train.jsonl.gz" has often been unpacked on the way.
         zipped = raw.read(len(_GZIP)) == _GZIP
         raw.seek(0)
-        stream = BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw
-        start = stream.peek(len(codecs.BOM_UTF32_LE))
-        encoding = announced_encoding(start)
-        lines = _utf8_lines(path, stream) if encoding is None else _wide(path, stream, encoding)
-        for number, line in enumerate(lines, start=1):
-            if "\0" in line:
-                raise _null_byte(path, number, line.index("\0"))
-            yield line
+        yield BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw
 
 
 def _utf8_lines(path: Path, stream: "BufferedReader[Any]") -> Iterator[str]:
-    number, encoding = 0, "utf-8-sig"
+    number, before, encoding = 0, 0, "utf-8-sig"
     while line := stream.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
             raise _too_long(path, number)
         try:
-            yield line.decode(encoding)
+            text = line.decode(encoding)
         except UnicodeDecodeError as error:
-            raise _other_encoding(
-                path, number, "UTF-8", f"byte {error.start} of the line"
-            ) from error
+            # The error counts from behind the mark.
+            mark = len(codecs.BOM_UTF8) if number == 1 and line.startswith(codecs.BOM_UTF8) else 0
+            place = f"byte {before + mark + error.start}"
+            raise _other_encoding(path, number, "UTF-8", place) from error
+        if "\0" in text:
+            raise _null_byte(path, number, before + line.index(0))
+        yield text
+        before += len(line)
         encoding = "utf-8"
 
 
@@ -94,6 +117,8 @@ def _wide(path: Path, stream: "BufferedReader[Any]", encoding: str) -> Iterator[
             number += 1
             if len(line) > LONGEST_LINE:
                 raise _too_long(path, number)
+            if "\0" in line:
+                raise _null_byte(path, number, None)
             yield line
     except UnicodeDecodeError as error:
         place = "in this line or soon after it"
@@ -134,20 +159,20 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _read_bytes(path: Path) -> bytes:
-    require_file(path)
-    with _damage_told(path), path.open("rb") as raw:
-        # By content: a downloaded "train.jsonl.gz" has often been unpacked on the way.
-        zipped = raw.read(len(_GZIP)) == _GZIP
-        raw.seek(0)
-        # At most one byte over the limit: a few kilobytes can unpack to gigabytes.
-        content = (gzip.GzipFile(fileobj=raw) if zipped else raw).read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise DataError(
-            f"{path}: is larger than {LARGEST_FILE >> 20} MB{' unpacked' if zipped else ''}, and "
-            "a labelled file is read into memory. Use a part of it; for text without labels use "
-            "--domain, which reads any amount"
-        )
+def _read_bytes(path: Path) -> bytearray:
+    # In blocks: asking for the limit at once would reserve as much memory before anything is read.
+    limit = memory_limit() // _SPACE
+    content = bytearray()
+    with _unpacked(path) as stream:
+        while block := stream.read1(_AT_ONCE):
+            content += block
+            if len(content) > limit:
+                raise DataError(
+                    f"{path}: is larger than {gigabytes(limit)} unpacked, and a JSON array is read "
+                    "as a whole. Write one record a line, for example with "
+                    f"jq -c '.[]' {path.name} > {path.name.split('.')[0]}.jsonl, or set "
+                    f"{VARIABLE} to {_SPACE} times the gigabytes of the file"
+                )
     return content
 
 
@@ -164,12 +189,12 @@ def _damage_told(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
 
 
-def _decode(content: bytes, path: Path) -> str:
+def _decode(content: bytearray, path: Path) -> str:
     mark, encoding = next(
         ((mark, name) for mark, name in _MARKS if content.startswith(mark)), (b"", "utf-8")
     )
     try:
-        return content[len(mark) :].decode(encoding)
+        return str(memoryview(content)[len(mark) :], encoding)
     except UnicodeDecodeError as error:
         good = content[len(mark) : len(mark) + error.start].decode(encoding, "replace")
         name = encoding.upper().removesuffix("-LE").removesuffix("-BE")
@@ -184,9 +209,10 @@ def _other_encoding(path: Path, line: int, encoding: str, where: str) -> DataErr
     )
 
 
-def _null_byte(path: Path, line: int, byte: int) -> DataError:
+def _null_byte(path: Path, line: int, byte: int | None) -> DataError:
+    place = "" if byte is None else f" (byte {byte})"
     return DataError(
-        f"{path}:{line}: a null byte (byte {byte}). Either the file is UTF-16 "
+        f"{path}:{line}: a null byte{place}. Either the file is UTF-16 "
         f"without a byte-order mark, which iconv -f UTF-16LE -t UTF-8 {path.name} converts, or "
         f"it is damaged; tr -d '\\000' < {path.name} removes null bytes"
     )

@@ -15,7 +15,7 @@ from aang_core.corpora.tables import (
     Row,
     Table,
     TableSource,
-    read_table,
+    stream_table,
 )
 from aang_core.corpora.text_files import well_formed
 from aang_core.errors import DataError
@@ -111,7 +111,7 @@ class UnlabelledTexts:
         if name.removesuffix(".gz").endswith(_JSON_LINES):
             # Line by line: unlike labelled data it may be larger than memory.
             return Table(str(path), "line", None, _json_lines(path, report))
-        return read_table(path, self._columns.texts())
+        return stream_table(path, self._columns.texts())
 
     def _rows(self, table: Table, report: ReadReport) -> Iterator[_Found]:
         wanted = self._columns.texts()

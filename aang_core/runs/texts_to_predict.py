@@ -1,17 +1,19 @@
 """Texts to predict, from files, standard input or the command line, with all that is with them."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from aang_core.corpora.labelled import Columns, texts_of
+from aang_core.corpora.memory_limit import memory_of
 from aang_core.corpora.tables import stream_table
-from aang_core.corpora.text_files import well_formed
+from aang_core.corpora.text_files import LONGEST_LINE, well_formed
 from aang_core.errors import DataError
 from aang_core.objectives.stages import ReadReport
 from aang_core.runs.predictor import Prediction, Predictor, Text
+
+_WINDOW_MEMORY = 2**26
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,17 @@ def rows_of_lines(stream: BinaryIO, *, pairs: bool) -> Iterator[Row]:
     """The lines of standard input as they arrive: one text each, or two with a tab between them.
 
     Raises:
-        DataError: a line is not UTF-8, is blank, or holds the wrong number of texts.
+        DataError: a line is not UTF-8, is blank, too long, or holds the wrong number of texts.
     """
-    for number, line in enumerate(stream, start=1):
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
         where = f"standard input:{number}"
+        if len(line) > LONGEST_LINE:
+            raise DataError(
+                f"{where}: this line is over {LONGEST_LINE >> 20} MB, which is no text to predict. "
+                "Write one text a line"
+            )
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
@@ -96,15 +105,24 @@ def predicted(
     rows: Iterable[Row], predictor: Predictor, *, batch_size: int, window: int
 ) -> Iterator[tuple[Row, Prediction]]:
     """Each row with its prediction, in order; one window of rows is in memory at a time."""
-    waiting: deque[Row] = deque()
+    for part in _windows(rows, batch_size * window):
+        texts = (row.text for row in part)
+        found = predictor.predict(texts, batch_size=batch_size, window=window)
+        yield from zip(part, found, strict=True)
 
-    def texts() -> Iterator[Text]:
-        for row in rows:
-            waiting.append(row)
-            yield row.text
 
-    for prediction in predictor.predict(texts(), batch_size=batch_size, window=window):
-        yield waiting.popleft(), prediction
+def _windows(rows: Iterable[Row], most: int) -> Iterator[list[Row]]:
+    """The rows, ``most`` at a time, or fewer if they are large."""
+    part: list[Row] = []
+    used = 0
+    for row in rows:
+        part.append(row)
+        used += sum(map(memory_of, row.columns.values()))
+        if len(part) == most or used > _WINDOW_MEMORY:
+            yield part
+            part, used = [], 0
+    if part:
+        yield part
 
 
 def read_columns(

@@ -1,7 +1,6 @@
 """What a file contains: papers' full texts, their metadata, or one text a line."""
 
 import json
-import os
 from collections.abc import Iterator
 from enum import Enum
 from functools import partial
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import orjson
 
-from aang_core import ReadReport, read_lines
+from aang_core import DataError, ReadReport, read_lines
+from aang_core.corpora import stream_table
 from aang_plugin_s2orc.layouts import reader_of
 from aang_plugin_s2orc.paper import Paper, Record
 
@@ -85,27 +85,20 @@ def read_table(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
     Yields:
         Each text and its place, ``file, row number``.
     """
-    from pyarrow import ArrowException, parquet
-
     number = 0
     try:
-        with parquet.ParquetFile(path) as file:
-            if "text" not in file.schema_arrow.names:
-                report.add("Parquet file without a column 'text', skipped", str(path))
-                return
-            for batch in file.iter_batches(columns=["text"]):
-                for text in batch.column(0).to_pylist():
-                    number += 1
-                    if isinstance(text, str):
-                        yield text, f"{path}, row {number}"
-                    else:
-                        report.add("row without a text, skipped", f"{path}, row {number}")
-    except (OSError, ArrowException) as error:
-        reason = getattr(error, "errno", None)
-        if reason is None:
-            report.add("Parquet file damaged or cut off, rest skipped", f"{path}, row {number}")
-        else:
-            report.add(f"file that cannot be read ({os.strerror(reason)}), skipped", str(path))
+        table = stream_table(path, ("text",))
+        if table.columns is not None and "text" not in table.columns:
+            report.add("Parquet file without a column 'text', skipped", str(path))
+            return
+        for number, values in table.rows:
+            text = values["text"]
+            if isinstance(text, str):
+                yield text, f"{path}, row {number}"
+            else:
+                report.add("row without a text, skipped", f"{path}, row {number}")
+    except DataError:
+        report.add("Parquet file damaged or cut off, rest skipped", f"{path}, row {number}")
 
 
 def is_parquet(path: Path) -> bool:

@@ -1,0 +1,164 @@
+"""Files of kilobytes that unpack to gigabytes, and memory that is limited."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from aang_core.corpora import memory_limit
+from aang_core.corpora.labelled import Columns
+from aang_core.corpora.tables import read_table, stream_table
+from aang_core.errors import ConfigError, DataError
+from aang_core.objectives.stages import ReadReport
+from aang_core.runs.texts_to_predict import rows_of_file
+
+# The limit is set when everything is imported; torch alone reserves more.
+LIMITED = """
+import resource, sys
+from pathlib import Path
+import pyarrow.parquet, pyarrow.compute
+from aang_core.corpora.labelled import Columns, read_rows
+from aang_core.corpora.text_files import read_text
+from aang_core.errors import AangError
+from aang_core.objectives.stages import ReadReport
+from aang_core.runs.texts_to_predict import rows_of_file, rows_of_lines
+now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + (700 << 20),) * 2)
+for name in sys.argv[1:]:
+    try:
+        if name == "-":
+            count = sum(1 for _ in rows_of_lines(open("/dev/zero", "rb"), pairs=False))
+        elif name.startswith("predict:"):
+            path = Path(name.removeprefix("predict:"))
+            count = sum(1 for _ in rows_of_file(path, Columns(), ReadReport()))
+        else:
+            count = len(read_rows(Path(name), Columns(), ReadReport()).examples)
+        print(name, count)
+    except AangError as error:
+        print(name, error)
+"""
+
+
+def packed_table(path: Path, text: str, rows: int) -> None:
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
+    table = pa.table({"text": texts, "label": ["a"] * rows})
+    parquet.write_table(table, path, compression="zstd", store_schema=False)
+
+
+def packed_lines(path: Path, line: bytes, times: int, head: bytes = b"") -> None:
+    with gzip.open(path, "wb") as file:
+        file.write(head)
+        for _ in range(times):
+            file.write(line)
+
+
+def test_bombs_and_limited_memory(tmp_path: Path) -> None:
+    """Everything is read in blocks, and what is too much is told, with 700 MB to spare."""
+    record = json.dumps({"text": "x" * 2**20, "label": "a"}).encode() + b"\n"
+    packed_table(tmp_path / "a.parquet", "x " * 500_000, 900)
+    packed_lines(tmp_path / "b.jsonl.gz", record, 300)
+    packed_lines(tmp_path / "c.json.gz", b" " * 2**20, 80, b"[")
+    packed_lines(tmp_path / "d.csv.gz", b"x" * 2**20 + b"\n", 80, b'text,label\n"')
+    (tmp_path / "e.jsonl").write_bytes(b'{"text": "fine", "label": "a"}\n')
+    assert all(path.stat().st_size < 2**20 for path in tmp_path.iterdir())
+    names = [str(path) for path in sorted(tmp_path.iterdir())]
+    names += [f"predict:{tmp_path / 'a.parquet'}", "-"]
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, *names],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, memory_limit.VARIABLE: "0.25"},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert "take over 256 MB of memory" in said[0], said
+    assert "take over 256 MB of memory" in said[1], said
+    assert "c.json.gz: is larger than 32 MB unpacked, and a JSON array" in said[2], said
+    assert "field larger than field limit" in said[3], said
+    assert said[4].endswith("e.jsonl 1")
+    assert said[5].endswith("a.parquet 900")
+    assert "standard input:1: this line is over 64 MB" in said[6], said
+
+
+def test_the_limit_can_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": "x" * 2**20, "label": "a", "other": "y" * 2**22}) + "\n")
+    monkeypatch.setenv(memory_limit.VARIABLE, "0.0005")
+    with pytest.raises(DataError, match=r"a\.jsonl: its first 1 rows .*AANG_DATA_GB"):
+        list(read_table(path, ("text", "label")).rows)
+    monkeypatch.setenv(memory_limit.VARIABLE, "0.002")
+    assert len(list(read_table(path, ("text", "label")).rows)) == 1
+    monkeypatch.setenv(memory_limit.VARIABLE, "much")
+    with pytest.raises(ConfigError, match="AANG_DATA_GB=much: give the gigabytes"):
+        list(read_table(path, ("text", "label")).rows)
+
+
+def test_parquet_with_every_type_of_column(tmp_path: Path) -> None:
+    """Reading texts once each changes no value."""
+    columns = {
+        "text": pa.array(["x", "y", None, "x"]),
+        "words": pa.array([["u", "v"], [], None, ["u"]]),
+        "large": pa.array(["p", "q", "r", "s"], pa.large_string()),
+        "coded": pa.array(["p", "q", "p", "q"]).dictionary_encode(),
+        "bytes": pa.array([b"1", b"2", b"3", b"4"]),
+        "parts": pa.array([{"k": "v", "n": [1, 2]}] * 4),
+        "number": pa.array([1, None, 3, 4]),
+        "no": pa.nulls(4),
+    }
+    table = pa.table(columns)
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=3)
+    read = stream_table(tmp_path / "a.parquet")
+    assert read.columns == tuple(columns)
+    assert list(read.rows) == list(enumerate(table.to_pylist(), start=1))
+    some = stream_table(tmp_path / "a.parquet", ("number", "missing"))
+    assert [values for _, values in some.rows] == [{"number": n} for n in (1, None, 3, 4)]
+
+
+def test_rows_of_parquet_that_unpack_to_too_much(tmp_path: Path) -> None:
+    """One list of ten million numbers, and one of a long text, many times."""
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"text": ["x"], "n": pa.array([[0] * 10_000_000])}), path)
+    assert path.stat().st_size < 2**20
+    with pytest.raises(DataError, match=r"a\.parquet, row 1 .*a row is over 64 MB"):
+        list(stream_table(path).rows)
+    assert len(list(stream_table(path, ("text",)).rows)) == 1
+    texts = [["ok"], ["x" * 2**20] * 100]
+    parquet.write_table(pa.table({"text": pa.array(texts)}), path)
+    with pytest.raises(DataError, match=r"a\.parquet, row 2 .*a row is over 64 MB"):
+        list(stream_table(path).rows)
+
+
+def test_arrays_of_json(tmp_path: Path) -> None:
+    """Parsed one object at a time, with the faults that the whole had."""
+    path = tmp_path / "a.json"
+    for text, count in (("[ ]\n", 0), ('\n[{"text":"a"} ,\n{"text":"b"}]\n', 2)):
+        path.write_text(text)
+        assert len(list(stream_table(path).rows)) == count
+    for text, fault in {
+        '[{"text":"a"}, {"text":]': "Expecting value at column 24",
+        '[{"text":"a"} {"text":"b"}]': "Expecting ',' delimiter at column 15",
+        '[{"text":"a"},\n]': "Expecting value at column 1 of line 2",
+        '[{"text":"a"}': "Expecting ',' delimiter at column 14",
+        '[{"text":"a"}] x': "Extra data at column 16",
+        "[] []": "Extra data at column 4",
+        '[{"text":"a"}, 7]': "record 2: expected an object in the array, found a number",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(DataError) as told:
+            list(stream_table(path).rows)
+        assert fault in str(told.value), text
+
+
+def test_a_file_to_predict_has_no_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a text of some words"}\n' * 1000)
+    monkeypatch.setenv(memory_limit.VARIABLE, "0.0001")
+    assert sum(1 for _ in rows_of_file(path, Columns(), ReadReport())) == 1000
