@@ -75,7 +75,7 @@ def test_bombs_and_limited_memory(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         env={**os.environ, memory_limit.VARIABLE: "0.25"},
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
