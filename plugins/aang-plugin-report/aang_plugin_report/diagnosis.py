@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aang_core import ConfigError
+from aang_core.storage import whole_file
+from aang_plugin_report.drawing import plain, plain_names, save_picture
 
 if TYPE_CHECKING:
     from aang_core import Diagnosis
@@ -64,13 +66,14 @@ def _draw_page(diagnosis: "Diagnosis", path: Path) -> None:
             y=[o.cosine.mean for o in chosen],
             error_x={"array": [o.distance.std or 0.0 for o in chosen], "thickness": 1},
             error_y={"array": [o.cosine.std or 0.0 for o in chosen], "thickness": 1},
-            text=[o.name for o in chosen],
-            name=output,
+            text=plain_names(o.name for o in chosen),
+            name=plain(output),
             mode="markers",
             hovertemplate="%{text}<br>Δ̂ %{x:.3g}<br>cosine %{y:.3f}<extra></extra>",
         )
     figure.update_layout(title=TITLE, xaxis_title=X, yaxis_title=Y, template="plotly_white")
-    figure.write_html(path, include_plotlyjs=True, full_html=True)
+    with whole_file(path) as draft:
+        figure.write_html(draft, include_plotlyjs=True, full_html=True)
 
 
 def _draw_picture(diagnosis: "Diagnosis", path: Path) -> None:
@@ -93,4 +96,4 @@ def _draw_picture(diagnosis: "Diagnosis", path: Path) -> None:
     axes.axhline(0, color="grey", linewidth=0.6)
     axes.set(title=TITLE, xlabel=X, ylabel=Y)
     axes.legend(title="output")
-    figure.savefig(path, dpi=150)
+    save_picture(figure, path)

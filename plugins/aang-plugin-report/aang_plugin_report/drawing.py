@@ -2,10 +2,12 @@
 
 import json
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from aang_core.cli import printable
+from aang_core.storage import whole_file
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines
 
 ROW = 26
@@ -34,7 +36,7 @@ def plotly_figure(chart: Chart) -> Any:
                 figure.add_scatter(
                     x=list(series.x),
                     y=list(series.y),
-                    name=series.name,
+                    name=plain(series.name),
                     mode="markers" if series.points else "lines",
                     hovertemplate="%{y:.3f}",
                     marker={"size": 11, "symbol": "star"} if series.points else None,
@@ -49,9 +51,9 @@ def plotly_figure(chart: Chart) -> Any:
         case Bars():
             for name, values in chart.groups:
                 figure.add_bar(
-                    y=list(chart.labels),
+                    y=plain_names(chart.labels),
                     x=list(values),
-                    name=name,
+                    name=plain(name),
                     orientation="h",
                     hovertemplate="%{x:.3f}",
                 )
@@ -61,8 +63,8 @@ def plotly_figure(chart: Chart) -> Any:
             figure.update_yaxes(autorange="reversed")
         case Heat():
             figure.add_heatmap(
-                x=list(chart.x),
-                y=list(chart.y),
+                x=plain_names(chart.x),
+                y=plain_names(chart.y),
                 z=[list(row) for row in chart.z],
                 colorscale="RdBu" if chart.diverging else "Blues",
                 zmid=0 if chart.diverging else None,
@@ -90,6 +92,17 @@ def plotly_figure(chart: Chart) -> Any:
     return figure
 
 
+def plain(name: str) -> str:
+    """Escape what plotly acts upon: tags and entities of HTML, and formulas between dollars."""
+    shown = printable(name).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return shown.replace("$", "&#36;")
+
+
+def plain_names(names: Iterable[str]) -> list[str]:
+    """Every name as :func:`plain` escapes it."""
+    return [plain(name) for name in names]
+
+
 def _largest(chart: Heat) -> float:
     return max((value for row in chart.z for value in row if value is not None), default=1.0)
 
@@ -114,7 +127,13 @@ def draw_picture(chart: Chart, path: Path) -> None:
         rows = len(chart.y) if isinstance(chart, Heat) else rows
         figure = Figure(figsize=(8, max(4.0, 1.5 + 0.25 * rows)), layout="constrained")
         _draw(chart, figure)
-        figure.savefig(path, dpi=150)
+        save_picture(figure, path)
+
+
+def save_picture(figure: Any, path: Path) -> None:
+    """Write a figure of matplotlib, completely or not at all."""
+    with whole_file(path) as draft:
+        figure.savefig(draft, dpi=150, format=path.suffix[1:])
 
 
 def _draw(chart: Chart, figure: Any) -> None:

@@ -54,6 +54,8 @@ def test_labels_stay_text(browser: Any, run: Path, hostile_labels: set[str]) -> 
         "return [...document.scripts].filter(s => s.textContent.startsWith('alert')).length"
     )
     assert scripts == 0
+    ticks = browser.find_elements(By.CSS_SELECTOR, "#chart-confusion-dev .ytick text")
+    assert {tick.get_attribute("textContent") for tick in ticks} == {*hostile_labels, "plain"}
 
 
 def test_tables_sort(browser: Any, run: Path) -> None:

@@ -1,10 +1,16 @@
 """``aang report``: several runs, pictures, and folders that are not runs."""
 
+import html
 import json
+import resource
 import shutil
+import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
+from aang_plugin_report.drawing import plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several
 
 from aang_core import Run
@@ -96,3 +102,49 @@ def test_folders_that_cannot_be_reported(
     assert said in err
     assert str(folder) in err
     assert not (folder / "report.html").exists()
+
+
+ACTING = ["<b>bold</b>", '<a href="https://example.com">link</a>', "&lt;", "$x^2$", "<br>"]
+
+
+@pytest.mark.parametrize("kind", ["lines", "bars", "heat"])
+def test_names_in_charts_do_not_act(kind: str) -> None:
+    """Plotly reads tags, entities and formulas; what reaches it has none, and shows the same."""
+    many: Sequence[float] = [1.0] * len(ACTING)
+    chart: Chart
+    if kind == "lines":
+        chart = Lines("k", "t", "x", "y", [Series(name, [1], [1]) for name in ACTING], "alt")
+        shown = [trace["name"] for trace in plotly_json(chart)["data"]]
+    elif kind == "bars":
+        chart = Bars("k", "t", "x", ACTING, [("group", many)], "alt")
+        shown = plotly_json(chart)["data"][0]["y"]
+    else:
+        chart = Heat("k", "t", "x", "y", ACTING, ACTING, [many] * len(ACTING), "alt")
+        shown = plotly_json(chart)["data"][0]["x"]
+        assert plotly_json(chart)["data"][0]["y"] == shown
+    assert [html.unescape(name) for name in shown] == ACTING
+    assert not set("<>$") & set("".join(shown))
+
+
+def test_a_full_disk_leaves_no_part_of_a_page_or_picture(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures, page = tmp_path / "figures", tmp_path / "page.html"
+    page.write_text("the old one")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        drawn = aang(capsys, "report", run, "--figures", figures)
+        written = aang(capsys, "report", run, "--out", page)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert drawn[0] == written[0] == 2
+    assert f"cannot write {figures}" in drawn[2]
+    assert "File too large. Allow larger files" in drawn[2]
+    assert f"cannot write {page}: File too large" in written[2]
+    assert page.read_text() == "the old one"
+    left = [path for path in figures.iterdir() if path.stat().st_size >= 20_000]
+    assert not left
+    assert not list(tmp_path.rglob(".*.tmp"))
