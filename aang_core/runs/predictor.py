@@ -16,6 +16,7 @@ from aang_core.corpora.tokens import token_offsets
 from aang_core.errors import ModelError
 from aang_core.modeling import load_classifier, load_tokenizer
 from aang_core.runs.finished import finished_result, recorded_options
+from aang_core.runs.model_files import check_model
 from aang_core.runs.run_files import inside
 from aang_core.task_types.choose import task_type_of_model
 from aang_core.task_types.task_type import Offsets, TaskType
@@ -75,7 +76,7 @@ class Predictor:
             trust_remote_code: whether Python code that comes with the model may run.
 
         Raises:
-            DataError: the run did not finish.
+            DataError: the run did not finish, or its model is not the one that it saved.
             ModelError: there is no classifier in the folder, or no folder.
         """
         refuse_wrong_paths(source)
@@ -83,6 +84,7 @@ class Predictor:
         run = _run_of(source)
         if run is not None:
             folder = inside(run, finished_result(run).model)
+            check_model(run, folder)
             config = recorded_options(run)
             columns, limit = end_task_columns(config), config.max_length
             pairs = columns.text_pair is not None

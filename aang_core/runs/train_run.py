@@ -24,6 +24,7 @@ from aang_core.runs.main_training import (
     unobserved,
 )
 from aang_core.runs.model_card import card_of
+from aang_core.runs.model_files import record_model
 from aang_core.runs.pretraining import ReadyStage, pretrain
 from aang_core.runs.run import Run
 from aang_core.runs.run_files import write_part
@@ -165,6 +166,7 @@ def _trained(
         failures = list(call_after_run(plugins.registry, run))
         for failure in failures:
             report.note(failure)
+        record_model(folder, result.model)
         # Written last: this file marks the run as finished.
         write_part(folder, result)
         processes.wait()

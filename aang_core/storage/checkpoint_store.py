@@ -1,6 +1,5 @@
 """Stores the last two checkpoints of a training, with checksums."""
 
-import hashlib
 import json
 import logging
 import shutil
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from aang_core.errors import DataError
+from aang_core.storage.checksums import difference, summary
 from aang_core.storage.durable import write_folder
 
 MANIFEST = "manifest.json"
@@ -43,7 +43,7 @@ class CheckpointStore:
 
         def whole(folder: Path) -> None:
             write(folder)
-            manifest = {"files": {file.name: _summary(file) for file in sorted(folder.iterdir())}}
+            manifest = {"files": {file.name: summary(file) for file in sorted(folder.iterdir())}}
             (folder / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
 
         number = max((int(path.name) for path in self._numbered()), default=0) + 1
@@ -94,26 +94,14 @@ class CheckpointStore:
             yield from (path for path in self.folder.iterdir() if path.name.isdecimal())
 
 
-def _summary(file: Path) -> dict[str, object]:
-    with file.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    return {"bytes": file.stat().st_size, "sha256": digest}
-
-
 def _problem(checkpoint: Path) -> str | None:
     """What is wrong with a checkpoint; None if nothing is."""
     try:
         files = json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8"))["files"]
-        for name, expected in files.items():
-            found = _summary(checkpoint / name)
-            if found["bytes"] != expected["bytes"]:
-                return f"{name} has {found['bytes']} bytes instead of {expected['bytes']}"
-            if found != expected:
-                return f"the checksum of {name} is wrong"
-    except FileNotFoundError as error:
-        return f"{Path(str(error.filename)).name} is missing"
+        return difference(checkpoint, files)
+    except FileNotFoundError:
+        return f"{MANIFEST} is missing"
     except OSError as error:
         return f"it cannot be read: {error}"
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return f"{MANIFEST} cannot be read: {error!r}"
-    return None

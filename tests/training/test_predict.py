@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 from transformers import pipeline
 
+from aang_core.runs.markdown import plain, table
 from tests.training.conftest import Aang
 
 
@@ -118,6 +120,51 @@ def test_the_model_card(run: Path) -> None:
     ):
         assert words in body
     assert "What was learned" not in body
+
+
+def test_a_model_that_has_changed_does_not_predict(
+    aang: Aang, run: Path, task_files: Path, tmp_path: Path
+) -> None:
+    """A copy that is damaged or cut off would answer differently, and not say so."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "model" / "README.md").write_text("my own card")
+    assert aang("predict", copy, "a text").status == 0
+    weights = copy / "model" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    for named in (copy, copy / "model"):
+        done = aang("predict", named, "a text")
+        assert done.status == 2
+        assert "the checksum of model.safetensors is wrong" in done.err
+    done = aang("evaluate", copy, "--data", task_files / "test.jsonl")
+    assert "is not the model that the run has saved" in done.err
+    (copy / "model.json").unlink()
+    assert aang("predict", copy, "a text").status == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a_b <i>", r"a\_b &lt;i&gt;"),
+        ("see https://example.com", "`see https://example.com`"),
+        ("www.example.com", "`www.example.com`"),
+        ("@somebody", "`@somebody`"),
+        ("$x^2$", "`$x^2$`"),
+        (":tada:", "`:tada:`"),
+        ("` @`` ", "``` ` @`` ```"),
+    ],
+)
+def test_nothing_in_a_card_acts_without_markup(text: str, shown: str) -> None:
+    """Addresses, mentions, formulas and emoji by name are shown as code."""
+    assert plain(text) == shown
+
+
+def test_a_bar_ends_no_cell_of_a_card() -> None:
+    assert table(["a"], [[plain("@x|y")], [plain("x|y")]]).splitlines()[2:] == [
+        r"| `@x\|y` |",
+        r"| x\|y |",
+    ]
 
 
 def test_tensorboard(aang: Aang, train_options: list[object], tmp_path: Path) -> None:

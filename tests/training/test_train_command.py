@@ -70,7 +70,8 @@ def test_a_run_leaves_everything_in_its_folder(
     assert {p.name for p in run.iterdir()} == {
         *("config.yaml", "plugins.json", "metrics.jsonl", "weights.jsonl"),
         *("checkpoints", "model", "result.json"),
-        *("cost.jsonl", "data.json", "inputs.json", "evaluation.json", "report.html"),
+        *("cost.jsonl", "data.json", "inputs.json", "evaluation.json", "model.json"),
+        "report.html",
     }
 
 
