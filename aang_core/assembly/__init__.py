@@ -8,6 +8,7 @@ Public, for commands of plug-ins that compute something on the end task without 
 - :func:`without_unread_text` leaves out text, such as that of ``--domain``, which a run does not
   read.
 - :func:`predict` applies a model to tokenised rows, in batches.
+- :class:`CheckedData` reads a data primitive, whose faults it names.
 """
 
 from typing import TYPE_CHECKING
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from aang_core.assembly.named_options import option_owners, without_unread_text
     from aang_core.assembly.prediction import predict
     from aang_core.assembly.sources import encoder_of, read_end_task
+    from aang_core.checked.data import CheckedData
 
 __all__ = [
+    "CheckedData",
     "encoder_of",
     "metric_of",
     "option_owners",
@@ -34,6 +37,7 @@ _HOMES = {
     "aang_core.assembly.named_options": "option_owners without_unread_text",
     "aang_core.assembly.prediction": "predict",
     "aang_core.assembly.sources": "encoder_of read_end_task",
+    "aang_core.checked.data": "CheckedData",
 }
 
 # Hidden from type checkers: otherwise they would accept any misspelled name.

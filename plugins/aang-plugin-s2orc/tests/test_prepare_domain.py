@@ -1,6 +1,8 @@
 """``aang prepare-domain`` on real papers and a real task, and the file it writes in training."""
 
 import json
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +152,62 @@ def test_papers_of_the_acl_anthology(tmp_path: Path) -> None:
     counts = provenance(out)["counts"]
     assert counts["read"] == 38_285
     assert counts["overlapping"] == 2
+
+
+FAULTY = """
+from aang_core import Example, RegisterPrimitive, hookimpl
+
+class Faulty:
+    def __init__(self, fault: str = "raises"):
+        self.fault = fault
+
+    def examples(self, context):
+        yield Example("a good text about parsers")
+        if self.fault == "raises":
+            raise RuntimeError("the index is broken")
+        yield 7 if self.fault == "no example" else Example(7)
+
+@hookimpl
+def aang_register_data(register: RegisterPrimitive) -> None:
+    register("faulty", "texts with a fault", Faulty)
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("raises", "the index is broken"),
+        ("no example", "example 1: expected an Example, got 7"),
+        ("no text", "the text of example 1: expected a string, got 7"),
+    ],
+)
+def test_a_source_with_a_fault_is_named(files: Path, fault: str, told: str) -> None:
+    plugin, out = files / "plugin.py", files / "out.parquet"
+    plugin.write_text(FAULTY, encoding="utf-8")
+    arguments = [
+        *("--plugin", plugin, "prepare-domain", files / "papers.jsonl"),
+        *("--near", files / "task.jsonl", "--out", out),
+        *("--source", "faulty", "--set", f"faulty.fault={fault}"),
+    ]
+    done = CliRunner().invoke(aang, [str(a) for a in arguments])
+    assert done.exit_code == 2, done.output
+    assert "data faulty" in done.output
+    assert told in done.output
+    assert not out.exists()
+
+
+def test_a_full_disk_leaves_the_file_of_before(files: Path) -> None:
+    out = files / "out.parquet"
+    out.write_text("the old one")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        done = prepare(files, "--out", out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert done.exit_code == 2
+    assert f"cannot write {out}: File too large. Allow larger files" in done.output
+    assert out.read_text() == "the old one"
+    assert not list(files.glob(".*"))

@@ -70,6 +70,7 @@ def prepare_domain(
     import torch
 
     from aang_core import DataContext, ReadReport
+    from aang_core.assembly import CheckedData
     from aang_core.cli import parse_settings
     from aang_plugin_s2orc.domain.overlap import Overlap
     from aang_plugin_s2orc.domain.preparation import prepare, read_texts
@@ -93,7 +94,8 @@ def prepare_domain(
     options = parse_settings(settings).get(source, {}) | {
         name: value for name, value in given.items() if value is not None
     }
-    data = plugins.registry.primitive("data", source).make(**options)
+    primitive = plugins.registry.primitive("data", source)
+    data = CheckedData(primitive.make(**options), primitive)
     context = DataContext(train=(), domain=corpus, out_of_domain=corpus, seed=seed, report=report)
     if sample == "nearest":
         sampler = nearest(wanted, texts)

@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from aang_core import DataError, Example, ReadReport
 from aang_core.corpora import read_table
+from aang_core.storage import whole_file, writing
 from aang_plugin_s2orc.domain.overlap import Overlap
 from aang_plugin_s2orc.domain.sampling import Sampler
 from aang_plugin_s2orc.domain.seen import Seen
@@ -58,7 +59,8 @@ def prepare(
         provenance: where the texts come from; it goes into the file's metadata.
 
     Raises:
-        DataError: no text is left to draw from, or the file cannot be written.
+        DataError: no text is left to draw from.
+        StorageError: the file cannot be written.
     """
     counts = Counts()
     texts = sampler(_usable(examples, overlap, counts))
@@ -88,13 +90,9 @@ def _usable(examples: Iterable[Example], overlap: Overlap, counts: Counts) -> It
 def _write(texts: Sequence[str], out: Path, provenance: Mapping[str, Any]) -> None:
     said = json.dumps(provenance, default=str).encode()
     schema = pyarrow.schema([(COLUMN, pyarrow.string())], metadata={PROVENANCE: said})
-    temporary = out.with_name(f".{out.name}.tmp")
-    try:
-        parquet.write_table(pyarrow.table({COLUMN: list(texts)}, schema=schema), temporary)
-        temporary.replace(out)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise DataError(f"--out {out}: cannot be written: {error}") from error
+    table = pyarrow.table({COLUMN: list(texts)}, schema=schema)
+    with writing(out), whole_file(out, shared=True) as draft:
+        parquet.write_table(table, draft)
 
 
 def read_texts(path: Path, columns: Sequence[str], report: ReadReport) -> list[str]:
