@@ -10,6 +10,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -24,6 +25,9 @@ _TASK_NAME = re.compile(r"[a-z0-9-]+")
 ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
 """The options for the number of rows per step, which ``scale_rows`` scales."""
 
+
+LARGEST_NUMBER = 10**9
+"""Largest whole number that an option takes, but for the seed; beyond, sums leave 64 bits."""
 
 HUB = ("hub_private", "hub_license", "hub_language")
 """The options that say how ``push_to_hub`` pushes."""
@@ -323,8 +327,13 @@ class TrainConfig(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _names_that_can_be(cls, value: Any) -> Any:
+    def _names_and_numbers_that_can_be(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse text in any option that could not be part of a file name."""
+        for number in _numbers_in(value):
+            if abs(number) > LARGEST_NUMBER and info.field_name != "seed":
+                raise ValueError(
+                    f"{number:,} is more than any run can need; give at most {LARGEST_NUMBER:,}"
+                )
         for text in _texts_in(value):
             if "\0" in text:
                 raise ValueError(f"{text!r:.60} holds a null character")
@@ -409,6 +418,18 @@ class TrainConfig(BaseModel):
                     f"the name {name!r} must be of lower-case letters, digits and hyphens"
                 )
         return tasks
+
+
+def _numbers_in(value: Any) -> Iterator[int]:
+    """Yield all whole numbers in nested lists and mappings."""
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _numbers_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _numbers_in(item)
 
 
 def _texts_in(value: Any) -> Iterator[str]:

@@ -65,8 +65,8 @@ def parse_yaml(
         The value, and the place of everything in it.
 
     Raises:
-        ConfigError: it is not YAML, it has a duplicate key, or it is too large; the message names
-            the line.
+        ConfigError: it is not YAML, it has a duplicate key or a giant number, or it is too large;
+            the message names the line.
     """
     if len(content) > _LONGEST:
         raise ConfigError(f"{label}: is larger than {_LONGEST} bytes; is it the right file?")
@@ -76,6 +76,7 @@ def parse_yaml(
             node = loader.get_single_node()
             _refuse_explosion(node, label)
             _refuse_repeated_keys(node, label)
+            _refuse_giants(node, label)
             value = None if node is None else loader.construct_document(node)
         finally:
             loader.dispose()
@@ -158,6 +159,52 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
             yield from pair
     elif isinstance(node, yaml.SequenceNode):
         yield from node.value
+
+
+_LONGEST_NUMBER = 400
+"""Characters of a number; 300 digits already exceed every float."""
+
+
+def _refuse_giants(node: yaml.Node | None, label: str) -> None:
+    """Raise ConfigError for a whole number of more than 64 bits.
+
+    No library takes one, and Python cannot even print those of thousands of digits, which
+    hexadecimal and sexagesimal numbers can have.
+    """
+    for scalar in _numbers(node, set()):
+        digits = scalar.value.replace("_", "").lstrip("+-").lower()
+        whole = scalar.tag == "tag:yaml.org,2002:int"
+        if len(digits) > _LONGEST_NUMBER or (whole and _whole(digits) >= 2**63):
+            raise ConfigError(
+                f"{label}:{scalar.start_mark.line + 1}: the number {scalar.value:.20}"
+                f"{'…' if len(scalar.value) > 20 else ''} is too large"
+            )
+
+
+def _whole(digits: str) -> int:
+    """The value of a whole number of YAML 1.1 without its sign; -1 if it is none."""
+    try:
+        if digits.startswith(("0b", "0x")):
+            return int(digits, 0)
+        if ":" in digits:
+            parts = digits.split(":")
+            return sum(int(part) * 60**i for i, part in enumerate(reversed(parts)))
+        return int(digits, 8 if digits.startswith("0") else 10)
+    except ValueError:  # PyYAML says what is wrong with it
+        return -1
+
+
+def _numbers(node: yaml.Node | None, visited: set[int]) -> Iterator[yaml.ScalarNode]:
+    """Yield all numbers below a node, each once."""
+    if node is None or id(node) in visited:
+        return
+    visited.add(id(node))
+    if isinstance(node, yaml.ScalarNode):
+        if node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+            yield node
+        return
+    for child in _children(node):
+        yield from _numbers(child, visited)
 
 
 def _mappings(node: yaml.Node | None, visited: set[int]) -> Iterator[yaml.MappingNode]:
