@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from aang_core.corpora.dataset_folder import refuse_files_elsewhere
 from aang_core.corpora.in_memory import HIDDEN, dataset_table
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import LabelledTask, task_of_tables
@@ -106,6 +107,7 @@ def _load(name: str, config: str | None) -> Mapping[str, Any]:
     from datasets.exceptions import DatasetsError
 
     saved = Path(name)
+    refuse_files_elsewhere(saved)
     try:
         if (saved / "dataset_dict.json").is_file():
             loaded = DatasetDict.load_from_disk(saved)

@@ -38,7 +38,7 @@ from aang_core.modeling.language_model import (
     tie_decoder,
 )
 from aang_core.modeling.missing_weights import refuse_untrained_body, refuse_untrained_classifier
-from aang_core.modeling.model_folder import refuse_other_folders
+from aang_core.modeling.model_folder import refuse_giants, refuse_other_folders
 from aang_core.task_types.choose import task_type_of_model
 from aang_core.task_types.single_label import SingleLabel
 from aang_core.task_types.task_type import Architecture, HeadShape, TaskType
@@ -72,7 +72,7 @@ class TextModel:
         """Save an ordinary transformers folder of the end task's model, with its tokenizer."""
         with _quiet():
             self.classifier.put_on(self._plain_base()).save_pretrained(folder)
-            self.tokenizer.save_pretrained(folder)
+            self._save_tokenizer(folder)
 
     def save_language_model(self, folder: Path, head: nn.Module) -> None:
         """Save an ordinary masked-LM folder of the body and ``head``, with the tokenizer.
@@ -84,7 +84,15 @@ class TextModel:
             raise ModelError(f"{type(head).__name__} is not a language-model head; cannot save it")
         with _quiet():
             head.head.put_on(self._plain_base()).save_pretrained(folder)
-            self.tokenizer.save_pretrained(folder)
+            self._save_tokenizer(folder)
+
+    def _save_tokenizer(self, folder: Path) -> None:
+        # A fast tokenizer keeps how it last cut and padded, which depends on whether the token ids
+        # came from the cache. transformers sets both for every call.
+        if self.tokenizer.is_fast:
+            self.tokenizer.backend_tokenizer.no_truncation()
+            self.tokenizer.backend_tokenizer.no_padding()
+        self.tokenizer.save_pretrained(folder)
 
     def _plain_base(self) -> PreTrainedModel:
         """The encoder as transformers knows it, with adapters merged into its weights."""
@@ -106,7 +114,13 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             source, trust_remote_code=trust_remote_code
         )
-        return tokenizer
+    longest: object = tokenizer.model_max_length
+    if not isinstance(longest, int | float) or not longest >= 1:
+        raise ModelError(
+            f"--model {source}: its tokenizer_config.json says model_max_length {longest!r:.40}, "
+            "which is no number of tokens; correct it, such as to 512"
+        )
+    return tokenizer
 
 
 def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrainedModel:
@@ -121,6 +135,7 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
     """
     refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
+        refuse_giants(source, PreTrainedConfig.get_config_dict(source)[0])
         config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
         auto = _CLASSES[task_type_of_model(config).head.architecture]
         model: PreTrainedModel
@@ -245,6 +260,7 @@ def _configuration(
     source: str, head: HeadShape, dropout: float | None, trust_remote_code: bool
 ) -> PreTrainedConfig:
     names = dict(enumerate(head.outputs))
+    refuse_giants(source, PreTrainedConfig.get_config_dict(source)[0])
     config: PreTrainedConfig = AutoConfig.from_pretrained(
         source,
         num_labels=len(names),
