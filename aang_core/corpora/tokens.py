@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -253,15 +254,24 @@ def _texts(tokenizer: PreTrainedTokenizerBase, ordinary: Sequence[int]) -> list[
 
     Alone, a token loses its leading space, so each is decoded after a piece of a word.
     """
-    letters = (token for token in ordinary if str(tokenizer.decode([token])).isalpha())
+    first = islice(ordinary, _LOOKED_AT)
+    letters = (token for token in first if str(tokenizer.decode([token])).isalpha())
     before = next(letters, ordinary[0])
     pairs = [[before, token] for token in ordinary]
-    decoded = tokenizer.batch_decode(pairs, clean_up_tokenization_spaces=False)
+    if tokenizer.is_fast:
+        # transformers decodes one after the other: minutes for a million tokens.
+        decoded = tokenizer.backend_tokenizer.decode_batch(pairs, skip_special_tokens=False)
+    else:
+        decoded = tokenizer.batch_decode(pairs, clean_up_tokenization_spaces=False)
     alone = str(tokenizer.decode([before]))
     texts = [""] * _size(tokenizer)
     for token, both in zip(ordinary, decoded, strict=True):
         texts[token] = both.removeprefix(alone)
     return texts
+
+
+_LOOKED_AT = 10_000
+"""Tokens among which one of letters is looked for; where there are such, many are."""
 
 
 def _size(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
 from aang_core.corpora import token_cache
@@ -319,3 +321,32 @@ def test_no_mask_token(bert: PreTrainedTokenizerFast) -> None:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bert.backend_tokenizer, pad_token="[PAD]")
     with pytest.raises(ModelError, match="no mask token"):
         vocabulary(tokenizer)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_the_text_of_each_token_is_what_transformers_decodes(
+    request: pytest.FixtureRequest, family: str
+) -> None:
+    tokenizer: PreTrainedTokenizerFast = request.getfixturevalue(family)
+    made = vocabulary(tokenizer)
+    texts = made.decode()
+    before = next(i for i in made.ordinary.tolist() if tokenizer.decode([i]).isalpha())
+    alone = tokenizer.decode([before])
+    for token in made.ordinary.tolist():
+        both = tokenizer.decode([before, token], clean_up_tokenization_spaces=False)
+        assert texts[token] == both.removeprefix(alone)
+
+
+def test_a_vocabulary_of_a_hundred_thousand_takes_a_second() -> None:
+    """Without a token of letters alone, for which all of them were decoded, one by one."""
+    words = ["[PAD]", "[UNK]", "[MASK]", *(f"w{i}" for i in range(100_000))]
+    ids = {word: i for i, word in enumerate(words)}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel(ids, unk_token="[UNK]")),
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        mask_token="[MASK]",
+    )
+    begin = time.process_time()
+    assert vocabulary(tokenizer).decode()[5].strip() == "w2"
+    assert time.process_time() - begin < 4
