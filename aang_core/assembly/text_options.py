@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.config import TrainConfig
-from aang_core.corpora.matching import matching_paths
+from aang_core.corpora.matching import from_home, matching_paths
 from aang_core.corpora.names import REST
 from aang_core.corpora.text_files import require_file
 from aang_core.errors import AangError, ConfigError
@@ -53,7 +53,7 @@ def check_paths(config: TrainConfig, in_memory: Collection[Path] = ()) -> None:
         for place in getattr(config, name):
             is_rest = name == "unlabelled" and place == REST
             if not is_rest and Path(place) not in in_memory:
-                matching_paths(Path(place).expanduser(), _flag(name))
+                matching_paths(from_home(Path(place), _flag(name)), _flag(name))
 
 
 def check_names(config: TrainConfig, registry: Registry) -> None:

@@ -10,7 +10,6 @@ Public, for commands of plug-ins:
 - :func:`main` is ``aang`` itself.
 """
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -57,12 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: by default those of the process.
     """
-    from aang_core.cli.app import aang
+    from aang_core.cli.standard_streams import lasting_streams
 
-    # A path or a plug-in's summary may contain characters that the terminal cannot encode.
-    if reconfigure := getattr(sys.stdout, "reconfigure", None):
-        reconfigure(errors="backslashreplace")
-    aang.main(args=None if arguments is None else list(arguments), prog_name="aang")
+    with lasting_streams():
+        from aang_core.cli.app import aang
+
+        aang.main(args=None if arguments is None else list(arguments), prog_name="aang")
 
 
 # Hidden from type checkers: with it they would take any misspelled name for an attribute.

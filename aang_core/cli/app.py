@@ -1,5 +1,6 @@
 """The ``aang`` command group: its global options, and where its commands come from."""
 
+import errno
 import signal
 import traceback
 from collections.abc import Iterator
@@ -130,6 +131,10 @@ class AangGroup(click.Group):
         return message
 
 
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""What the system says if the disk that standard output goes to is full; it names no file."""
+
+
 @contextmanager
 def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
     """Turn an AangError or an interrupt into one line on standard error.
@@ -147,10 +152,10 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
                 echo(addition, err=True)
         ctx.exit(2)
     except OSError as error:
-        if error.filename is None or ctx.params.get("debug"):
+        if ctx.params.get("debug") or not (error.filename or error.errno in _FULL):
             raise
-        name = printable(str(error.filename))
-        echo(f"Error: {name}: {error.strerror} (aang --debug shows where)", err=True)
+        where = printable(str(error.filename)) if error.filename else "the output"
+        echo(f"Error: {where}: {error.strerror} (aang --debug shows where)", err=True)
         ctx.exit(2)
     except KeyboardInterrupt:
         echo("interrupted", err=True)

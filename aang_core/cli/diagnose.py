@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aang_core.cli.loaded import output_of_plugins
 from aang_core.cli.output import echo, note
 from aang_core.cli.schema_options import options_of
 from aang_core.cli.tables import print_table
@@ -126,13 +127,14 @@ def diagnose(
 
     draw = None if plot is None else _prepared_figure(plugins, plot)
     config = resolve_config(from_file, given, plugins.registry)
-    sources = prepare_sources(config, plugins.registry)
+    with output_of_plugins():
+        sources = prepare_sources(config, plugins.registry)
     if not sources.objectives:
         raise ConfigError(
             f"--weighter {config.weighter} trains the end task alone, so there is no objective "
             "to diagnose; leave it out"
         )
-    with counting("batches", quiet=quiet) as progress:
+    with counting("batches", quiet=quiet) as progress, output_of_plugins():
         found = measure(
             config,
             sources,

@@ -167,5 +167,8 @@ def _size(count: int) -> str:
 
 def _short(path: str | Path) -> str:
     """The path, without the name of the user in it."""
-    home = str(Path.home())
+    try:
+        home = str(Path.home())
+    except RuntimeError:  # there is none
+        return str(path)
     return str(path).replace(home, "~") if home != "/" else str(path)

@@ -2,16 +2,20 @@
 
 import itertools
 import json
+import math
 
 import click
 
 from aang_core.cli.output import echo
 from aang_core.cli.tables import print_table
-from aang_core.errors import AangError
+from aang_core.errors import AangError, ConfigError
 from aang_core.objectives.objective import Objective
 from aang_core.plugins import Plugins
 from aang_core.plugins.primitive import STAGES
 from aang_core.plugins.registry import ObjectiveEntry, Registry
+
+MOST_COMBINATIONS = 200_000
+"""Combinations of primitives that are tried, in some seconds; all of AANG's make some thousands."""
 
 
 @click.command("list-objectives")
@@ -27,7 +31,16 @@ def list_objectives(plugins: Plugins, named: bool, as_json: bool) -> None:
     if named:
         _print_named([_row(entry, registry) for entry in registry.objectives], as_json)
         return
-    combinations = itertools.product(*(registry.primitives(stage) for stage in STAGES))
+    stages = [list(registry.primitives(stage)) for stage in STAGES]
+    count = math.prod(map(len, stages))
+    if count > MOST_COMBINATIONS:
+        raise ConfigError(
+            f"the {' × '.join(str(len(primitives)) for primitives in stages)} primitives make "
+            f"{count:,} combinations, and at most {MOST_COMBINATIONS:,} are listed; leave plug-ins "
+            "out with aang --disable-plugin NAME, or see the objectives of one space with aang "
+            "show-space"
+        )
+    combinations = itertools.product(*stages)
     names = [o.name for o in itertools.starmap(Objective, combinations) if o.legal]
     if as_json:
         echo(json.dumps(names, indent=2))

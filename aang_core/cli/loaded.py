@@ -1,6 +1,10 @@
 """The plug-ins that the global options select, loaded once per process."""
 
+import contextlib
+import sys
 import traceback
+from contextlib import AbstractContextManager
+from typing import Any
 
 import click
 
@@ -8,6 +12,14 @@ from aang_core.cli.output import echo
 from aang_core.plugins import Plugins, load_plugins
 
 _KEY = "aang_core.plugins"
+
+
+def output_of_plugins() -> AbstractContextManager[Any]:
+    """Send what plug-ins print in the block to standard error.
+
+    Standard output belongs to the command: a plug-in that prints would spoil ``--json``.
+    """
+    return contextlib.redirect_stdout(sys.stderr)
 
 
 def loaded_plugins(context: click.Context) -> Plugins:
@@ -18,10 +30,11 @@ def loaded_plugins(context: click.Context) -> Plugins:
     """
     if _KEY not in context.meta:
         options = context.find_root().params
-        context.meta[_KEY] = load_plugins(
-            disable=options.get("disable", ()),
-            local=[str(path) for path in options.get("local", ())],
-        )
+        with output_of_plugins():
+            context.meta[_KEY] = load_plugins(
+                disable=options.get("disable", ()),
+                local=[str(path) for path in options.get("local", ())],
+            )
     plugins: Plugins = context.meta[_KEY]
     return plugins
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aang_core.assembly.text_options import check_names, check_paths
+from aang_core.cli.loaded import output_of_plugins
 from aang_core.cli.output import echo, note, note_once
 from aang_core.cli.result import print_result
 from aang_core.cli.schema_options import options_of
@@ -122,13 +123,15 @@ def train(
         config = _resumed(resume, given, plugins, say)
     processes = processes_of_environment(choose_device(config.device))
     if dry_run:
-        planned = _planned(config, plugins, say)
+        with output_of_plugins():
+            planned = _planned(config, plugins, say)
         if processes.first:
             print_summary(planned, as_json=as_json)
         return
-    run = _trained(
-        config, resume, plugins, processes, say, accept_changes=accept_changes, quiet=quiet
-    )
+    with output_of_plugins():
+        run = _trained(
+            config, resume, plugins, processes, say, accept_changes=accept_changes, quiet=quiet
+        )
     if not processes.first:
         return
     # A push that failed, for instance, is more than a note.

@@ -17,6 +17,9 @@ def cache_folder() -> Path:
     It is ``AANG_CACHE`` if that is set, otherwise ``aang`` in the platform's cache folder, such as
     ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
+    Raises:
+        ConfigError: it would be in a home folder, and there is none.
+
     Examples:
         >>> import os
         >>> from aang_core import cache_folder
@@ -26,8 +29,19 @@ def cache_folder() -> Path:
     """
     chosen = os.environ.get("AANG_CACHE")
     if chosen:
-        return Path(chosen).expanduser()
-    return platformdirs.user_cache_path("aang", appauthor=False, opinion=False)
+        try:
+            return Path(chosen).expanduser()
+        except RuntimeError as error:
+            raise ConfigError(
+                f"AANG_CACHE={chosen}: there is no such home folder; give the whole path"
+            ) from error
+    folder = platformdirs.user_cache_path("aang", appauthor=False, opinion=False)
+    # Without a home folder, "~" would be a folder in the current one.
+    if not folder.is_absolute():
+        raise ConfigError(
+            "there is no home folder to cache token ids in: set AANG_CACHE to a folder, or HOME"
+        )
+    return folder
 
 
 def make_folder(folder: Path) -> Path:

@@ -24,3 +24,15 @@ def matching_paths(place: Path, option: str) -> list[Path]:
         what = "matches no file" if glob.has_magic(str(place)) else "no such file or folder"
         raise DataError(f"{option} {place}: {what}. Relative paths start at {Path.cwd()}.")
     return matches
+
+
+def from_home(place: Path, option: str) -> Path:
+    """The path with ``~`` replaced by the home folder that it stands for.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+    try:
+        return place.expanduser()
+    except RuntimeError as error:
+        raise DataError(f"{option} {place}: there is no such home folder; give the path") from error

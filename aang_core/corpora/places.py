@@ -9,7 +9,7 @@ from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aang_core.corpora.matching import matching_paths
+from aang_core.corpora.matching import from_home, matching_paths
 from aang_core.corpora.text_files import announced_encoding
 from aang_core.objectives.stages.data import ReadReport
 
@@ -53,7 +53,7 @@ def find_files(
     """
     found: dict[Path, Path] = {}
     for place in places:
-        for path in matching_paths(place.expanduser(), option):
+        for path in matching_paths(from_home(place, option), option):
             for file in _files_in(path, extensions, report) if path.is_dir() else [path]:
                 found.setdefault(file.resolve(), file)
     return sorted(found.values())

@@ -113,9 +113,9 @@ def processes_of_environment(device: torch.device) -> Processes:
     """The processes that ``accelerate launch`` or ``torchrun`` has started, or this one alone.
 
     Raises:
-        AangError: they cannot find each other.
+        AangError: they cannot find each other, or the environment does not say how many they are.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if _number("WORLD_SIZE", 1) == 1:
         return ALONE
     try:
         from accelerate import PartialState
@@ -137,7 +137,22 @@ def processes_of_environment(device: torch.device) -> Processes:
 
 def local_rank() -> int:
     """Rank of this process among those on the same machine."""
-    return int(os.environ.get("LOCAL_RANK", "0"))
+    return _number("LOCAL_RANK", 0)
+
+
+def _number(name: str, default: int) -> int:
+    """What an environment variable says; if it is empty, as if it were not set.
+
+    Raises:
+        AangError: it is not a whole number.
+    """
+    value = os.environ.get(name) or str(default)
+    if not (value.isascii() and value.isdecimal()) or len(value) > 9:
+        raise AangError(
+            f"{name}={value!r}: is not a whole number; torchrun and accelerate launch set it. "
+            f"Without them, unset {name}"
+        )
+    return int(value)
 
 
 def _leave() -> None:

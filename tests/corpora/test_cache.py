@@ -1,5 +1,6 @@
 """Where caches lie, and that files there are whole or absent."""
 
+import pwd
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
 from aang_core.corpora.cache import atomic_write, cache_folder, make_folder
-from aang_core.errors import ConfigError
+from aang_core.corpora.places import find_files
+from aang_core.errors import ConfigError, DataError
+from aang_core.objectives.stages import ReadReport
 
 
 def test_aang_cache_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -76,3 +79,21 @@ def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(ConfigError, match=r"read-only.*AANG_CACHE"):
         make_folder(tmp_path)
+
+
+def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder called ~ is made in the current one."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    for name in ("HOME", "AANG_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(ConfigError, match=r"no home folder .* set AANG_CACHE"):
+        cache_folder()
+    monkeypatch.setenv("AANG_CACHE", "~no-such-user/cache")
+    with pytest.raises(ConfigError, match="AANG_CACHE=~no-such-user/cache: there is no such home"):
+        cache_folder()
+    with pytest.raises(DataError, match="--domain ~no-such-user: there is no such home folder"):
+        find_files([Path("~no-such-user")], (".txt",), "--domain", ReadReport())

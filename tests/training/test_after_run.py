@@ -102,7 +102,7 @@ def test_without_the_report(
     assert {path.name for path in run.iterdir()} == {
         *("config.yaml", "plugins.json", "metrics.jsonl", "weights.jsonl"),
         *("checkpoints", "model", "result.json"),
-        *("cost.jsonl", "data.json", "inputs.json", "evaluation.json"),
+        *("cost.jsonl", "data.json", "inputs.json", "evaluation.json", "model.json"),
     }
     assert "## Scores" in (run / "model" / "README.md").read_text(encoding="utf-8")
     monkeypatch.setenv(DISABLE_VARIABLE, "report")
@@ -130,3 +130,34 @@ def test_the_core_loads_nothing_that_draws() -> None:
             for name in names:
                 assert name.split(".")[0] not in ("plotly", "matplotlib", "jinja2"), path
                 assert not name.startswith("aang_plugin_"), path
+
+
+PRINTS = """
+from aang_core import hookimpl
+from aang_core.tasks.single_task import SingleTask
+
+print("when it is imported")
+
+class Loud(SingleTask):
+    def round(self, bench):
+        print("while it trains")
+        return super().round(bench)
+
+@hookimpl
+def aang_register_weighters(register):
+    register("loud", "prints", Loud)
+"""
+
+
+def test_a_plugin_that_prints_does_not_spoil_json(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """Standard output has the result alone; what plug-ins print goes to standard error."""
+    plugin = tmp_path / "prints.py"
+    plugin.write_text(PRINTS, encoding="utf-8")
+    options = [*train_options, *SMALL, "--weighter", "loud", "--json"]
+    done = aang("--plugin", plugin, "train", *options, "--out", tmp_path / "run")
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["weighter"] == "loud"
+    assert "when it is imported" in done.err
+    assert "while it trains" in done.err

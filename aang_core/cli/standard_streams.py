@@ -1,0 +1,80 @@
+"""Standard streams that are closed, full, or no longer read, and an interrupt at any moment."""
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def lasting_streams() -> Iterator[None]:
+    """Run a command whose output may have nowhere to go.
+
+    What is written to a stream that was closed from the beginning is dropped. Output that cannot be
+    written because the disk is full is an error, with exit status 2. Python itself would print a
+    traceback for the first, and another line after the command's own error for the second.
+
+    Raises:
+        SystemExit: as the block; or the output was lost, or an interrupt ended the block.
+    """
+    _open_closed()
+    # A path or a plug-in's summary may contain characters that the terminal cannot encode.
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(errors="backslashreplace")
+    try:
+        yield
+    except KeyboardInterrupt:
+        _say("interrupted")
+        status: object = 128 + signal.SIGINT
+    except SystemExit as end:
+        status = end.code
+    else:
+        status = 0
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _drop_output()
+        if not status:
+            # Nobody reads any more, as behind "| head"; that is no mistake.
+            status = 1 if error.errno == errno.EPIPE else 2
+            if status == 2:
+                _say(f"Error: {lost(error)}")
+    raise SystemExit(status)
+
+
+def lost(error: OSError) -> str:
+    """The message about output that could not be written."""
+    return f"the output cannot be written: {error.strerror or error}"
+
+
+def _open_closed() -> None:
+    """Open the null device in place of standard streams that are closed.
+
+    Otherwise the next file that is opened would get the number of such a stream, and receive what
+    other programs write to it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, this one
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _drop_output() -> None:
+    """Send what is still in Python's buffer to nowhere; Python would try once more at the end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def _say(line: str) -> None:
+    try:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # then there is nowhere to say it
