@@ -20,6 +20,7 @@ from aang_core.runs.summary import Summary, summary_of
 from aang_core.runs.tracking import check_trackers
 from aang_core.runs.training import build_trainer, check_options, choose_device
 from aang_core.tasks.processes import Processes, processes_of_environment
+from aang_core.training.compiling import check_compiler
 from aang_core.training.memory import running_out_told
 from aang_core.training.precision import settle_precision
 
@@ -54,12 +55,14 @@ def check(config: TrainConfig) -> tuple[torch.device, Processes]:
         The device to compute on, and the processes that share the run.
 
     Raises:
-        ConfigError: the device, an option or a tracker cannot be used.
+        ConfigError: the device, an option, a tracker or the compiler cannot be used.
     """
     device = choose_device(config.device)
     processes = processes_of_environment(device)
     check_options(config, processes)
     check_trackers(config.log)
+    if config.compile:
+        check_compiler(device)
     return device, processes
 
 

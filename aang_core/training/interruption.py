@@ -46,10 +46,21 @@ class Interruption:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Inside the block, the first signal waits for `check`; a second one stops at once."""
+        """Inside the block, the first signal waits for `check`; a second one stops at once.
+
+        A signal to a whole group of processes also ends those that compile kernels or read data for
+        this one, so what fails after a signal counts as stopped by it.
+
+        Raises:
+            Interrupted: the block failed after a signal.
+        """
         self._deferred = True
         try:
             yield
+        except Exception as error:
+            if self.number is None:
+                raise
+            raise Interrupted(self.number) from error
         finally:
             self._deferred = False
 
