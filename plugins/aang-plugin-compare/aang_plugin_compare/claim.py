@@ -4,6 +4,8 @@ A machine that a cluster has given up may still be running and writing. So each 
 a number, kept in a file next to the run's log. An attempt that finds a higher number there ends
 itself. The attempt with the higher number waits for that, and then takes over the lock that the
 other machine left, because the processes of another machine cannot be seen.
+
+Another file beside the log asks an attempt to end, since a message to another machine may be lost.
 """
 
 import json
@@ -108,3 +110,40 @@ def await_end_of_others(folder: Path, claim: Claim, grace: float = GRACE_SECONDS
     left = holder_of(folder)
     if left is not None and left in unseen:
         take_from(folder, left)
+
+
+def ask_to_end(log: Path, attempt: int) -> None:
+    """Ask an attempt to take a checkpoint and end, wherever it is: it looks for this mark.
+
+    Args:
+        log: the run's log.
+        attempt: number of the attempt.
+
+    Raises:
+        StorageError: the mark cannot be written.
+    """
+    path = _mark(log)
+    with writing(path):
+        path.write_text(str(attempt), encoding="utf-8")  # in place, as a claim is
+
+
+def is_asked_to_end(log: Path, attempt: int) -> bool:
+    """Whether :func:`ask_to_end` was called for an attempt."""
+    return _asked(log) == attempt
+
+
+def attempts_so_far(log: Path) -> int:
+    """The number of the last attempt at a run, also of one that ended before it began."""
+    claim = read_claim(claim_file(log))
+    return max(_asked(log), 0 if claim is None else claim.attempt)
+
+
+def _mark(log: Path) -> Path:
+    return log.with_suffix(".end")
+
+
+def _asked(log: Path) -> int:
+    try:
+        return int(_mark(log).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0

@@ -9,7 +9,7 @@ from typing import Protocol
 import yaml
 
 from aang_core.config import TrainConfig, left_to_the_data
-from aang_core.storage import writing
+from aang_core.storage import write_file, writing
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def write_order(
     with writing(log):
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("", encoding="utf-8")
-        options.write_text(yaml.safe_dump(given), encoding="utf-8")
+        write_file(options, yaml.safe_dump(given))
     return Order(str(name), root / folder, options, log, before, after)
 
 

@@ -1,7 +1,8 @@
 """``python -m aang_plugin_compare.leashed``: a training that ends with the process that started it.
 
 It ends at once if its standard input is closed, which happens when that process dies, or if a
-later attempt at the same run has started elsewhere.
+later attempt at the same run has started elsewhere. It takes a checkpoint and ends if a mark beside
+its log asks for that.
 """
 
 import json
@@ -20,6 +21,7 @@ from aang_plugin_compare.claim import (
     LOOK_SECONDS,
     await_end_of_others,
     claim_file,
+    is_asked_to_end,
     is_overtaken,
     lay_claim,
 )
@@ -50,7 +52,7 @@ def command(order: Order, attempt: int, node: str) -> list[str]:
 
 def train(order: Order, attempt: int, node: str) -> None:
     """Start or resume the run, and exit as ``aang train`` does."""
-    threading.Thread(target=_end_with, args=(claim_file(order.log), attempt), daemon=True).start()
+    threading.Thread(target=_end_with, args=(order.log, attempt), daemon=True).start()
     try:
         claim = lay_claim(claim_file(order.log), attempt, node)
         await_end_of_others(order.folder, claim)
@@ -61,12 +63,17 @@ def train(order: Order, attempt: int, node: str) -> None:
         main(order.arguments)
 
 
-def _end_with(claim: Path, attempt: int) -> None:
-    """End this process once it must no longer train.
+def _end_with(log: Path, attempt: int) -> None:
+    """End this process once it must no longer train, or ask it to end once that is asked for.
 
     SIGKILL prevents any further write, because another process may already write to the folder.
+    SIGTERM, which lets it take a checkpoint, is sent once: a second one would end it without.
     """
-    while not is_overtaken(claim, attempt):
+    asked = False
+    while not is_overtaken(claim_file(log), attempt):
+        if not asked and is_asked_to_end(log, attempt):
+            asked = True
+            os.kill(os.getpid(), signal.SIGTERM)
         readable, _, _ = select.select([sys.stdin], [], [], LOOK_SECONDS)
         if readable and not os.read(sys.stdin.fileno(), 1):
             break

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 
-from aang_plugin_compare.claim import claim_file, read_claim
+from aang_plugin_compare.claim import attempts_so_far
 from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.leashed import command
 
@@ -29,8 +29,7 @@ class LocalLauncher:
         """Do nothing: processes can always be started here."""
 
     def train(self, order: Order) -> str | None:
-        claim = read_claim(claim_file(order.log))
-        attempt = 1 if claim is None else claim.attempt + 1
+        attempt = attempts_so_far(order.log) + 1
         with order.log.open("a", encoding="utf-8") as log:
             # A terminal sends an interrupt to its whole process group. In a group of its own, the
             # process only gets the signal sent from here; a second one would end it at once.
@@ -70,4 +69,5 @@ class LocalLauncher:
     def _environment(self) -> Mapping[str, str]:
         # Processes that each use every core slow each other down.
         threads = max(1, (os.cpu_count() or 1) // self.at_once)
-        return {"OMP_NUM_THREADS": str(threads), **os.environ}
+        # A thread that waits at a barrier must not keep a core from the process that it waits for.
+        return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive", **os.environ}

@@ -1,7 +1,6 @@
 """What a node of a cluster does for a comparison: check that it can train, and train a run."""
 
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -11,7 +10,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from aang_core import AangError
 from aang_core.storage import Holder, holder_of
+from aang_plugin_compare.claim import ask_to_end
 from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.leashed import command
 
@@ -106,18 +107,17 @@ def train(
             env={**os.environ, **environment},
             process_group=0,
         )
-        return Status(node, _wait_for(process))
+        return Status(node, _wait_for(process, log_file, attempt))
 
 
-def _wait_for(process: "subprocess.Popen[bytes]") -> int:
-    asked = False
+def _wait_for(process: "subprocess.Popen[bytes]", log: Path, attempt: int) -> int:
     while True:
         try:
             # With a timeout, because Python raises KeyboardInterrupt only between two instructions.
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(timeout=0.5)
         except KeyboardInterrupt:
-            # Once, because a training that is asked twice ends without a checkpoint.
-            if not asked:
-                process.send_signal(signal.SIGTERM)
-            asked = True
+            # The training looks for the mark, whoever writes it, and ends with a checkpoint. A
+            # signal from here too would be the second one, after which it ends without.
+            with suppress(AangError):  # a full disk: the next interrupt tries again
+                ask_to_end(log, attempt)

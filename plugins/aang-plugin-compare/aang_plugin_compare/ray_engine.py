@@ -11,14 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from aang_core import AangError, ConfigError
 from aang_plugin_compare import on_node
-from aang_plugin_compare.claim import claim_file, read_claim
+from aang_plugin_compare.claim import ask_to_end, attempts_so_far, claim_file, read_claim
 from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.on_node import Site, Status
 
@@ -143,6 +144,31 @@ def _place(address: str | None) -> str:
     return "--engine ray" if address is None else f"--address {address}"
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """An attempt at a run that a node is to make.
+
+    Attributes:
+        log: the run's log.
+        attempt: its number.
+        task: the task of Ray.
+    """
+
+    log: Path
+    attempt: int
+    task: Any
+
+    def end(self, *, force: bool = False) -> None:
+        """Ask it to take a checkpoint and end, or end it at once.
+
+        Ray tells a task that has not begun. A busy node may deliver that late, or never, to one
+        that trains; that one looks for a mark in the folder.
+        """
+        with suppress(AangError):  # a full disk: then Ray alone tells it
+            ask_to_end(self.log, self.attempt)
+        ray.cancel(self.task, force=force)
+
+
 class RayLauncher:
     """Trains runs on any node that has room for them.
 
@@ -169,7 +195,7 @@ class RayLauncher:
         self._site = Site.here(root)
         self._task = ray.remote(max_retries=0, num_cpus=cpus, num_gpus=gpus)(_train)
         self._lock = Lock()
-        self._running: dict[Path, Any] = {}
+        self._running: dict[Path, _Begun] = {}
         self._ended: set[Path] = set()
         self._stops = 0
 
@@ -201,8 +227,7 @@ class RayLauncher:
 
     def train(self, order: Order) -> str | None:
         lost = 0
-        claim = read_claim(claim_file(order.log))
-        attempt = 0 if claim is None else claim.attempt
+        attempt = attempts_so_far(order.log)
         while True:
             attempt += 1
             ended = self._tried(order, attempt)
@@ -219,17 +244,17 @@ class RayLauncher:
 
     def end(self, order: Order) -> bool:
         with self._lock:
-            task = self._running.get(order.folder)
-            if task is not None:
+            begun = self._running.get(order.folder)
+            if begun is not None:
                 self._ended.add(order.folder)
-                ray.cancel(task)
-        return task is not None
+                begun.end()
+        return begun is not None
 
     def stop(self) -> None:
         with self._lock:
             self._stops += 1
-            for task in self._running.values():
-                ray.cancel(task, force=self._stops > 1)
+            for begun in self._running.values():
+                begun.end(force=self._stops > 1)
 
     def _tried(self, order: Order, attempt: int) -> Status | str:
         """How the run ended, or why it was lost."""
@@ -241,7 +266,7 @@ class RayLauncher:
             task = self._task.options(name=order.name).remote(
                 order, self._site, attempt, environment
             )
-            self._running[order.folder] = task
+            self._running[order.folder] = _Begun(order.log, attempt, task)
         try:
             if why := self._without_room(order, task):
                 return Status("", None, why)
@@ -278,6 +303,8 @@ class RayLauncher:
         """Environment variables of the run's process, in addition to the node's."""
         environment = {name: v for name, v in os.environ.items() if name.startswith("AANG_")}
         environment["OMP_NUM_THREADS"] = f"{self._needs['CPU']:g}"
+        # A thread that waits at a barrier must not keep a core from the process that it waits for.
+        environment["OMP_WAIT_POLICY"] = os.environ.get("OMP_WAIT_POLICY", "passive")
         if not self._needs["GPU"]:
             environment["CUDA_VISIBLE_DEVICES"] = ""
         return environment

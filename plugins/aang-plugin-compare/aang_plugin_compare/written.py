@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from aang_core.storage import writing
+from aang_core.storage import write_file, writing
 from aang_plugin_compare.curves import Point, as_csv, as_json
 from aang_plugin_compare.tables import FORMATS, Entry, table
 
@@ -40,4 +40,4 @@ def write_outcome(
         "curves.json": as_json(points),
     }.items():
         with writing(root / name):
-            (root / name).write_text(text, encoding="utf-8")
+            write_file(root / name, text)

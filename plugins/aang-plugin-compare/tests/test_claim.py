@@ -6,12 +6,21 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from aang_plugin_compare.claim import await_end_of_others, is_overtaken, lay_claim, read_claim
+from aang_plugin_compare.claim import (
+    ask_to_end,
+    attempts_so_far,
+    await_end_of_others,
+    claim_file,
+    is_overtaken,
+    lay_claim,
+    read_claim,
+)
 from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.leashed import command
 from aang_plugin_compare.on_node import Site, complaint
@@ -109,6 +118,30 @@ def test_it_ends_when_it_is_overtaken(tmp_path: Path) -> None:
     with leashed(tmp_path, 1) as process:
         assert process.wait(timeout=60) in (2, -signal.SIGKILL)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_mark_asks_for_a_checkpoint_and_an_end(tmp_path: Path) -> None:
+    """It is enough without any message; a mark for another attempt means nothing."""
+    log = tmp_path / "log.txt"
+    ask_to_end(log, 6)
+    with leashed(tmp_path, 7) as process:
+        while not (tmp_path / "run" / "weights.jsonl").exists():
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.1)
+        ask_to_end(log, 7)
+        assert process.wait(timeout=120) == 128 + signal.SIGTERM, log.read_text()
+    assert "stopped by SIGTERM at step" in log.read_text()
+    assert list((tmp_path / "run" / "checkpoints").iterdir())
+
+
+def test_an_attempt_that_was_stopped_before_it_began_counts(tmp_path: Path) -> None:
+    """Otherwise the mark would stop the next one."""
+    log = tmp_path / "log.txt"
+    assert attempts_so_far(log) == 0
+    lay_claim(claim_file(log), 2, "a")
+    assert attempts_so_far(log) == 2
+    ask_to_end(log, 3)
+    assert attempts_so_far(log) == 3
 
 
 def test_a_node_that_sees_another_folder(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """What a launcher is given, and the message about a failed run."""
 
+import os
 from pathlib import Path
 
 import pytest
 import yaml
 from aang_plugin_compare.launcher import Order, write_order
+from aang_plugin_compare.local import LocalLauncher
 from aang_plugin_compare.run_folders import run_state
 
 from aang_core import ConfigError, load_plugins
@@ -64,3 +66,17 @@ def test_a_run_may_have_the_default_recipe_or_none(
     else:
         with pytest.raises(ConfigError, match=f"holds a run with {state}"):
             run_state(tmp_path, config, registry)
+
+
+def test_processes_share_the_cores_and_wait_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the user has chosen otherwise."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    environment = LocalLauncher(3)._environment()
+    assert environment["OMP_NUM_THREADS"] == "2"
+    assert environment["OMP_WAIT_POLICY"] == "passive"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    environment = LocalLauncher(3)._environment()
+    assert (environment["OMP_NUM_THREADS"], environment["OMP_WAIT_POLICY"]) == ("5", "active")

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import resource
+import signal
 import statistics
 from pathlib import Path
 
@@ -9,7 +11,9 @@ import pytest
 from aang_plugin_compare.spec import Comparison, read_comparison
 from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 from aang_plugin_compare.tables import Entry, outcome, table
+from aang_plugin_compare.written import write_outcome
 
+from aang_core.errors import StorageError
 from aang_core.plugins import load_plugins
 
 SPEC = """\
@@ -139,3 +143,20 @@ def test_all_that_are_shown_as_the_best_are_marked(tmp_path: Path) -> None:
     assert len(found) == 2
     assert all(entry.best for entry in found)
     assert table(found, "text", "plain").count("60.00 ± 0.00 *") == 2
+
+
+def test_a_full_disk_leaves_the_tables_of_before(tmp_path: Path) -> None:
+    entries = [Entry("a", "plain", "", [], [], [], "", 1, 1)]
+    write_outcome(tmp_path, entries, [], None, difference=False)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(before) == 6
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))
+    try:
+        with pytest.raises(StorageError, match=r"cannot write .*table.txt: File too large"):
+            write_outcome(tmp_path, entries * 2, [], None, difference=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
