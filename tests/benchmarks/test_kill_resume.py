@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.kill_resume import CASES, contents
+from benchmarks.small_task import wordpiece_vocabulary
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,3 +58,11 @@ def test_kills_in_every_case(tmp_path: Path) -> None:
         chains = chains_of(tmp_path / case.replace(", ", "-"))
         assert sum(chain["kills"] for chain in chains) == 4, case
         assert all(chain["identical"] for chain in chains), case
+
+
+def test_the_vocabulary_of_the_small_encoder_is_always_the_same() -> None:
+    """Whatever order words come in: other tokens would make each run of a test another test."""
+    words = ["parser", "tree", "encoder", "parser", "text", "domain", "tree", "text"]
+    vocabulary = wordpiece_vocabulary(words, 40)
+    assert vocabulary == wordpiece_vocabulary(words[::-1], 40)
+    assert list(vocabulary)[-5:] == ["parser", "text", "tree", "domain", "encoder"]
