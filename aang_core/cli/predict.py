@@ -71,8 +71,8 @@ def predict(
     from aang_core.runs.predictor import WINDOW, Predictor
     from aang_core.runs.texts_to_predict import (
         check_pairs,
-        predicted,
         columns_to_read,
+        predicted,
         rows_of_file,
         rows_of_lines,
         rows_of_texts,
