@@ -125,7 +125,7 @@ def _windows(rows: Iterable[Row], most: int) -> Iterator[list[Row]]:
         yield part
 
 
-def read_columns(
+def columns_to_read(
     predictor: Predictor,
     source: Path,
     text: str | None,
