@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from aang_core.cli.loaded import output_of_plugins
 from aang_core.cli.output import echo, note
 from aang_core.cli.tables import print_table
 from aang_core.config import TrainConfig
@@ -50,11 +51,12 @@ def run(
         config = config.model_copy(
             update={"weighter": TrainConfig.model_fields["weighter"].default}
         )
-    sources = prepare_sources(config, plugins.registry)
+    with output_of_plugins():
+        sources = prepare_sources(config, plugins.registry)
     if not sources.objectives:
         raise ConfigError(f"--space {config.space}: has no objective to measure")
     steps, every, sample = plan
-    with counting("steps", quiet=quiet) as progress:
+    with counting("steps", quiet=quiet) as progress, output_of_plugins():
         found = measure_signal_quality(
             config,
             sources,

@@ -27,7 +27,7 @@ ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
 
 
 LARGEST_NUMBER = 10**9
-"""Largest whole number that an option takes, but for the seed; beyond, sums leave 64 bits."""
+"""Largest whole number that an option takes, but for seeds; products of larger ones leave 64 bits."""
 
 HUB = ("hub_private", "hub_license", "hub_language")
 """The options that say how ``push_to_hub`` pushes."""
@@ -329,11 +329,10 @@ class TrainConfig(BaseModel):
     @classmethod
     def _names_and_numbers_that_can_be(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse text in any option that could not be part of a file name."""
-        for number in _numbers_in(value):
-            if abs(number) > LARGEST_NUMBER and info.field_name != "seed":
-                raise ValueError(
-                    f"{number:,} is more than any run can need; give at most {LARGEST_NUMBER:,}"
-                )
+        # Options of plug-ins may be seeds, too.
+        most = 2**63 - 1 if info.field_name in ("seed", "set") else LARGEST_NUMBER
+        if any(abs(number) > most for number in _numbers_in(value)):
+            raise ValueError(f"a number is more than any run can need; give at most {most:,}")
         for text in _texts_in(value):
             if "\0" in text:
                 raise ValueError(f"{text!r:.60} holds a null character")

@@ -35,12 +35,14 @@ def cache_folder() -> Path:
             raise ConfigError(
                 f"AANG_CACHE={chosen}: there is no such home folder; give the whole path"
             ) from error
-    folder = platformdirs.user_cache_path("aang", appauthor=False, opinion=False)
-    # Without a home folder, "~" would be a folder in the current one.
+    none = "there is no home folder to cache token ids in: set AANG_CACHE to a folder, or HOME"
+    try:
+        folder = platformdirs.user_cache_path("aang", appauthor=False, opinion=False)
+    except RuntimeError as error:
+        raise ConfigError(none) from error
+    # In earlier versions of platformdirs, "~" would be a folder in the current one.
     if not folder.is_absolute():
-        raise ConfigError(
-            "there is no home folder to cache token ids in: set AANG_CACHE to a folder, or HOME"
-        )
+        raise ConfigError(none)
     return folder
 
 

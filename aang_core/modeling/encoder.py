@@ -115,7 +115,7 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
             source, trust_remote_code=trust_remote_code
         )
     longest: object = tokenizer.model_max_length
-    if not isinstance(longest, int | float) or not longest >= 1:
+    if isinstance(longest, bool) or not isinstance(longest, int | float) or not longest >= 1:
         raise ModelError(
             f"--model {source}: its tokenizer_config.json says model_max_length {longest!r:.40}, "
             "which is no number of tokens; correct it, such as to 512"

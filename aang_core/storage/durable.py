@@ -33,7 +33,9 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason, number = error.strerror or str(error), error.errno
+        number = error.errno
+        # Libraries write sentences of their own around it.
+        reason = os.strerror(number) if number else str(error)
     except SafetensorError as error:
         found = re.search(r"os error (\d+)", str(error))
         number = int(found[1]) if found else None

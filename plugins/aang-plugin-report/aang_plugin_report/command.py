@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from aang_core import ConfigError
 from aang_core.cli import echo
 
 PAGE = "report.html"
@@ -28,13 +27,10 @@ def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None) -> No
     from aang_plugin_report.page import write_figures, write_page
 
     opened = [Run.open(run) for run in runs]
-    try:
-        if figures is not None:
-            written = write_figures(opened, figures)
-            echo(f"{len(written)} figures are in {figures}.")
-        if figures is None or out is not None:
-            page = out or (runs[0] / PAGE if len(runs) == 1 else Path(PAGE))
-            write_page(opened, page)
-            echo(f"The report is in {page}.")
-    except OSError as error:
-        raise ConfigError(f"cannot write the report: {error}") from error
+    if figures is not None:
+        written = write_figures(opened, figures)
+        echo(f"{len(written)} figures are in {figures}.")
+    if figures is None or out is not None:
+        page = out or (runs[0] / PAGE if len(runs) == 1 else Path(PAGE))
+        write_page(opened, page)
+        echo(f"The report is in {page}.")

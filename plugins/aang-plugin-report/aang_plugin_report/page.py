@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core import Run
-from aang_core.storage import write_file
+from aang_core.storage import write_file, writing
 from aang_plugin_report.drawing import draw_picture, plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several
 from aang_plugin_report.losses import losses_of
@@ -41,6 +41,9 @@ def write_page(runs: Sequence[Run], path: Path) -> None:
     Args:
         runs: the runs.
         path: the file to write.
+
+    Raises:
+        StorageError: it cannot be written.
     """
     # Imported here, because both take a while.
     from jinja2 import Environment
@@ -66,7 +69,8 @@ def write_page(runs: Sequence[Run], path: Path) -> None:
         # A script element has no escaping, but the text must not contain the end of the element.
         figures=json.dumps(drawn).replace("<", "\\u003c"),
     )
-    write_file(path, text)
+    with writing(path):
+        write_file(path, text)
 
 
 def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
@@ -78,13 +82,20 @@ def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
 
     Returns:
         The files.
+
+    Raises:
+        StorageError: one cannot be written; those before it are complete.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     charts = charts_of_several(runs) if len(runs) > 1 else charts_of(runs[0])
-    paths = [folder / f"{chart.key}.{kind}" for chart in charts for kind in ("png", "svg")]
+    paths = []
     for chart in charts:
         for kind in ("png", "svg"):
-            draw_picture(chart, folder / f"{chart.key}.{kind}")
+            path = folder / f"{chart.key}.{kind}"
+            with writing(path):
+                draw_picture(chart, path)
+            paths.append(path)
     return paths
 
 
