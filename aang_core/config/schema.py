@@ -27,7 +27,7 @@ ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
 
 
 LARGEST_NUMBER = 10**9
-"""Largest whole number that an option takes, but for seeds; products of larger ones leave 64 bits."""
+"""Largest whole number that an option takes, but for seeds; products of two fit into 64 bits."""
 
 HUB = ("hub_private", "hub_license", "hub_language")
 """The options that say how ``push_to_hub`` pushes."""
