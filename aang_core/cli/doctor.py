@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from aang_core.cli.output import echo
+from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.plugins.primitive import CORE
 
@@ -140,8 +141,13 @@ def _caches() -> Mapping[str, str]:
 
     from aang_core.corpora.cache import cache_folder
 
-    folders = {"AANG": cache_folder(), "models of the hub": Path(HF_HUB_CACHE)}
-    return {name: f"{_short(folder)}, {_held(folder)}" for name, folder in folders.items()}
+    hub = Path(HF_HUB_CACHE)
+    found = {"models of the hub": f"{_short(hub)}, {_held(hub)}"}
+    try:
+        own = cache_folder()
+    except ConfigError as error:
+        return {"AANG": str(error), **found}
+    return {"AANG": f"{_short(own)}, {_held(own)}", **found}
 
 
 def _held(folder: Path) -> str:
