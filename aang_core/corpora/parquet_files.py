@@ -66,8 +66,7 @@ def _rows_at_once(group: Any) -> int:
 
     Each column says its size too, but in a damaged file pyarrow ends the process when it is asked.
     """
-    size: int = group.total_byte_size
-    average = size // max(1, group.num_rows)
+    average: int = group.total_byte_size // max(1, group.num_rows)
     return max(1, min(_ROWS, LARGEST_ROW // max(1, average)))
 
 
