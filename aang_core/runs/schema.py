@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from aang_core.task_types.names import TaskTypeName
+from aang_core.tasks.saved import LARGEST
 from aang_core.training.evaluation import Metric
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 

@@ -10,10 +10,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from aang_core.errors import DataError
+from aang_core.errors import DataError, PluginError
 from aang_core.storage.checkpoint_store import CheckpointStore
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import ALONE, Processes
+from aang_core.tasks.saved import SavedStateError
 from aang_core.training.interruption import Interrupted, Interruption
 from aang_core.training.trainer import Trainer
 
@@ -55,24 +56,40 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
         trainer: the trainer to restore.
 
     Raises:
-        DataError: there is no checkpoint, or it belongs to another model, space or version.
+        DataError: there is no checkpoint, its contents are not what training saves, or it belongs
+            to another model, space or version.
     """
     try:
         tensors = load_file(folder / TENSORS)
         rest = json.loads((folder / REST).read_text(encoding="utf-8"))
         clock = json.loads((folder / CLOCK).read_text(encoding="utf-8"))
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise DataError(f"{folder}: no usable checkpoint: {error}") from error
-    if rest.get("format") not in READABLE:
+    if not isinstance(rest, dict) or rest.get("format") not in READABLE:
         raise DataError(
             f"{folder}: another version of AANG saved this checkpoint and this one cannot read it; "
             "resume with that version, or start a new training"
         )
     try:
         trainer.load_state_dict(_with_tensors(rest, tensors))
+        trainer.clock.load_state_dict(clock)
+        # What a weighter took over without a look is found when it is asked for it.
+        trainer.weighter.weights()
+        trainer.weighter.state_dict()
+    except (SavedStateError, PluginError) as error:
+        raise _wrong_contents(folder, str(error)) from error
     except DataError as error:
         raise DataError(f"{folder}: {error}") from error
-    trainer.clock.load_state_dict(clock)
+    except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise _wrong_contents(folder, f"{type(error).__name__}: {reason}") from error
+
+
+def _wrong_contents(folder: Path, reason: str) -> DataError:
+    return DataError(
+        f"{folder}: its checksums are right, but not its contents, which training cannot have "
+        f"saved: {reason}. Remove it to go on from the checkpoint before"
+    )
 
 
 def _without_tensors(value: Any, path: tuple[str, ...], tensors: dict[str, Tensor]) -> Any:
