@@ -31,6 +31,7 @@ class LocalLauncher:
     def train(self, order: Order) -> str | None:
         claim = read_claim(claim_file(order.log))
         attempt = 1 if claim is None else claim.attempt + 1
+        order.begin_log(attempt, "this machine")
         with order.log.open("a", encoding="utf-8") as log:
             # A terminal sends an interrupt to its whole process group. In a group of its own, the
             # process only gets the signal sent from here; a second one would end it at once.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from aang_plugin_compare.control_results import QUICK_CONTROLS
 
 from aang_core.cli import main
 from aang_core.config import recorded_config
+from aang_core.storage import holder_of
 
 SIZE = {"model": None, "max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
 
@@ -77,6 +79,53 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")
     without = aang("compare", spec, "--out", root, "--table-only", "--no-quick-controls")
     assert not any(name in without.stdout for name in QUICK_CONTROLS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", "its terminal is closed"])
+def test_a_comparison_that_is_gone_leaves_no_run(spec: Path, tmp_path: Path, how: str) -> None:
+    """Its run ends with it; the next call goes on, and keeps what was logged."""
+    content = yaml.safe_load(spec.read_text())
+    content["methods"] = {"plain": content["methods"]["plain"]}
+    content["options"] |= {"steps": 20, "checkpoint-every": 0, "patience": 100}
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    root = tmp_path / "out"
+    options = ["--out", root, "--no-quick-controls"]
+    command = [sys.executable, "-m", "aang_core", "compare", spec, *options]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *map(str, command)],
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    os.close(theirs)
+    run = root / "runs" / "words" / "plain" / "seed-0"
+    deadline = time.monotonic() + 600
+    while not list(run.glob("checkpoints/0*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    comparing, training = holder_of(root), holder_of(run)
+    assert comparing is not None
+    assert training is not None
+    if how == "killed":
+        os.kill(comparing.pid, signal.SIGKILL)
+    os.close(ours)
+    process.wait(timeout=60)
+    while not (comparing.is_gone and training.is_gone) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert comparing.is_gone
+    assert training.is_gone
+    assert not (run / "result.json").exists()
+    before = (root / "logs" / "words" / "plain" / "seed-0.txt").read_text()
+    assert before.startswith("attempt 1 on this machine")
+    done = aang("compare", spec, *options)
+    assert done.returncode == 0, done.stderr
+    assert "Error" not in done.stderr
+    after = (root / "logs" / "words" / "plain" / "seed-0.txt").read_text()
+    assert after.startswith(before)
+    assert "attempt 2 on this machine" in after
+    assert len((run / "weights.jsonl").read_text().splitlines()) == 20
 
 
 @pytest.mark.slow
