@@ -60,6 +60,9 @@ ANYWHERE = 0.2
 ROUNDS = 4
 """Most rounds after the previous kill."""
 
+_TIMED = ("report.html", "manifest.json", "README.md", "lock.json", "clock.json", "logs.json")
+"""Files that have times, or checksums of times."""
+
 _POLL = 0.01
 """Seconds between two checks of a process; more frequent ones would slow it down."""
 
@@ -207,7 +210,7 @@ def contents(run: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     for path in sorted(p for p in run.rglob("*") if p.is_file()):
         name = str(path.relative_to(run))
-        if path.name in ("report.html", "manifest.json", "README.md", "lock.json", "clock.json"):
+        if path.name in _TIMED:
             continue
         # Checkpoints are numbered in order, so their numbers depend on where a run was killed.
         name = "checkpoint/" + path.name if path.parent.parent.name == "checkpoints" else name

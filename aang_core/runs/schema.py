@@ -130,6 +130,7 @@ class Result(FilePart):
         fine_tuning: scores of plain fine-tuning on the same task, if known.
         processes: how many processes shared the training, if several.
         pretraining: the result of each stage of pre-training.
+        logs: the SHA-256 of ``metrics.jsonl`` and ``weights.jsonl``.
     """
 
     file: ClassVar[str] = "result.json"
@@ -155,6 +156,7 @@ class Result(FilePart):
     fine_tuning: PlainFineTuning = None  # type: ignore[assignment]
     processes: Count = 1
     pretraining: dict[str, StageResult] = {}
+    logs: dict[str, str] = {}
 
 
 class PluginUsed(Part):

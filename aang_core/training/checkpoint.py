@@ -12,6 +12,7 @@ from torch import Tensor
 
 from aang_core.errors import DataError, PluginError
 from aang_core.storage.checkpoint_store import CheckpointStore
+from aang_core.storage.log_digests import log_digests, problem_of_logs, size_of
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.saved import SavedStateError
@@ -22,6 +23,9 @@ TENSORS = "state.safetensors"
 REST = "state.json"
 CLOCK = "clock.json"
 """How long training has taken; in its own file, because it differs between equal runs."""
+
+LOGS = "logs.json"
+"""How long the logs of the run were, with checksums; in its own file, as one has times."""
 
 FORMAT = 4
 """Version of the format, raised when the state's layout changes."""
@@ -114,6 +118,12 @@ def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     return [_with_tensors(part, tensors) for part in value] if isinstance(value, list) else value
 
 
+def _recorded_logs(checkpoint: Path) -> Any:
+    """What a checkpoint says about the logs; None if an earlier version has saved it."""
+    path = checkpoint / LOGS
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
 class Checkpointer:
     """Saves a trainer between rounds: every ``seconds`` at most, and when asked to stop.
 
@@ -172,12 +182,15 @@ class Checkpointer:
         if not self._processes.first:
             return
 
-        def write(folder: Path) -> None:
-            save_checkpoint(folder, trainer)
-            self._folder.share_mode(folder)
-
         # The logs must not lag behind a checkpoint, or lines would be lost for good.
         self._folder.sync(*self._logs)
+
+        def write(folder: Path) -> None:
+            save_checkpoint(folder, trainer)
+            logs = log_digests(self._folder.path, self._logs)
+            (folder / LOGS).write_text(json.dumps(logs), encoding="utf-8")
+            self._folder.share_mode(folder)
+
         with self._folder.writing(self._name):
             self._store.save(write)
         self._last = time.monotonic()
@@ -185,14 +198,30 @@ class Checkpointer:
     def load(self, trainer: Trainer) -> None:
         """Restore trainer and logs from the newest whole checkpoint, or empty the logs.
 
+        A checkpoint whose logs have changed since counts as damaged: from the one before, which
+        needs fewer of their lines, the others are written again.
+
         Raises:
             DataError: there are checkpoints, but none can be used.
         """
-        found = self._store.newest()
+        found = self._store.newest(self._problem_of_logs)
         if found is not None:
             load_checkpoint(found, trainer)
+        logs = None if found is None else _recorded_logs(found)
         for name in self._logs:
-            self._folder.cut(name, trainer.bench.steps if found is not None else -1)
+            if logs is None:
+                self._folder.cut(name, trainer.bench.steps if found is not None else -1)
+            else:
+                self._folder.cut_to(name, size_of(logs[name]) or 0)
+
+    def _problem_of_logs(self, checkpoint: Path) -> str | None:
+        try:
+            recorded = _recorded_logs(checkpoint)
+        except (OSError, ValueError, RecursionError) as error:
+            return f"{LOGS} cannot be read: {error}"
+        if recorded is None:
+            return None
+        return problem_of_logs(self._folder.path, self._logs, recorded)
 
     def drop_older(self) -> None:
         """Delete all checkpoints but the newest, when training is over."""

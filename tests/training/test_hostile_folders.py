@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -160,6 +161,10 @@ def edited(change: Callable[[dict[str, object]], object]) -> Callable[[str], str
     return edit
 
 
+def another_digit(text: str) -> str:
+    return re.sub(r"[1-8](?=[0-9]{3})", "9", text, count=1)
+
+
 DAMAGES: dict[str, tuple[str, Callable[[str], str]]] = {
     "another type": ("result.json", lambda text: "[]"),
     "missing key": ("result.json", edited(lambda v: v.pop("metric"))),
@@ -172,6 +177,9 @@ DAMAGES: dict[str, tuple[str, Callable[[str], str]]] = {
     "null": ("evaluation.json", edited(lambda v: v.update(test=None))),
     "no line": ("metrics.jsonl", lambda text: ""),
     "half a line": ("metrics.jsonl", lambda text: text[:-9]),
+    "another score": ("metrics.jsonl", another_digit),
+    "another weight": ("weights.jsonl", another_digit),
+    "a line less": ("weights.jsonl", lambda text: "".join(text.splitlines(True)[:-1])),
     "a stage that is a path": (
         "weights.jsonl",
         lambda text: text + text.splitlines()[-1][:-1] + ', "factors": {"../x": {}}}\n',

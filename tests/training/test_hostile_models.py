@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from tests.training.conftest import Aang
 
@@ -203,3 +204,19 @@ def test_a_damaged_file_of_a_model_is_told(
     assert done.status == 2, done.err
     assert str(folder) in done.err
     assert "Traceback" not in done.err
+
+
+def test_more_tokens_than_embeddings_are_refused(
+    aang: Aang, train_options: list[object], encoder: Path, tmp_path: Path
+) -> None:
+    """Before training, where a text with the token would be an index that is out of range."""
+    folder = shutil.copytree(encoder, tmp_path / "encoder")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    known = len(tokenizer)
+    tokenizer.add_tokens(["gluon"])
+    tokenizer.save_pretrained(folder)
+    done = aang("train", *train_options, "--model", folder, "--steps", 1, "--out", tmp_path / "run")
+    assert done.status == 2, done.err
+    assert f"has a token 'gluon' with the number {known}" in done.err
+    assert f"embeddings for {known} tokens only" in done.err
+    assert not (tmp_path / "run").exists()

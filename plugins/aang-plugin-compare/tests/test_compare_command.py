@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -74,11 +75,36 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     assert result.stat().st_mtime_ns == written
     shown = aang("compare", spec, "--out", root, "--table-only", "--format", "json")
     assert shown.returncode == 0
+    assert "left out" not in shown.stderr
+    _others_are_left_out(spec, root)
     methods = [entry["method"] for entry in json.loads(shown.stdout)]
     assert methods == [*QUICK_CONTROLS, "aang", "broken", "plain"]
     assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")
     without = aang("compare", spec, "--out", root, "--table-only", "--no-quick-controls")
     assert not any(name in without.stdout for name in QUICK_CONTROLS)
+
+
+def _others_are_left_out(spec: Path, root: Path) -> None:
+    """A run of another configuration and a score that no model can have are not in the table."""
+    runs = root / "runs" / "words"
+    table = ["compare", spec, "--out", root, "--table-only", "--format", "json"]
+    for method, name, edit in (
+        ("plain", "config.yaml", lambda text: text.replace("\nsteps: 4\n", "\nsteps: 5\n")),
+        (
+            "aang",
+            "result.json",
+            lambda text: re.sub(r'("test": )[0-9.]+', r"\g<1>250.0", text, count=1),
+        ),
+    ):
+        path = runs / method / "seed-0" / name
+        whole = path.read_text()
+        path.write_text(edit(whole))
+        shown = aang(*table)
+        path.write_text(whole)
+        assert shown.returncode == 0, shown.stderr
+        assert f"left out of the table: {path.parent}" in shown.stderr
+        (entry,) = [e for e in json.loads(shown.stdout) if e["method"] == method]
+        assert (entry["dev"], entry["missing"]) == ([], 1)
 
 
 @pytest.mark.slow
