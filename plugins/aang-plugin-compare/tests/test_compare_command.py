@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,6 +83,33 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")
     without = aang("compare", spec, "--out", root, "--table-only", "--no-quick-controls")
     assert not any(name in without.stdout for name in QUICK_CONTROLS)
+
+
+@pytest.mark.slow
+def test_a_run_keeps_its_number_of_threads_whatever_the_jobs(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of several jobs gets its share of the cores; a run that goes on alone keeps its own."""
+    content = yaml.safe_load(spec.read_text())
+    content["methods"] = {"plain": content["methods"]["plain"]}
+    content["options"] |= {"checkpoint-every": 0}
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cores = os.cpu_count() or 1
+    options = ["--quiet", "--no-quick-controls"]
+    results = []
+    for name, first, then in (("one", cores, cores), ("other", cores, 1)):
+        root = tmp_path / name
+        run = root / "runs" / "words" / "plain" / "seed-0"
+        main(["compare", str(spec), "--out", str(root), "--jobs", str(first), *options])
+        assert json.loads((run / "inputs.json").read_text())["threads"] == 1
+        for file in ("result.json", "evaluation.json"):
+            (run / file).unlink()
+        shutil.rmtree(run / "model")
+        main(["compare", str(spec), "--out", str(root), "--jobs", str(then), *options])
+        assert json.loads((run / "inputs.json").read_text())["threads"] == 1
+        results.append((run / "model" / "model.safetensors").read_bytes())
+    assert results[0] == results[1]
 
 
 def _others_are_left_out(spec: Path, root: Path) -> None:
