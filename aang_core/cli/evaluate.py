@@ -56,14 +56,14 @@ def evaluate(
     from aang_core.runs.evaluating import evaluate_rows
     from aang_core.runs.predictor import Predictor
     from aang_core.runs.run import Run
-    from aang_core.runs.texts_to_predict import read_columns
+    from aang_core.runs.texts_to_predict import columns_to_read
     from aang_core.runs.training import choose_device
 
     if (model / "config.yaml").is_file():
         for difference in Run.open(model).differences(plugins):
             note(difference)
     predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
-    columns = read_columns(predictor, model, text, text_pair, label)
+    columns = columns_to_read(predictor, model, text, text_pair, label)
     report = ReadReport()
     rows = read_rows(data, columns, report, predictor.task_type)
     found = evaluate_rows(predictor, rows, report, batch_size=batch_size)

@@ -10,9 +10,6 @@ import click
 from aang_core.cli.output import note
 from aang_core.errors import ConfigError
 
-WINDOW = 64
-"""Batches of a file that are read ahead, so that texts of similar length share a batch."""
-
 
 @click.command(short_help="Predict the labels of texts.")
 @click.argument("model", metavar="RUN|MODEL", type=click.Path(path_type=Path))
@@ -71,11 +68,11 @@ def predict(
     from aang_core.cli.progress import counting
     from aang_core.objectives.stages import ReadReport
     from aang_core.runs import prediction_files as files
-    from aang_core.runs.predictor import Predictor
+    from aang_core.runs.predictor import WINDOW, Predictor
     from aang_core.runs.texts_to_predict import (
         check_pairs,
+        columns_to_read,
         predicted,
-        read_columns,
         rows_of_file,
         rows_of_lines,
         rows_of_texts,
@@ -90,7 +87,7 @@ def predict(
     if out is not None:
         files.check_output(out)
     predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
-    columns = read_columns(predictor, model, text, text_pair)
+    columns = columns_to_read(predictor, model, text, text_pair)
     report, window = ReadReport(), 1
     if data is None:
         check_pairs(predictor, model, pairs=bool(pairs))

@@ -268,7 +268,7 @@ class TrainConfig(BaseModel):
         description="update the weights every this many measured steps, from their mean signals",
     )
     micro_batch_size: int | None = Field(
-        None, gt=0, description="most rows in one pass through the body; results stay exact"
+        None, gt=0, description="most rows in one pass through the body; the step stays the same"
     )
     on_nan: Literal["stop", "skip"] = Field(
         "stop",

@@ -61,7 +61,7 @@ class PreparationConfig(BaseModel):
     eval_every: int = Field(100, gt=0, description="steps between looks at held-out text")
 
     micro_batch_size: int | None = Field(
-        None, gt=0, description="most rows in one pass through the body; results stay exact"
+        None, gt=0, description="most rows in one pass through the body; the step stays the same"
     )
     on_nan: Literal["stop", "skip"] = Field(
         "stop",

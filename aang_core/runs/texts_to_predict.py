@@ -107,7 +107,7 @@ def predicted(
         yield waiting.popleft(), prediction
 
 
-def read_columns(
+def columns_to_read(
     predictor: Predictor,
     source: Path,
     text: str | None,

@@ -48,7 +48,9 @@ def test_the_table_shows_it(tmp_path: Path) -> None:
     assert "t/setfit/seed-1: done" in run()
     assert "t/setfit/seed-1: kept" in run()
     plan = read_comparison(spec, load_plugins(environ={}).registry)
-    (entry,) = outcome(plan, tmp_path / "out")
-    assert (entry.method, entry.quick, entry.drawn) == ("setfit", False, True)
-    assert len(entry.test) == 2
-    assert "setfit" in table([entry], "text", None)
+    entries = {entry.method: entry for entry in outcome(plan, tmp_path / "out")}
+    assert set(entries) == {"setfit", "plain"}
+    assert not entries["plain"].test
+    found = entries["setfit"]
+    assert (found.quick, found.drawn, len(found.test)) == (False, True, 2)
+    assert "setfit" in table(list(entries.values()), "text", None)

@@ -40,8 +40,8 @@ def run_state(folder: Path, config: TrainConfig, registry: Registry) -> State:
             if name != "out" and getattr(there, name) != getattr(config, name)
         ]
         raise ConfigError(
-            f"{folder}: holds a run with another {' and '.join(differing)}. Remove it, or give "
-            "another folder with --out"
+            f"{folder}: this run differs in {' and '.join(differing)}. Remove it, or give another "
+            "folder with --out"
         )
     return "finished" if (folder / "result.json").is_file() else "interrupted"
 

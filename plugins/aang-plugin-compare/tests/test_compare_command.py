@@ -229,7 +229,7 @@ def test_a_run_with_other_options_is_not_taken_for_this_one(spec: Path, tmp_path
     spec.write_text(spec.read_text().replace("steps: 4", "steps: 5"), encoding="utf-8")
     done = aang("compare", spec, "--out", root)
     assert done.returncode == 2
-    assert "holds a run with another steps" in done.stderr
+    assert "this run differs in steps" in done.stderr
 
 
 def test_runs_have_the_plugins_that_the_comparison_has(

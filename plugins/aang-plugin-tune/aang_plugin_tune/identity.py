@@ -44,14 +44,14 @@ def claim_folder(root: Path, search: Search, **how: Any) -> None:
             key for key in keys if not isinstance(there, dict) or there.get(key) != asked.get(key)
         ]
         raise ConfigError(
-            f"--out {root}: belongs to another search, with another {' and '.join(other)}: "
+            f"--out {root}: belongs to a search that differs in {' and '.join(other)}: "
             f"{_difference(there, asked, other[0])}. Give another folder"
         )
 
 
 def _refuse_a_comparison(root: Path) -> None:
     if any((root / "runs").iterdir()):
-        raise ConfigError(f"--out {root}: holds runs that are no search's; give another folder")
+        raise ConfigError(f"--out {root}: has runs in it that no search made; give another folder")
 
 
 def _document(search: Search, how: Mapping[str, Any]) -> dict[str, Any]:

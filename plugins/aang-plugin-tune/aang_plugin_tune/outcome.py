@@ -165,8 +165,9 @@ def text_of(outcome: Outcome, kind: str) -> str:
 
 def _refits(outcome: Outcome, chosen: Chosen, markdown: bool) -> str:
     tried = sum(row.tried for row in outcome.rows)
-    lead = f"Of {tried} settings, that of trial {chosen.trial} is the best on dev: "
-    lead += f"{shown(chosen.setting)}."
+    chosen_of = f"Of {tried} settings, that of trial {chosen.trial} is the best on dev"
+    lead = chosen_of if tried > 1 else "One setting was tried"
+    lead += f": {shown(chosen.setting)}."
     if not outcome.refits:
         return f"{lead}\n"
     tests = [r.metric.test for r in outcome.refits if r.metric.test is not None]

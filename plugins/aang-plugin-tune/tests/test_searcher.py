@@ -225,13 +225,13 @@ def test_the_folder_of_another_search(registry: Registry, tmp_path: Path) -> Non
     how = {"sampler": "tpe", "seed": 0, "prune_after": 5}
     claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), **how)
     claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), **how)
-    with pytest.raises(ConfigError, match="belongs to another search, with another search"):
+    with pytest.raises(ConfigError, match="belongs to a search that differs in search"):
         claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-2:log"), **how)
     with pytest.raises(ConfigError, match="with another seed: 0 and not 1"):
         claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), **{**how, "seed": 1})
     other = tmp_path / "other"
     (other / "runs" / "task").mkdir(parents=True)
-    with pytest.raises(ConfigError, match="holds runs that are no search's"):
+    with pytest.raises(ConfigError, match="has runs in it that no search made"):
         claim_folder(other, search_over(registry, lr="1e-6..1e-1:log"), **how)
 
 
