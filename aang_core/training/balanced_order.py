@@ -1,6 +1,6 @@
 """Rows of a task in an order in which every class comes equally often."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -56,7 +56,7 @@ class BalancedOrder:
         """
         self._turns.load_state_dict(saved_part(state, "turns"))
         classes = state.get("classes")
-        if not isinstance(classes, Sequence):
+        if not isinstance(classes, list) or not all(isinstance(c, Mapping) for c in classes):
             raise wrong("classes", "a list of orders", classes)
         # Their number differs only if the user has resumed the training with other data.
         for order, saved in zip(self._orders, classes, strict=False):

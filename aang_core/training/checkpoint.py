@@ -33,6 +33,9 @@ FORMAT = 4
 READABLE = (3, FORMAT)
 """Versions that can be read; others are refused. Version 3 holds frozen parameters, too."""
 
+_OF_WRONG_VALUES = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+"""What code raises that is given values of other types or names than it expects."""
+
 _TENSOR = "$tensor"
 """Key that marks the place of a tensor in the JSON part; its value is the tensor's name."""
 
@@ -84,7 +87,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
         raise _wrong_contents(folder, str(error)) from error
     except DataError as error:
         raise DataError(f"{folder}: {error}") from error
-    except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+    except (*_OF_WRONG_VALUES, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
         raise _wrong_contents(folder, f"{type(error).__name__}: {reason}") from error
 

@@ -52,7 +52,6 @@ def _restored(saved: Mapping[str, Any]) -> StepSignals:
     if not isinstance(saved, Mapping) or not names - {"loss"} <= saved.keys() <= names:
         raise wrong("held_signals", "the signals of steps", saved)
     without_dev = saved["dev_norm"] is None
-    return StepSignals(
-        dev_norm=None if without_dev else saved_number(saved, "dev_norm"),
-        **{name: saved_numbers(saved, name) for name in saved if name != "dev_norm"},
-    )
+    numbers: dict[str, Any] = {n: saved_numbers(saved, n) for n in saved if n != "dev_norm"}
+    numbers["dev_norm"] = None if without_dev else saved_number(saved, "dev_norm")
+    return StepSignals(**numbers)

@@ -80,6 +80,8 @@ class EndlessTexts:
         types = {"opened": str, "found": bool, "given": int}
         if len(lanes) > self._at_once or any(type(state[n]) is not t for n, t in types.items()):
             raise DataError("the saved place in the texts is damaged")
+        if state["given"] < 0:
+            raise DataError("the saved place in a text is damaged: it is before its beginning")
         self._lanes = deque(lanes)
         self._opened = state["opened"]
         self._waiting = iter([path for path in self._files if str(path) > self._opened])
