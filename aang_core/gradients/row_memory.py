@@ -118,7 +118,7 @@ class RowMemory:
 def _restored(found: dict[str, Tensor]) -> _Part:
     """The part whose tensors have these names."""
     features = found.pop("features", None)
-    if features is None or features.dim() < 2 or not features.is_floating_point():
+    if features is None or features.dim() < 1 or not features.is_floating_point():
         raise wrong("features", "numbers for each row", features)
     targets = {key.removeprefix("targets|"): tensor for key, tensor in found.items()}
     numbers = targets.get(_NUMBERS)
