@@ -70,7 +70,7 @@ class RowOrder:
         Raises:
             SavedStateError: the state is not that of an order.
         """
-        order = state.get("order")
+        order: Any = state.get("order")
         if not _is_order(order):
             raise wrong("order", "the numbers of all rows, each once", order)
         position = saved_count(state, "position", most=len(order))
