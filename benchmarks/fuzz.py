@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.errors import AangError
+from benchmarks.fuzzing import states
 from benchmarks.fuzzing.mutate import Mutator
 from benchmarks.fuzzing.strategies import contents
 from benchmarks.fuzzing.targets import TARGETS, Target, run_folder_check, run_folder_seeds
@@ -33,7 +34,10 @@ from benchmarks.fuzzing.targets import TARGETS, Target, run_folder_check, run_fo
 SECONDS = 5
 MEMORY = 8 << 30
 RUN_FOLDER = "run-folder"
-NAMES = (*TARGETS, RUN_FOLDER)
+NAMES = (*TARGETS, RUN_FOLDER, "checkpoint", "lock", "resumed")
+"""The last of these need a folder to work in."""
+_FROM_SCRATCH = frozenset({*TARGETS, RUN_FOLDER})
+"""The targets that hypothesis builds files for."""
 _EVERY = 250
 
 
@@ -98,7 +102,7 @@ def fuzz(
         record("mutation", index, mutator.make(seed, index))
         if index % _EVERY == 0:
             yield state
-    built = inputs // 10
+    built = inputs // 10 if name in _FROM_SCRATCH else 0
     if state["hypothesis"]["inputs"] < built:
         # Not resumed half-way, because what hypothesis does depends on earlier inputs.
         state["hypothesis"] = _counts()
@@ -162,12 +166,37 @@ def _one(name: str, options: argparse.Namespace) -> None:
     fresh = {"mutation": _counts(), "hypothesis": _counts(), "faults": [], "slowest": 0.0}
     state = _read(options.out).get(name, fresh)
     with tempfile.TemporaryDirectory() as folder:
-        target = TARGETS[name] if name in TARGETS else run_folder(Path(folder) / "run")
+        target = TARGETS[name] if name in TARGETS else in_folder(name, Path(folder))
         for so_far in fuzz(name, target, options.inputs, options.seed, Path(folder), state):
             _write(options.out, {**_read(options.out), name: so_far})
     faults = sum(fault.get("times", 1) for fault in state["faults"])
     counts = [f"{engine} {state[engine]}" for engine in ("mutation", "hypothesis")]
     print(f"{name}: {', '.join(counts)}, {faults} faults, slowest {state['slowest']} s")
+
+
+def in_folder(name: str, folder: Path) -> Target:
+    """A target that needs a folder."""
+    match name:
+        case "checkpoint":
+            seeds = states.checkpoint_seeds(folder / "seeds")
+            check = states.checkpoint_check(folder / "seeds", folder / "run")
+            return Target("checkpoint.json", "values", seeds, check)
+        case "lock":
+            locks = states.lock_seeds(folder / "run")
+            return Target("lock", "json", locks, states.lock_check(folder / "run"))
+        case "resumed":
+            return resumed(folder / "run")
+    return run_folder(folder / "run")
+
+
+def resumed(path: Path) -> Target:
+    """The folder of a run that was interrupted after its stage of pre-training."""
+    from aang_core import train
+
+    options: dict[str, Any] = {"train_rows": 8, "eval_every": 1, "max_length": 16, "batch_size": 4}
+    train(recipe="tapt", steps=2, set=["tapt.steps=2"], **options, out=path, quiet=True)
+    (path / "result.json").unlink()
+    return Target("file", "json", states.resumed_seeds(path), states.resumed_check(path))
 
 
 def run_folder(path: Path) -> Target:

@@ -5,7 +5,8 @@
 For every case, one run is left alone. Other runs are killed by SIGKILL at random moments, resumed,
 killed again, and so on until they finish, until ``--kills`` kills have been made. Each result is
 compared with the uninterrupted run, every byte except for times. A checkpoint is saved after every
-round, so that many kills hit the writing of one.
+round, so that many kills hit the writing of one. Before that, two processes resume a killed run at
+once, ``--together`` times, and must never both hold its folder.
 
 Finished chains of kills are kept in OUT; the next call continues from there.
 """
@@ -17,11 +18,14 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import click
+import torch
 
 from benchmarks.kills.forked import Forked, aang, import_what_a_run_needs
+from benchmarks.kills.together import resume_together
 
 CASES: dict[str, list[object]] = {
     "single-task": ["--weighter", "single-task"],
@@ -47,6 +51,9 @@ CASES: dict[str, list[object]] = {
         *("--weighter", "factored", "--set", "factored.n=2", "--dev-head", "remembered"),
     ],
 }
+DISTURBED = "factored, disturbed"
+"""Between its kills, data, the number of threads and the working directory change."""
+CASES[DISTURBED] = CASES["factored"]
 COMMON: list[object] = [
     *("--space", "x+y+z", "--max-length", 24),
     *("--steps", 12, "--eval-every", 3, "--patience", 100),
@@ -59,6 +66,9 @@ ANYWHERE = 0.2
 """Share of kills at any time until the end; others come a few rounds after the previous kill."""
 ROUNDS = 4
 """Most rounds after the previous kill."""
+
+_TIMED = ("report.html", "manifest.json", "README.md", "lock.json", "clock.json", "logs.json")
+"""Files that have times, or checksums of times."""
 
 _POLL = 0.01
 """Seconds between two checks of a process; more frequent ones would slow it down."""
@@ -138,7 +148,11 @@ class Case:
         while True:
             resume = (run / "config.yaml").exists()
             asked = ["--resume", run, "--quiet"] if resume else [*self.options[1:], "--out", run]
-            process = aang(["train", *asked], self.log)
+            disturbed = resume and self.name == DISTURBED
+            if disturbed:
+                self._expect_refusal(run)
+            before = partial(_elsewhere, self.folder, draw.randint(1, 4)) if disturbed else _here
+            process = aang(["train", *asked], self.log, before)
             if kills < most:
                 _wait_for_a_moment(draw, pace, run, process)
             if kills >= most or process.ended():
@@ -162,6 +176,29 @@ class Case:
         else:
             run.rename(self.folder / f"differs-{number}")
         return chain
+
+    def _expect_refusal(self, run: Path) -> None:
+        """Resume it with other data, which must be refused, and put the data back."""
+        if not (run / "inputs.json").exists() or (run / "result.json").exists():
+            return
+        train = Path(str(self.options[self.options.index("--train") + 1]))
+        whole = train.read_text(encoding="utf-8")
+        first, second, *others = whole.splitlines(keepends=True)
+        train.write_text("".join([second, first, *others]), encoding="utf-8")
+        status = aang(["train", "--resume", run, "--quiet"], self.log).wait()
+        train.write_text(whole, encoding="utf-8")
+        if status != 2 or "the data has changed" not in self.log.read_text(encoding="utf-8"):
+            raise SystemExit(f"{self.name}: changed data was not refused, see {self.log}")
+
+
+def _elsewhere(folder: Path, threads: int) -> None:
+    """Be in another working directory, with another number of threads."""
+    os.chdir(folder)
+    torch.set_num_threads(threads)
+
+
+def _here() -> None:
+    """Change nothing."""
 
 
 def _wait_for_a_moment(draw: random.Random, pace: Pace, run: Path, process: Forked) -> None:
@@ -207,7 +244,7 @@ def contents(run: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     for path in sorted(p for p in run.rglob("*") if p.is_file()):
         name = str(path.relative_to(run))
-        if path.name in ("report.html", "manifest.json", "README.md", "lock.json", "clock.json"):
+        if path.name in _TIMED:
             continue
         # Checkpoints are numbered in order, so their numbers depend on where a run was killed.
         name = "checkpoint/" + path.name if path.parent.parent.name == "checkpoints" else name
@@ -248,7 +285,12 @@ def table(cases: Sequence[Case]) -> Iterator[str]:
 @click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, default=CASES)
 @click.option("--most", default=10, show_default=True, help="kills of one run")
 @click.option("--minutes", type=float, help="begin no further run after that time")
-def main(out: Path, kills: int, names: Sequence[str], most: int, minutes: float | None) -> None:
+@click.option(
+    "--together", default=500, show_default=True, help="trials with two processes at once"
+)
+def main(
+    out: Path, kills: int, names: Sequence[str], most: int, minutes: float | None, together: int
+) -> None:
     """Kill, resume and compare runs, and print a table of the results."""
     began = time.monotonic()
     out = out.resolve()
@@ -258,18 +300,31 @@ def main(out: Path, kills: int, names: Sequence[str], most: int, minutes: float 
     if not (task / "encoder" / "config.json").exists():
         shutil.rmtree(task, ignore_errors=True)
         _in_another_process(task)
-    files = [
-        part for name in ("train", "dev", "test") for part in (f"--{name}", task / f"{name}.jsonl")
-    ]
-    data = [*files, "--model", task / "encoder"]
+
+    def files_of(train: Path) -> list[object]:
+        others = [p for name in ("dev", "test") for p in (f"--{name}", task / f"{name}.jsonl")]
+        return ["--train", train, *others, "--model", task / "encoder"]
+
+    data = files_of(task / "train.jsonl")
     import_what_a_run_needs(["train", *data, *COMMON, "--out", out / "first"], out / "modules.txt")
-    cases = [Case(name, [*data, *COMMON, *CASES[name]], out) for name in names]
+    met = resume_together(out / "together", together)
+    # Its data changes, which other cases must not see.
+    own = shutil.copyfile(task / "train.jsonl", out / "train.jsonl")
+    cases = [
+        Case(name, [*(files_of(own) if name == DISTURBED else data), *COMMON, *CASES[name]], out)
+        for name in names
+    ]
     for case in _in_turn(cases, kills):
         if minutes is not None and time.monotonic() - began > 60 * minutes:
             break
         click.echo(f"{case.name}: {case.add_chain(min(most, kills - case.kills()))}", err=True)
     click.echo("\n".join(table(cases)))
-    if not all(chain.identical for case in cases for chain in case.chains()):
+    click.echo(str(met))
+    if (
+        met.both
+        or met.neither
+        or not all(chain.identical for case in cases for chain in case.chains())
+    ):
         raise SystemExit(1)
 
 

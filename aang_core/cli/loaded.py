@@ -10,6 +10,7 @@ import click
 
 from aang_core.cli.output import echo
 from aang_core.plugins import Plugins, load_plugins
+from aang_core.plugins.loading import shadow_notice
 
 _KEY = "aang_core.plugins"
 
@@ -51,7 +52,12 @@ def plugin_options(context: click.Context) -> list[str]:
 
 
 def tell_failures(context: click.Context, *, to_stderr: bool = True) -> None:
-    """Report every plug-in that failed to load and why, with its traceback under ``--debug``."""
+    """Report every plug-in that failed to load and why, with its traceback under ``--debug``.
+
+    Plug-ins that another one keeps out are reported, too: somebody may want them.
+    """
+    for record in loaded_plugins(context).shadowed:
+        echo(shadow_notice(record), err=to_stderr)
     for record in loaded_plugins(context).failed:
         origin = record.origin
         echo(

@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from aang_core.corpora.text_files import well_formed
 from aang_core.objectives.stages.data import Example, TextStream
+from aang_core.tasks.saved import saved_count, saved_part
 
 
 class Cutter:
@@ -117,11 +118,12 @@ class PieceStream:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """See :meth:`aang_core.objectives.stages.TextStream.load_state_dict`."""
-        self._texts.load_state_dict(state["text"])
+        given = saved_count(state, "given")
+        self._texts.load_state_dict(dict(saved_part(state, "text")))
         self._began, self._pieces, self._given = self._texts.state_dict(), [], 0
-        if state["given"]:
+        if given:
             self._next_text()
-            self._given = min(state["given"], len(self._pieces))
+            self._given = min(given, len(self._pieces))
 
     def _next_text(self) -> None:
         self._began = self._texts.state_dict()

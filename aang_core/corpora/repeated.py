@@ -6,6 +6,7 @@ from typing import Any
 
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example
+from aang_core.tasks.saved import saved_count
 
 
 class RepeatedTexts:
@@ -54,6 +55,6 @@ class RepeatedTexts:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """See :meth:`aang_core.objectives.stages.TextStream.load_state_dict`."""
-        self._pass, self._given = state["pass"], state["given"]
+        self._pass, self._given = saved_count(state, "pass"), saved_count(state, "given")
         texts: Iterator[Example] = iter(self._read(self._pass)) if self._pass else iter(())
         self._texts = islice(texts, self._given, None)

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import logging
+import secrets
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +25,8 @@ _CONTENT = 1
 """Increase when the stored content changes, so that older files are not used."""
 
 _BATCH = 1000
+
+_log = logging.getLogger(__name__)
 
 _SCHEMA = pa.schema(
     {
@@ -98,11 +102,12 @@ def encode(
             [pa.RecordBatch.from_pydict(encoder(b.to_pydict()), _SCHEMA) for b in batches], _SCHEMA
         )
     fingerprint = _fingerprint(texts, tokenizer, max_length)
-    path = cache / "tokens" / f"{fingerprint}.arrow"
-    stored = _stored(path, len(texts.labels))
+    folder = cache / "tokens"
+    stored = _stored(folder, fingerprint, len(texts.labels))
     if stored is not None:
         return stored
-    make_folder(path.parent)
+    make_folder(folder)
+    draft = folder / f".{fingerprint}.{secrets.token_hex(4)}.arrow"
     source = Dataset.from_dict(dict(texts.columns))
     try:
         with _progress_for_terminals():
@@ -120,13 +125,15 @@ def encode(
                         "cut": Value("bool"),
                     }
                 ),
-                cache_file_name=str(path),
+                cache_file_name=str(draft),
                 new_fingerprint=fingerprint,
                 load_from_cache_file=False,
                 desc="Tokenising",
             )
+        draft.rename(folder / f"{fingerprint}.{_digest(draft)}.arrow")
     except OSError as error:
-        raise unusable(path.parent, error) from error
+        draft.unlink(missing_ok=True)
+        raise unusable(folder, error) from error
     return rows.data.table
 
 
@@ -138,16 +145,29 @@ def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     }
 
 
-def _stored(path: Path, rows: int) -> pa.Table | None:
-    """The table of an earlier run; None if it is missing or damaged."""
+def _stored(folder: Path, fingerprint: str, rows: int) -> pa.Table | None:
+    """The table of an earlier run; None if it is missing or damaged.
+
+    The name of its file has the checksum of its content, so that both appear at once.
+    """
     from datasets import Dataset
 
-    if path.exists():
+    for path in sorted(folder.glob(f"{fingerprint}.*.arrow")):
         # A broken cache is no reason to stop: it can be computed again.
         with suppress(pa.ArrowException, OSError):
-            table = Dataset.from_file(str(path)).data.table
-            return table if table.num_rows == rows else None
+            if path.is_file() and path.name.split(".")[1] == _digest(path):
+                table = Dataset.from_file(str(path)).data.table
+                if table.num_rows == rows:
+                    return table
+        _log.warning("%s: the cached tokens are damaged, and are made anew", path)
+        with suppress(OSError):
+            path.unlink()
     return None
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:32]
 
 
 @contextmanager

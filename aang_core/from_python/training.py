@@ -15,6 +15,7 @@ from aang_core.errors import ConfigError
 from aang_core.from_python.given_data import GivenData
 from aang_core.from_python.progress import progress
 from aang_core.plugins import Plugins, load_plugins
+from aang_core.plugins.loading import shadow_notice
 from aang_core.runs.new_folder import new_run_folder
 from aang_core.runs.recorded_plugins import recorded_differences
 from aang_core.runs.run import Run
@@ -70,6 +71,8 @@ def train(
         2
     """
     plugins = load_plugins()
+    for record in plugins.shadowed:
+        note(shadow_notice(record))
     with ExitStack() as stack:
         if resume is None:
             start = _first_start(config, options, plugins, stack)

@@ -1,11 +1,13 @@
 """A running mean of the dev gradient over steps."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from aang_core.gradients.dev_head import DevHead
+from aang_core.tasks.saved import saved_tensor, wrong
 from aang_core.tasks.task import Batch, Task
 
 
@@ -72,6 +74,9 @@ class AveragedDevHead(DevHead):
             if name in sums
         }
 
+    def check(self, end_task: Task) -> None:
+        self.inner.check(end_task)
+
     def state_dict(self) -> dict[str, Tensor]:
         return {
             **{f"head|{name}": tensor for name, tensor in self.inner.state_dict().items()},
@@ -87,6 +92,14 @@ class AveragedDevHead(DevHead):
                 if name.startswith(prefix)
             }
 
+        own = {name: parameter for parameter, name in self._names.items()}
+        sums = under("sum|")
+        for name in sums:
+            if name not in own:
+                raise wrong(f"sum|{name}", "the sum of a parameter's gradients", sums[name])
+            saved_tensor(sums, name, own[name])
+        weight = saved_tensor(state, "weight", torch.tensor(0.0, dtype=torch.float64))
+        if not math.isfinite(weight) or float(weight) < (1.0 if sums else 0.0):
+            raise wrong("weight", "the number of the steps in the sums, or more", float(weight))
         self.inner.load_state_dict(under("head|"))
-        self._sums = under("sum|")
-        self._weight = float(state["weight"])
+        self._sums, self._weight = sums, float(weight)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from aang_core.errors import AangError
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.row_memory import RowMemory
+from aang_core.tasks.saved import SavedStateError
 from aang_core.tasks.task import Batch, RowLosses, Task
 
 ROWS = 256
@@ -81,6 +82,13 @@ class DevHead(ABC):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:  # noqa: B027 - as above
         """Restore a saved state."""
+
+    def check(self, end_task: Task) -> None:  # noqa: B027 - as above
+        """Check that what was restored is of this end task.
+
+        Raises:
+            SavedStateError: its head cannot read it.
+        """
 
 
 class EndTaskHead(DevHead):
@@ -246,6 +254,19 @@ class RememberingDevHead(DevHead):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.memory.load_state_dict(state)
+
+    @torch.no_grad()
+    def check(self, end_task: Task) -> None:
+        head = copy.deepcopy(end_task.head).eval()
+        dtype = next((p.dtype for p in head.parameters()), torch.float32)
+        try:
+            for features, batch in zip(*self.memory.latest(self.memory.rows), strict=True):
+                end_task.losses(head, features.to(dtype), batch.targets)
+        except (RuntimeError, IndexError, KeyError, TypeError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            raise SavedStateError(
+                f"the end task's head cannot read the rows that are remembered: {reason}"
+            ) from error
 
 
 class DrawnDevHead(DevHead):

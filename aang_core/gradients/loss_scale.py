@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from aang_core.tasks.saved import saved_count, saved_number, wrong
 from aang_core.tasks.task import RowLosses
 
 FIRST = 2.0**16
@@ -69,8 +70,15 @@ class LossScale:
         return {"value": self.value, "good": self._good}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a saved state."""
-        self.value, self._good = float(state["value"]), int(state["good"])
+        """Restore a saved state.
+
+        Raises:
+            SavedStateError: it is not such a state.
+        """
+        value, good = saved_number(state, "value"), saved_count(state, "good", most=_GROWS_AFTER)
+        if value < 1 or not (self.moves or value == 1):
+            raise wrong("value", "1 or more" if self.moves else "1", value)
+        self.value, self._good = value, good
 
 
 class _ScaledGradient(torch.autograd.Function):

@@ -1,16 +1,20 @@
 """Features of the end task's rows of the latest steps, to fit dev heads to."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from aang_core.tasks.saved import wrong
 from aang_core.tasks.task import Batch
 
 _Part = tuple[Tensor, dict[str, Tensor]]
 """Features of a batch's rows and their targets, with the rows' numbers under `_NUMBERS`."""
 
 _NUMBERS = "/numbers"
+_PLACE = re.compile(r"([0-9]{1,9})\|([0-9]{1,9})\|(features|targets\|.+)", re.DOTALL)
+"""The name of a saved tensor: the step, the batch, and what it is."""
 
 
 class RowMemory:
@@ -92,19 +96,37 @@ class RowMemory:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a saved state."""
+        """Restore a saved state.
+
+        Whether a head can read the features is not known here.
+
+        Raises:
+            SavedStateError: it is not such a state.
+        """
         parts: dict[tuple[int, int], dict[str, Tensor]] = {}
         for name, tensor in state.items():
-            step, batch, key = name.split("|", 2)
-            parts.setdefault((int(step), int(batch)), {})[key] = tensor
+            place = _PLACE.fullmatch(name)
+            if place is None or not isinstance(tensor, Tensor):
+                raise wrong(name, "a tensor of features or targets", tensor)
+            parts.setdefault((int(place[1]), int(place[2])), {})[place[3]] = tensor
         steps: dict[int, list[_Part]] = {}
         for (number, _), found in sorted(parts.items()):
-            features = found.pop("features")
-            targets = {key.removeprefix("targets|"): tensor for key, tensor in found.items()}
-            if _NUMBERS in targets:
-                targets[_NUMBERS] = targets[_NUMBERS].cpu()
-            steps.setdefault(number, []).append((features, targets))
+            steps.setdefault(number, []).append(_restored(found))
         self._steps = list(steps.values())
+
+
+def _restored(found: dict[str, Tensor]) -> _Part:
+    """The part whose tensors have these names."""
+    features = found.pop("features", None)
+    if features is None or features.dim() < 1 or not features.is_floating_point():
+        raise wrong("features", "numbers for each row", features)
+    targets = {key.removeprefix("targets|"): tensor for key, tensor in found.items()}
+    numbers = targets.get(_NUMBERS)
+    if numbers is not None:
+        if numbers.shape != features.shape[:1] or numbers.dtype != torch.int64:
+            raise wrong(_NUMBERS, f"{len(features)} numbers of rows", numbers)
+        targets[_NUMBERS] = numbers.cpu()
+    return features, targets
 
 
 def _part(features: Tensor, batch: Batch) -> _Part:

@@ -39,6 +39,7 @@ from aang_core.modeling.language_model import (
 )
 from aang_core.modeling.missing_weights import refuse_untrained_body, refuse_untrained_classifier
 from aang_core.modeling.model_folder import refuse_giants, refuse_other_folders
+from aang_core.modeling.more_tokens import refuse_more_tokens
 from aang_core.task_types.choose import task_type_of_model
 from aang_core.task_types.single_label import SingleLabel
 from aang_core.task_types.task_type import Architecture, HeadShape, TaskType
@@ -195,6 +196,7 @@ def load_text_model(
             for auto in (_CLASSES[task_type.head.architecture], AutoModelForMaskedLM)
         )
     base = cast(PreTrainedModel, classifier.base_model)
+    refuse_more_tokens(source, tokenizer, base)
     fresh = lacks_language_model(language_model, missing)
     if fresh and not from_scratch:
         tie_decoder(language_model, missing)

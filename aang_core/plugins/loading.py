@@ -77,6 +77,11 @@ class Plugins:
         """The plug-ins that could not be loaded."""
         return tuple(record for record in self.records if record.status == "failed")
 
+    @property
+    def shadowed(self) -> tuple[PluginRecord, ...]:
+        """The plug-ins that are not loaded because another one has the same entry point."""
+        return tuple(record for record in self.records if record.status == "shadowed")
+
 
 def load_plugins(
     *,
@@ -146,6 +151,11 @@ def _check_known(disable: Iterable[str], candidates: Iterable[Candidate]) -> Non
         if name not in known:
             hint = did_you_mean(name, known, "there are")
             raise UnknownNameError(f"there is no plug-in {name} to disable; {hint}")
+
+
+def shadow_notice(record: PluginRecord) -> str:
+    """A sentence about a plug-in that is not loaded because of another one."""
+    return f"Plug-in {record.origin.entry_point} of {record.origin} is not loaded: {record.error}"
 
 
 def _shadow_reason(origin: Origin, owner: Origin) -> str:

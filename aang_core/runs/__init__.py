@@ -5,7 +5,7 @@ Public, for commands of plug-ins that read runs or do work like a run:
 - :func:`read_part` reads and validates a file of a run folder, such as :class:`Result`, the content
   of ``result.json``. :func:`read_lines` reads a log, whose lines are described by :class:`Cost` and
   :class:`DevScores`. :func:`recorded_draw` reads which training rows the run has drawn.
-  :func:`refuse_links` refuses a folder with links that lead out of it.
+  :func:`refuse_links` refuses a folder with links that lead out of it, or with pipes.
 - :func:`card_of` writes the card of a run's model, given its :class:`Origins`.
 - :func:`choose_device` returns the device that a run computes on.
 - :func:`interruptible` turns SIGINT and SIGTERM into :class:`Interrupted`.

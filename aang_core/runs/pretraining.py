@@ -128,7 +128,7 @@ def pretrain(
     """
     place = f"pretraining/{stage.name}"
     if (folder.path / place / StageResult.file).is_file():
-        return _finished_stage(folder.path / place, f"{place}/model")
+        return finished_stage(folder.path / place, f"{place}/model")
     torch.manual_seed(config.seed)
     if first is None:
         model = load_model(config, sources, reader.tokenizer)
@@ -184,7 +184,7 @@ def _outcome(
     )
 
 
-def _finished_stage(place: Path, model: str) -> StageResult:
+def finished_stage(place: Path, model: str) -> StageResult:
     """Read ``stage.json`` of a finished stage.
 
     Args:

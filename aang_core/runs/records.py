@@ -1,6 +1,6 @@
 """What a finished run recorded about its data, its training and its model, read together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -9,6 +9,7 @@ from aang_core.errors import DataError
 from aang_core.runs.log_lines import DevScores, Round
 from aang_core.runs.run_files import read_lines, read_part
 from aang_core.runs.schema import DataStatistics, Evaluation
+from aang_core.storage.log_digests import check_finished_logs
 from aang_core.training.evaluation import Metric
 
 
@@ -29,12 +30,13 @@ class Records:
     rounds: Sequence[Round]
 
     @classmethod
-    def read(cls, folder: Path, metric: Metric) -> "Records":
+    def read(cls, folder: Path, metric: Metric, logs: Mapping[str, str]) -> "Records":
         """Read the records of a run.
 
         Args:
             folder: the run folder.
             metric: the metric that the best model was chosen by.
+            logs: the SHA-256 of its logs, as ``result.json`` has them.
 
         Raises:
             DataError: another version wrote the run, or a file is damaged or does not agree with
@@ -50,6 +52,7 @@ class Records:
         except FileNotFoundError as error:
             raise missing(folder, error) from error
         records._require_agreement(folder, metric)
+        check_finished_logs(folder, {n: logs[n] for n in (DevScores.file, Round.file) if n in logs})
         return records
 
     @property

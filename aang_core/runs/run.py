@@ -123,7 +123,7 @@ class Run:
     @cached_property
     def records(self) -> Records:
         """What the run recorded about its data, its training and its model."""
-        return Records.read(self.folder, self.metric)
+        return Records.read(self.folder, self.metric, self.outcome.logs)
 
     @property
     def notes(self) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,13 +88,13 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse a folder with a symbolic link that leads out of it.
+    """Refuse a folder with a symbolic link that leads out of it, or with a pipe, socket or device.
 
-    Otherwise a link called ``result.json`` could make AANG read or overwrite any file of the user.
-    The path to the folder itself may contain links.
+    Otherwise a link called ``result.json`` could make AANG read or overwrite any file of the user,
+    and reading a pipe would wait for ever. The path to the folder itself may contain links.
 
     Raises:
-        DataError: there is such a link; the message names it.
+        DataError: there is such a file; the message names it.
     """
     root = folder.resolve()
     for parent, folders, files in os.walk(root):
@@ -105,6 +106,20 @@ def refuse_links(folder: Path) -> None:
                     "A run folder holds all that belongs to the run: put there what it leads to, "
                     "or remove it"
                 )
+            if _waits_for_others(path):
+                raise DataError(
+                    f"{folder}: {path.relative_to(root)} is a pipe, a socket or a device, and a "
+                    "run folder has only files and folders. Remove it"
+                )
+
+
+def _waits_for_others(path: Path) -> bool:
+    """Whether it is neither a file nor a folder nor a link, so that reading it may never end."""
+    try:
+        kind = stat.S_IFMT(path.lstat().st_mode)
+    except FileNotFoundError:  # another process has just removed it
+        return False
+    return kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 
 
 def _leads_inside(link: Path, root: Path) -> bool:

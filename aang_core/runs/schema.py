@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from aang_core.task_types.names import TaskTypeName
+from aang_core.tasks.saved import LARGEST
 from aang_core.training.evaluation import Metric
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -129,6 +130,7 @@ class Result(FilePart):
         fine_tuning: scores of plain fine-tuning on the same task, if known.
         processes: how many processes shared the training, if several.
         pretraining: the result of each stage of pre-training.
+        logs: the SHA-256 of ``metrics.jsonl`` and ``weights.jsonl``.
     """
 
     file: ClassVar[str] = "result.json"
@@ -154,6 +156,7 @@ class Result(FilePart):
     fine_tuning: PlainFineTuning = None  # type: ignore[assignment]
     processes: Count = 1
     pretraining: dict[str, StageResult] = {}
+    logs: dict[str, str] = {}
 
 
 class PluginUsed(Part):

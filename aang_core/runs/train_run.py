@@ -16,6 +16,7 @@ from aang_core.runs import drawn_rows, inputs, recorded_plugins, resuming
 from aang_core.runs.after_run import call_after_run, check_push
 from aang_core.runs.before import check, prepare
 from aang_core.runs.encoder_training import METRIC
+from aang_core.runs.log_lines import DevScores, Round
 from aang_core.runs.main_training import (
     During,
     Observe,
@@ -30,6 +31,7 @@ from aang_core.runs.run import Run
 from aang_core.runs.run_files import write_part
 from aang_core.runs.schema import DataStatistics, StageResult
 from aang_core.runs.summary import Summary
+from aang_core.storage.log_digests import log_digests
 from aang_core.storage.run_folder import RunFolder
 from aang_core.training.interruption import Interruption
 
@@ -161,6 +163,8 @@ def _trained(
             return Run.open(folder.path)
         if stages:
             result = result.model_copy(update={"pretraining": stages})
+        logs = log_digests(folder.path, (DevScores.file, Round.file))
+        result = result.model_copy(update={"logs": {n: log["sha256"] for n, log in logs.items()}})
         run = Run.about_to_finish(folder.path, result)
         folder.write_text("model/README.md", card_of(run))
         failures = list(call_after_run(plugins.registry, run))

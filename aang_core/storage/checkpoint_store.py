@@ -54,23 +54,27 @@ class CheckpointStore:
             if path not in self._good:
                 shutil.rmtree(path, ignore_errors=True)
 
-    def newest(self) -> Path | None:
+    def newest(self, problem: Callable[[Path], str | None] = lambda path: None) -> Path | None:
         """The newest intact checkpoint; None if there are no checkpoints.
 
         A damaged one is skipped with a warning that says what is wrong with it.
+
+        Args:
+            problem: says what else is wrong with a checkpoint whose files are intact; None if
+                nothing is.
 
         Raises:
             DataError: all checkpoints are damaged.
         """
         damaged: list[str] = []
         for path in sorted(self._numbered(), reverse=True):
-            problem = _problem(path)
-            if problem is None:
+            found = _problem(path) or problem(path)
+            if found is None:
                 self._good = [path]
                 for other in damaged:
                     _log.warning("%s; going on from %s, the one before", other, path)
                 return path
-            damaged.append(f"checkpoint {path} is damaged: {problem}")
+            damaged.append(f"checkpoint {path} is damaged: {found}")
         if damaged:
             raise DataError(
                 f"{self.folder}: there is no checkpoint to go on from. {'. '.join(damaged)}. "

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from aang_core.errors import LockedError
+from aang_core.errors import LockedError, StorageError
 from aang_core.storage.durable import sync, writing
 from aang_core.storage.holder import Holder
 
@@ -105,9 +105,11 @@ def _alone(folder: Path) -> Iterator[bool]:
 
     Raises:
         LockedError: another process is in.
-        StorageError: the lock's file cannot be opened.
+        StorageError: the lock's file cannot be opened, or is no file.
     """
     path = folder / LOCK
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise StorageError(f"{path}: is not a file, as a lock must be. Remove it and try again")
     lock = FileLock(path, blocking=False, mode=0o644, fallback_to_soft=False)
     by_kernel = True
     with writing(path):

@@ -100,6 +100,12 @@ class RunFolder:
             kept.append(line.decode())
         self.write_text(name, "".join(kept))
 
+    def cut_to(self, name: str, size: int) -> None:
+        """Remove everything after the first ``size`` bytes of a log."""
+        path = self.path / name
+        if path.exists() and path.stat().st_size > size:
+            self.write_text(name, path.read_bytes()[:size].decode())
+
     def write_json(self, name: str, value: Any) -> None:
         """Write ``name`` as indented JSON, completely or not at all."""
         self.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")

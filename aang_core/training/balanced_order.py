@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from aang_core.tasks.saved import saved_part, wrong
 from aang_core.training.rows import RowOrder
 
 
@@ -48,8 +49,15 @@ class BalancedOrder:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore saved orders."""
-        self._turns.load_state_dict(state["turns"])
+        """Restore saved orders.
+
+        Raises:
+            SavedStateError: they are no such orders.
+        """
+        self._turns.load_state_dict(saved_part(state, "turns"))
+        classes = state.get("classes")
+        if not isinstance(classes, list) or not all(isinstance(c, Mapping) for c in classes):
+            raise wrong("classes", "a list of orders", classes)
         # Their number differs only if the user has resumed the training with other data.
-        for order, saved in zip(self._orders, state["classes"], strict=False):
+        for order, saved in zip(self._orders, classes, strict=False):
             order.load_state_dict(saved)

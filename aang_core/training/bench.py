@@ -12,6 +12,7 @@ from torch import nn
 
 from aang_core.errors import WeighterError
 from aang_core.gradients import GradientEngine
+from aang_core.tasks.saved import saved_count, saved_part
 from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals
 from aang_core.tasks.task import Task
 from aang_core.tasks.workbench import DevLossAlong, Update
@@ -368,14 +369,17 @@ class TrainingBench:
         if "module" in state:
             self._model.load_state_dict(state)
             if state["rows_at_once"] is not None:
-                self._gradients.limit_rows(state["rows_at_once"])
-        self.steps = state["steps"]
+                self._gradients.limit_rows(saved_count(state, "rows_at_once", least=1))
+        self.steps = saved_count(state, "steps")
         self._gradients.load_state_dict(state)
-        self.numbers.load_state_dict(state["numbers"])
-        self._scale.load_state_dict(state["scale"])
+        if "module" in state:
+            self.dev_head.check(self.tasks.end_task)
+        self.numbers.load_state_dict(saved_part(state, "numbers"))
+        self._scale.load_state_dict(saved_part(state, "scale"))
+        streams = saved_part(state, "streams")
         for name, stream in self._streams.items():
-            stream.load_state_dict(state["streams"][name])
-        self.held_signals.load_state_dict(state["held_signals"])
+            stream.load_state_dict(dict(saved_part(streams, name)))
+        self.held_signals.load_state_dict(state.get("held_signals", []))
 
     @property
     def rows_at_once(self) -> int | None:

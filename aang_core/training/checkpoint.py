@@ -10,10 +10,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from aang_core.errors import DataError
+from aang_core.errors import DataError, PluginError
 from aang_core.storage.checkpoint_store import CheckpointStore
+from aang_core.storage.log_digests import log_digests, problem_of_logs, size_of
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import ALONE, Processes
+from aang_core.tasks.saved import SavedStateError
 from aang_core.training.interruption import Interrupted, Interruption
 from aang_core.training.trainer import Trainer
 
@@ -22,11 +24,17 @@ REST = "state.json"
 CLOCK = "clock.json"
 """How long training has taken; in its own file, because it differs between equal runs."""
 
+LOGS = "logs.json"
+"""How long the logs of the run were, with checksums; in its own file, as one has times."""
+
 FORMAT = 4
 """Version of the format, raised when the state's layout changes."""
 
 READABLE = (3, FORMAT)
 """Versions that can be read; others are refused. Version 3 holds frozen parameters, too."""
+
+_OF_WRONG_VALUES = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+"""What code raises that is given values of other types or names than it expects."""
 
 _TENSOR = "$tensor"
 """Key that marks the place of a tensor in the JSON part; its value is the tensor's name."""
@@ -55,24 +63,40 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
         trainer: the trainer to restore.
 
     Raises:
-        DataError: there is no checkpoint, or it belongs to another model, space or version.
+        DataError: there is no checkpoint, its contents are not what training saves, or it belongs
+            to another model, space or version.
     """
     try:
         tensors = load_file(folder / TENSORS)
         rest = json.loads((folder / REST).read_text(encoding="utf-8"))
         clock = json.loads((folder / CLOCK).read_text(encoding="utf-8"))
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise DataError(f"{folder}: no usable checkpoint: {error}") from error
-    if rest.get("format") not in READABLE:
+    if not isinstance(rest, dict) or rest.get("format") not in READABLE:
         raise DataError(
             f"{folder}: another version of AANG saved this checkpoint and this one cannot read it; "
             "resume with that version, or start a new training"
         )
     try:
         trainer.load_state_dict(_with_tensors(rest, tensors))
+        trainer.clock.load_state_dict(clock)
+        # What a weighter took over without a look is found when it is asked for it.
+        trainer.weighter.weights()
+        trainer.weighter.state_dict()
+    except (SavedStateError, PluginError) as error:
+        raise _wrong_contents(folder, str(error)) from error
     except DataError as error:
         raise DataError(f"{folder}: {error}") from error
-    trainer.clock.load_state_dict(clock)
+    except (*_OF_WRONG_VALUES, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise _wrong_contents(folder, f"{type(error).__name__}: {reason}") from error
+
+
+def _wrong_contents(folder: Path, reason: str) -> DataError:
+    return DataError(
+        f"{folder}: its checksums are right, but not its contents, which training cannot have "
+        f"saved: {reason}. Remove it to go on from the checkpoint before"
+    )
 
 
 def _without_tensors(value: Any, path: tuple[str, ...], tensors: dict[str, Tensor]) -> Any:
@@ -95,6 +119,12 @@ def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
             return tensors[value[_TENSOR]]
         return {key: _with_tensors(part, tensors) for key, part in value.items()}
     return [_with_tensors(part, tensors) for part in value] if isinstance(value, list) else value
+
+
+def _recorded_logs(checkpoint: Path) -> Any:
+    """What a checkpoint says about the logs; None if an earlier version has saved it."""
+    path = checkpoint / LOGS
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 class Checkpointer:
@@ -155,12 +185,15 @@ class Checkpointer:
         if not self._processes.first:
             return
 
-        def write(folder: Path) -> None:
-            save_checkpoint(folder, trainer)
-            self._folder.share_mode(folder)
-
         # The logs must not lag behind a checkpoint, or lines would be lost for good.
         self._folder.sync(*self._logs)
+
+        def write(folder: Path) -> None:
+            save_checkpoint(folder, trainer)
+            logs = log_digests(self._folder.path, self._logs)
+            (folder / LOGS).write_text(json.dumps(logs), encoding="utf-8")
+            self._folder.share_mode(folder)
+
         with self._folder.writing(self._name):
             self._store.save(write)
         self._last = time.monotonic()
@@ -168,14 +201,30 @@ class Checkpointer:
     def load(self, trainer: Trainer) -> None:
         """Restore trainer and logs from the newest whole checkpoint, or empty the logs.
 
+        A checkpoint whose logs have changed since counts as damaged: from the one before, which
+        needs fewer of their lines, the others are written again.
+
         Raises:
             DataError: there are checkpoints, but none can be used.
         """
-        found = self._store.newest()
+        found = self._store.newest(self._problem_of_logs)
         if found is not None:
             load_checkpoint(found, trainer)
+        logs = None if found is None else _recorded_logs(found)
         for name in self._logs:
-            self._folder.cut(name, trainer.bench.steps if found is not None else -1)
+            if logs is None:
+                self._folder.cut(name, trainer.bench.steps if found is not None else -1)
+            else:
+                self._folder.cut_to(name, size_of(logs[name]) or 0)
+
+    def _problem_of_logs(self, checkpoint: Path) -> str | None:
+        try:
+            recorded = _recorded_logs(checkpoint)
+        except (OSError, ValueError, RecursionError) as error:
+            return f"{LOGS} cannot be read: {error}"
+        if recorded is None:
+            return None
+        return problem_of_logs(self._folder.path, self._logs, recorded)
 
     def drop_older(self) -> None:
         """Delete all checkpoints but the newest, when training is over."""

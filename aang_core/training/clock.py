@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 
 from aang_core.tasks.processes import ALONE, Processes
+from aang_core.tasks.saved import saved_number, wrong
 
 
 class Clock:
@@ -42,8 +43,15 @@ class Clock:
         return {"seconds": self.seconds}
 
     def load_state_dict(self, state: Mapping[str, float]) -> None:
-        """Restore the seconds so far."""
-        self.seconds = state["seconds"]
+        """Restore the seconds so far.
+
+        Raises:
+            SavedStateError: the state has none.
+        """
+        seconds = saved_number(state, "seconds")
+        if seconds < 0:
+            raise wrong("seconds", "a number that is not negative", seconds)
+        self.seconds = seconds
 
     @property
     def spent(self) -> bool:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from aang_core.tasks.processes import Processes
+from aang_core.tasks.saved import saved_part, saved_tensor
 from aang_core.tasks.task import Batch, SharingTask, Task, strata_of
 from aang_core.training.balanced_order import BalancedOrder
 from aang_core.training.rows import RowOrder, make_batches
@@ -132,12 +133,18 @@ class Draws:
         return {"generators": generators, "rows": orders}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a saved state, so that later draws repeat."""
-        generators = state["generators"]
+        """Restore a saved state, so that later draws repeat.
+
+        Raises:
+            SavedStateError: it is not such a state.
+        """
+        generators, rows = saved_part(state, "generators"), saved_part(state, "rows")
+        for name, order in self.orders.items():
+            order.load_state_dict(saved_part(rows, name))
+        saved_tensor(generators, "bench", self.generator.get_state())
+        saved_tensor(generators, "torch", torch.default_generator.get_state())
         self.generator.set_state(generators["bench"])
         torch.default_generator.set_state(generators["torch"])
         # A state saved on another kind of device has no generator state for this one.
         if self._device.type == "cuda" and "device" in generators:
             torch.cuda.set_rng_state(generators["device"], self._device)
-        for name, order in self.orders.items():
-            order.load_state_dict(state["rows"][name])

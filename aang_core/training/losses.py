@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from aang_core.tasks.saved import saved_count, saved_numbers, saved_part, wrong
+
 
 class LossMeans:
     """The mean of each task's training loss over the steps that included the task.
@@ -49,5 +51,13 @@ class LossMeans:
         return {"sums": dict(self._sums), "steps": dict(self._steps)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a saved state."""
-        self._sums, self._steps = dict(state["sums"]), dict(state["steps"])
+        """Restore a saved state.
+
+        Raises:
+            SavedStateError: it is not such a state.
+        """
+        sums, counts = saved_numbers(state, "sums"), saved_part(state, "steps")
+        if sums.keys() != counts.keys():
+            raise wrong("steps", "a number for each of the sums", dict(counts))
+        self._steps = {name: saved_count(counts, name, least=1) for name in counts}
+        self._sums = sums

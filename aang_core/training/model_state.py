@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.errors import DataError
+from aang_core.tasks.saved import saved_part, saved_tensor, wrong
 from aang_core.training.frozen_part import FrozenPart
 from aang_core.training.optimization import Optimization
 
@@ -50,7 +51,7 @@ class ModelState:
         Raises:
             DataError: the state belongs to other modules, or to other frozen parameters.
         """
-        saved = state["module"]
+        saved = saved_part(state, "module")
         every = dict(self._named_tensors())
         named = {n: t for n, t in every.items() if not self._frozen.holds(t)}
         frozen = every.keys() - named.keys()
@@ -58,17 +59,30 @@ class ModelState:
         if differing:
             raise DataError(f"belongs to another model or space; they differ in {differing[0]!r}")
         self._frozen.check(state.get("frozen"), {every[n]: saved[n] for n in frozen & saved.keys()})
+        values = {name: saved_tensor(saved, name, tensor) for name, tensor in named.items()}
+        moments = saved_part(state, "optimizer")
+        trained = {name: t for name, t in named.items() if isinstance(t, nn.Parameter)}
+        for name in moments:
+            if name not in trained:
+                raise wrong(name, "the name of a trained parameter", name)
+            self._check_moments(saved_part(moments, name), trained[name])
+        self._optimization.load_schedule(saved_part(state, "schedule"))
         for name, tensor in named.items():
-            tensor.copy_(saved[name])
-        optimizer, schedule = self._optimization.optimizer, self._optimization.schedule
+            tensor.copy_(values[name])
+        optimizer = self._optimization.optimizer
         optimizer.state.clear()
-        for name, moments in state["optimizer"].items():
-            optimizer.state[named[name]] = {
-                key: _moved(key, moment, named[name]) for key, moment in moments.items()
+        for name, of_parameter in moments.items():
+            optimizer.state[trained[name]] = {
+                key: _moved(key, moment, trained[name]) for key, moment in of_parameter.items()
             }
-        schedule.load_state_dict(dict(state["schedule"]))
-        for group, rate in zip(optimizer.param_groups, schedule.get_last_lr(), strict=True):
-            group["lr"] = rate
+
+    def _check_moments(self, saved: Mapping[str, Any], parameter: Tensor) -> None:
+        """Raise DataError unless they are moments that the optimiser has of the parameter."""
+        own = self._optimization.moments
+        if saved.keys() != own:
+            raise wrong("optimizer", f"the moments {', '.join(sorted(own))}", list(saved))
+        for key in own:
+            saved_tensor(saved, key, torch.tensor(0.0) if key == "step" else parameter)
 
     def _named_tensors(self) -> Iterator[tuple[str, Tensor]]:
         seen: set[int] = set()

@@ -12,6 +12,7 @@ from aang_core.errors import NumericalError
 from aang_core.gradients import Rider, Segment, members_of
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.task_gradient import mean_gradient, rider_gradient
+from aang_core.tasks.saved import saved_count
 from aang_core.tasks.signals import StepSignals
 
 OnNan = Literal["stop", "skip"]
@@ -71,8 +72,13 @@ class NumberPolicy:
         return {"skipped": self.skipped, "in_a_row": self._in_a_row}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore saved counts."""
-        self.skipped, self._in_a_row = state["skipped"], state["in_a_row"]
+        """Restore saved counts.
+
+        Raises:
+            SavedStateError: they are no such counts.
+        """
+        self.skipped = saved_count(state, "skipped")
+        self._in_a_row = saved_count(state, "in_a_row", most=MOST_IN_A_ROW)
 
 
 def problem_of(

@@ -1,7 +1,7 @@
 """Optimiser and learning-rate schedule: AdamW, linear warm-up and decay (AANG, appendix D)."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_scheduler
+
+from aang_core.tasks.saved import saved_count, saved_number, wrong
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,40 @@ class Optimization:
         """A new optimiser for a trial over body and heads, at the current learning rates."""
         return Trial(body, heads, self.settings, self._factor())
 
+    @property
+    def moments(self) -> frozenset[str]:
+        """What the optimiser knows of each parameter that has had a gradient."""
+        sgd = isinstance(self.optimizer, SGD)
+        return frozenset({"momentum_buffer"} if sgd else {"step", "exp_avg", "exp_avg_sq"})
+
+    def load_schedule(self, state: Mapping[str, Any]) -> None:
+        """Restore the schedule, and with it the learning rates.
+
+        Args:
+            state: what the schedule's ``state_dict`` returned.
+
+        Raises:
+            SavedStateError: it is not the state of this schedule.
+        """
+        groups = self.optimizer.param_groups
+        # Nothing else: torch would take over any attribute that the state names.
+        restored: dict[str, Any] = {
+            **{name: saved_count(state, name) for name in ("last_epoch", "_step_count")},
+            **{name: _saved_rates(state, name, len(groups)) for name in ("base_lrs", "_last_lr")},
+        }
+        self.schedule.load_state_dict(self.schedule.state_dict() | restored)
+        for group, rate in zip(groups, restored["_last_lr"], strict=True):
+            group["lr"] = rate
+
     def catch_up(self, steps: int) -> None:
         """Advance the schedule to ``steps`` steps of the run."""
         with warnings.catch_warnings():
             # torch warns if a schedule is ahead of its optimiser; trials have their own optimiser.
             warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step")
-            while self.schedule.last_epoch < steps:
+            if self.schedule.last_epoch < steps:
+                # The rates depend only on the step, so those between need not be computed.
+                self.schedule._step_count += steps - self.schedule.last_epoch - 1
+                self.schedule.last_epoch = steps - 1
                 self.schedule.step()
 
     def _factor(self) -> float:
@@ -174,6 +204,14 @@ class Trial:
     def drop(self) -> None:
         """Drop the gradients."""
         self._optimizer.zero_grad(set_to_none=True)
+
+
+def _saved_rates(state: Mapping[str, Any], name: str, groups: int) -> list[float]:
+    """The learning rates that are under ``name`` in a saved state, one for each group."""
+    rates = state.get(name)
+    if not isinstance(rates, list) or len(rates) != groups:
+        raise wrong(name, f"{groups} learning rates", rates)
+    return [saved_number({name: rate}, name) for rate in rates]
 
 
 def _linear(share: float, warmup: float) -> float:

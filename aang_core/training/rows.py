@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from aang_core.tasks.saved import saved_count, wrong
 from aang_core.tasks.task import Batch, Task, couples_rows
 
 PASS_OVERHEAD = 256
@@ -65,9 +66,27 @@ class RowOrder:
 
         An order of another number of rows is left out, and a new pass begins: the user has resumed
         the training with other data.
+
+        Raises:
+            SavedStateError: the state is not that of an order.
         """
-        if len(state["order"]) in (0, self.rows):
-            self._position, self._order = state["position"], state["order"]
+        order: Any = state.get("order")
+        if not _is_order(order):
+            raise wrong("order", "the numbers of all rows, each once", order)
+        position = saved_count(state, "position", most=len(order))
+        if len(order) in (0, self.rows):
+            self._position, self._order = position, order
+
+
+def _is_order(value: object) -> bool:
+    """Whether it has every row once, or is empty because no pass has begun."""
+    if not isinstance(value, Tensor) or value.dtype != torch.int64 or value.dim() != 1:
+        return False
+    rows = len(value)
+    return not rows or (
+        0 <= int(value.min()) <= int(value.max()) < rows
+        and bool((torch.bincount(value, minlength=rows) == 1).all())
+    )
 
 
 def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:

@@ -1,9 +1,10 @@
 """The mean of several steps' signals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
+from aang_core.tasks.saved import saved_number, saved_numbers, wrong
 from aang_core.tasks.signals import StepSignals, mean_signals
 
 
@@ -36,5 +37,21 @@ class SignalMean:
         return [asdict(signals) for signals in self._held]
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """Restore saved signals."""
-        self._held = [StepSignals(**signals) for signals in state]
+        """Restore saved signals.
+
+        Raises:
+            SavedStateError: they are no signals.
+        """
+        if not isinstance(state, list):
+            raise wrong("held_signals", "a list", state)
+        self._held = [_restored(signals) for signals in state]
+
+
+def _restored(saved: Mapping[str, Any]) -> StepSignals:
+    names = {field.name for field in fields(StepSignals)}
+    if not isinstance(saved, Mapping) or not names - {"loss"} <= saved.keys() <= names:
+        raise wrong("held_signals", "the signals of steps", saved)
+    without_dev = saved["dev_norm"] is None
+    numbers: dict[str, Any] = {n: saved_numbers(saved, n) for n in saved if n != "dev_norm"}
+    numbers["dev_norm"] = None if without_dev else saved_number(saved, "dev_norm")
+    return StepSignals(**numbers)

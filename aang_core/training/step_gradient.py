@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from aang_core.errors import OutOfMemoryError
 from aang_core.gradients import GradientEngine, GradientStatistics, members_of
+from aang_core.tasks.saved import saved_part, wrong
 from aang_core.tasks.signals import Signal, StepSignals, mean_signals
 from aang_core.training.draws import Draws
 from aang_core.training.losses import LossMeans
@@ -209,14 +210,22 @@ class GradientMaker:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a saved state, so that later steps repeat."""
-        self._draws.load_state_dict(state["draws"])
+        """Restore a saved state, so that later steps repeat.
+
+        Raises:
+            SavedStateError: it is not such a state.
+        """
+        self._draws.load_state_dict(saved_part(state, "draws"))
         self._load_dev_head(state)
 
     def _load_dev_head(self, state: Mapping[str, Any]) -> None:
         device = next(self._body.parameters()).device
-        remembered = {name: tensor.to(device) for name, tensor in state["dev_head"].items()}
-        self._engine.dev_head.load_state_dict(remembered)
+        remembered = saved_part(state, "dev_head")
+        for name, tensor in remembered.items():
+            if not isinstance(tensor, Tensor):
+                raise wrong(name, "a tensor", tensor)
+        on_device = {name: tensor.to(device) for name, tensor in remembered.items()}
+        self._engine.dev_head.load_state_dict(on_device)
 
     def limit_rows(self, rows: int) -> None:
         """From now on, let at most ``rows`` rows through the body in one pass."""

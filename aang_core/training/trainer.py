@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from aang_core.errors import AangError, NumericalError
+from aang_core.tasks.saved import saved_count, saved_number, saved_part, saved_tensor, wrong
 from aang_core.tasks.signals import StepSignals
 from aang_core.tasks.weighting import Weighter
 from aang_core.training.bench import TrainingBench
@@ -55,10 +56,16 @@ class Progress:
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore saved attributes."""
-        self.best_step, self.best_score = state["best_step"], state["best_score"]
-        self.evaluations_since_best = state["evaluations_since_best"]
-        self.best_state = dict(state["best_state"])
+        """Restore saved attributes.
+
+        Raises:
+            DataError: they are not those of a training.
+        """
+        self.best_step = saved_count(state, "best_step")
+        self.evaluations_since_best = saved_count(state, "evaluations_since_best")
+        self.best_state = dict(saved_part(state, "best_state"))
+        before = state.get("best_score") == float("-inf")
+        self.best_score = float("-inf") if before else saved_number(state, "best_score")
 
     @property
     def evaluated(self) -> bool:
@@ -199,8 +206,23 @@ class Trainer:
         """
         self.bench.load_state_dict(state)
         self.weighter.load_state_dict(state["weighter"])
-        self.progress.load_state_dict(state["progress"])
-        self._losses.load_state_dict(state["losses"])
+        self.progress.load_state_dict(saved_part(state, "progress"))
+        self._check_best(self.progress)
+        self._losses.load_state_dict(saved_part(state, "losses"))
+
+    def _check_best(self, progress: Progress) -> None:
+        """Raise DataError unless the best state can be restored at the end."""
+        own = {
+            f"{name}.{key}": value
+            for name, module in self._selected.items()
+            for key, value in module.state_dict(keep_vars=True).items()
+        }
+        needed = {name for name, value in own.items() if not self.bench.frozen.holds(value)}
+        found = progress.best_state
+        if found.keys() - own.keys() or (progress.evaluated and needed - found.keys()):
+            raise wrong("best_state", "the tensors of body and head", sorted(found))
+        for name in found:
+            saved_tensor(found, name, own[name])
 
     def _round(self) -> None:
         """Run one round; if it fails, save the state from before it."""

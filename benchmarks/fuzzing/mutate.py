@@ -38,7 +38,8 @@ class Mutator:
     """Makes inputs for one target.
 
     seeds: valid files. kind: what they are made of, for changes that keep the form: ``bytes``,
-        ``json`` (lines or one document), ``yaml``, ``parquet``; ``gz`` packs what it changes.
+        ``json`` (lines or one document), ``yaml``, ``parquet``; ``values`` is JSON that always
+        keeps its form. ``gz`` packs what it changes.
     """
 
     def __init__(self, name: str, seeds: Sequence[bytes], kind: str, *, gz: bool = False) -> None:
@@ -51,6 +52,8 @@ class Mutator:
         """The input ``index`` of the sequence that ``seed`` stands for."""
         draw = random.Random(f"{self._name}/{seed}/{index}")
         content = draw.choice(self._seeds)
+        if self._kind == "values":
+            return _changed_json(content, draw)
         if self._kind != "bytes" and draw.random() < 0.5:
             content = self._changed(content, draw)
         for _ in range(draw.choice((0, 1, 1, 2, 4, 8))):

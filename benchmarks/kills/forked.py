@@ -65,9 +65,16 @@ class Forked:
             os._exit(status)
 
 
-def aang(arguments: Sequence[object], log: Path) -> Forked:
-    """``aang`` with these arguments."""
-    return Forked(lambda: main([str(argument) for argument in arguments]), log)
+def aang(
+    arguments: Sequence[object], log: Path, before: Callable[[], None] = lambda: None
+) -> Forked:
+    """``aang`` with these arguments, in a process that first does what ``before`` does."""
+
+    def run() -> None:
+        before()
+        main([str(argument) for argument in arguments])
+
+    return Forked(run, log)
 
 
 def import_what_a_run_needs(arguments: Sequence[object], names: Path) -> None:

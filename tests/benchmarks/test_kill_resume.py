@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kill_resume import CASES, contents
+from benchmarks.kill_resume import CASES, DISTURBED, contents
 from benchmarks.small_task import wordpiece_vocabulary
 
 ROOT = Path(__file__).parents[2]
@@ -32,8 +32,11 @@ def chains_of(case: Path) -> list[dict[str, int]]:
 @pytest.mark.slow
 def test_a_few_kills(tmp_path: Path) -> None:
     """In DIW, whose rounds are long; and a difference of one bit would have been seen."""
-    done = kill_resume(tmp_path, "--case", "diw", "--kills", "3", "--most", "3")
+    done = kill_resume(
+        *(tmp_path, "--case", "diw", "--kills", "3", "--most", "3", "--together", "10")
+    )
     assert done.returncode == 0, done.stderr
+    assert "two processes resumed a killed run at once 10 times: 0 times both" in done.stdout
     chains = chains_of(tmp_path / "diw")
     assert sum(chain["kills"] for chain in chains) == 3
     assert all(chain["identical"] for chain in chains)
@@ -47,6 +50,19 @@ def test_a_few_kills(tmp_path: Path) -> None:
         (alone / name).write_bytes(content)
         assert contents(alone) != before
         before = contents(alone)
+
+
+@pytest.mark.slow
+def test_changes_between_kills(tmp_path: Path) -> None:
+    """Other data is refused; other threads and another working directory change nothing."""
+    done = kill_resume(
+        *(tmp_path, "--case", DISTURBED, "--kills", "3", "--most", "3", "--together", "0")
+    )
+    assert done.returncode == 0, done.stderr
+    case = tmp_path / DISTURBED.replace(", ", "-")
+    assert all(chain["identical"] for chain in chains_of(case))
+    log = (case / "log.txt").read_text()
+    assert "the data has changed" in log
 
 
 @pytest.mark.release

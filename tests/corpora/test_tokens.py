@@ -205,6 +205,27 @@ def test_a_damaged_cache_file_is_made_again(
     assert calls == [5, 5]
 
 
+@pytest.mark.parametrize("place", range(7))
+def test_a_flipped_bit_in_the_cache_is_told(
+    tmp_path: Path,
+    bert: PreTrainedTokenizerFast,
+    calls: list[int],
+    caplog: pytest.LogCaptureFixture,
+    place: int,
+) -> None:
+    """Most such files can still be read, and would be other texts."""
+    first = tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
+    (file,) = tmp_path.rglob("*.arrow")
+    content = bytearray(file.read_bytes())
+    content[(2 * place + 1) * len(content) // 14] ^= 1 << place
+    file.write_bytes(content)
+    assert same(first, tokenize(SINGLE, bert, max_length=16, cache=tmp_path))
+    assert calls == [5, 5]
+    assert "the cached tokens are damaged, and are made anew" in caplog.text
+    assert same(first, tokenize(SINGLE, bert, max_length=16, cache=tmp_path))
+    assert calls == [5, 5]
+
+
 def test_the_cache_is_one_whole_file(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
     tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
     assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".arrow"]

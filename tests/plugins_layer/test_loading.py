@@ -5,6 +5,7 @@ from textwrap import dedent
 
 import pytest
 
+from aang_core import AangError, train
 from aang_core.plugins import load_plugins
 from tests.plugins_layer.on_disk import PREAMBLE, Site, transform
 
@@ -71,6 +72,28 @@ def test_the_second_distribution_with_an_entry_point_is_shadowed(
         assert error is not None
         assert "aang-plugin-aaa 1.0 has an entry point same too" in error
         assert "aang-plugin-bbb" not in site.primitives(environ=environ)
+
+
+def test_a_distribution_that_keeps_out_a_built_in_plugin_is_told(site: Site) -> None:
+    """With every command, ``aang train`` too; so that nobody trains with it unknowingly."""
+    site.plugin("aang-aaa", transform("other"), entry_point="tartan")
+    for command in (["list-primitives"], ["train", "no-such-file.yaml"]):
+        told = site.aang(*command).stderr
+        assert "Plug-in tartan of aang-plugin-tartan" in told
+        assert "is not loaded: aang-aaa 1.0 has an entry point tartan too and comes first" in told
+        assert "--disable-plugin aang-aaa gives way to this one" in told
+    assert "not loaded" not in site.aang("--disable-plugin", "aang-aaa", "list-primitives").stderr
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_same_is_told_from_python(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.plugin("aang-aaa", transform("other"), entry_point="tartan")
+    monkeypatch.syspath_prepend(str(site.folder))
+    with pytest.raises(AangError):
+        train(train="no-such-file.jsonl", steps=1)
+    assert "note: Plug-in tartan of aang-plugin-tartan" in capsys.readouterr().err
 
 
 def test_disabling_the_one_that_shadows_gives_way_to_the_other(site: Site) -> None:

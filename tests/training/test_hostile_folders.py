@@ -1,12 +1,17 @@
 """Run folders, names and options of strangers: no path leads out, nothing in them is believed."""
 
 import json
+import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from aang_core.errors import StorageError
+from aang_core.storage.lock import locked
+from aang_core.storage.run_folder import RunFolder
 from tests.training.conftest import Aang
 
 SECRET = "not yours"
@@ -85,6 +90,33 @@ def test_a_link_out_of_a_run_folder_is_refused(
     assert {path.name for path in outside.parent.iterdir()} == {"run", "outside.txt"}
 
 
+@pytest.mark.parametrize("name", ["result.json", "lock.json", "plugins.json", "checkpoints/x"])
+@pytest.mark.parametrize("command", ["resume", "report"])
+def test_a_pipe_in_a_run_folder_is_refused(aang: Aang, run: Path, name: str, command: str) -> None:
+    """Reading it would wait for ever."""
+    if command == "resume":
+        unfinished(run)
+    (run / name).parent.mkdir(exist_ok=True)
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    done = aang(*(["train", "--resume", run] if command == "resume" else ["report", run]))
+    assert done.status == 2, done.err
+    assert f"{name} is a pipe" in done.err
+
+
+def test_a_lock_that_is_no_file(tmp_path: Path, outside: Path) -> None:
+    """A folder without anything else counts as free; nothing is written through a link."""
+    lock = tmp_path / "new" / "lock.json"
+    lock.parent.mkdir()
+    for make in (lambda: os.mkfifo(lock), lock.mkdir, lambda: lock.symlink_to(outside)):
+        make()
+        for attempt in (lambda: RunFolder.check_free(lock.parent), locked(lock.parent).__enter__):
+            with pytest.raises(StorageError, match="is not a file"):
+                attempt()
+        lock.rmdir() if lock.is_dir() else lock.unlink()
+    assert outside.read_text() == SECRET
+
+
 def test_links_that_stay_inside_and_folders_behind_a_link(
     aang: Aang, run: Path, tmp_path: Path
 ) -> None:
@@ -129,6 +161,10 @@ def edited(change: Callable[[dict[str, object]], object]) -> Callable[[str], str
     return edit
 
 
+def another_digit(text: str) -> str:
+    return re.sub(r"[1-8](?=[0-9]{3})", "9", text, count=1)
+
+
 DAMAGES: dict[str, tuple[str, Callable[[str], str]]] = {
     "another type": ("result.json", lambda text: "[]"),
     "missing key": ("result.json", edited(lambda v: v.pop("metric"))),
@@ -141,6 +177,9 @@ DAMAGES: dict[str, tuple[str, Callable[[str], str]]] = {
     "null": ("evaluation.json", edited(lambda v: v.update(test=None))),
     "no line": ("metrics.jsonl", lambda text: ""),
     "half a line": ("metrics.jsonl", lambda text: text[:-9]),
+    "another score": ("metrics.jsonl", another_digit),
+    "another weight": ("weights.jsonl", another_digit),
+    "a line less": ("weights.jsonl", lambda text: "".join(text.splitlines(True)[:-1])),
     "a stage that is a path": (
         "weights.jsonl",
         lambda text: text + text.splitlines()[-1][:-1] + ', "factors": {"../x": {}}}\n',

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from aang_core.errors import ModelError
 from aang_core.modeling.encoder import load_classifier, load_text_model, load_tokenizer
@@ -264,3 +265,19 @@ def test_a_saved_tokenizer_does_not_depend_on_what_it_has_read(
     model.save(tmp_path / "cold")
     for name in ("tokenizer.json", "tokenizer_config.json"):
         assert (tmp_path / "cold" / name).read_bytes() == (tmp_path / "warm" / name).read_bytes()
+
+
+def test_more_tokens_than_embeddings_are_refused(
+    aang: Aang, train_options: list[object], encoder: Path, tmp_path: Path
+) -> None:
+    """Before training, where a text with the token would be an index that is out of range."""
+    folder = shutil.copytree(encoder, tmp_path / "encoder")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    known = len(tokenizer)
+    tokenizer.add_tokens(["gluon"])
+    tokenizer.save_pretrained(folder)
+    done = aang("train", *train_options, "--model", folder, "--steps", 1, "--out", tmp_path / "run")
+    assert done.status == 2, done.err
+    assert f"has a token 'gluon' with the number {known}" in done.err
+    assert f"embeddings for {known} tokens only" in done.err
+    assert not (tmp_path / "run").exists()

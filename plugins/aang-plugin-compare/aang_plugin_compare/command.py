@@ -1,6 +1,7 @@
 """``aang compare``: methods × tasks × seeds, and a table of the results."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -98,6 +99,7 @@ def compare(
     """
     # Imported here, so that --help need not wait for it.
     from aang_plugin_compare.curves import curves
+    from aang_plugin_compare.left_out import left_out
     from aang_plugin_compare.run_folders import make_root
     from aang_plugin_compare.spec import read_comparison
     from aang_plugin_compare.tables import outcome, table
@@ -133,6 +135,10 @@ def compare(
         if len(ended) < len(comparison.cells):
             left = len(comparison.cells) - len(ended)
             note(f"{left} runs are left; the same command goes on")
+    without = left_out(comparison, root, plugins.registry)
+    for reason in without.values():
+        note(f"left out of the table: {reason}")
+    comparison = replace(comparison, left_out=frozenset(without))
     entries = outcome(comparison, root, quick=quick)
     against = comparison.baseline
     if against and not any(e.method == against and e.scores for e in entries):

@@ -46,8 +46,9 @@ def curves(comparison: Comparison, root: Path) -> list[Point]:
     Raises:
         DataError: a file of a run is damaged.
     """
-    finished = [c for c in comparison.cells if (root / c.folder / "result.json").is_file()]
-    return [point for cell in finished for point in _points(cell, root / cell.folder)]
+    return [
+        point for cell in comparison.finished(root) for point in _points(cell, root / cell.folder)
+    ]
 
 
 def _points(cell: Cell, folder: Path) -> Iterator[Point]:

@@ -1,5 +1,6 @@
 """The interface of launchers, which train runs, and the orders that they are given."""
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ import yaml
 
 from aang_core.config import TrainConfig, left_to_the_data
 from aang_core.storage import write_file, writing
+
+_ATTEMPT = re.compile(r"attempt [0-9]+ on ")
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,16 @@ class Order:
     before: Sequence[str] = ()
     after: Sequence[str] = ()
 
+    def begin_log(self, attempt: int, node: str) -> None:
+        """Append the line with which an attempt begins to the log.
+
+        Args:
+            attempt: number of the attempt, from 1.
+            node: name of the machine.
+        """
+        with self.log.open("a", encoding="utf-8") as log:
+            log.write(f"attempt {attempt} on {node}\n")
+
     @property
     def arguments(self) -> list[str]:
         """The arguments of ``aang`` that start or resume the run."""
@@ -42,13 +55,16 @@ class Order:
         return [*self.before, "train", "--json", *what, *self.after]
 
     def failure(self, status: int, node: str = "") -> str:
-        """Why the run failed: the last error that it printed.
+        """Why the run failed: the last error that its last attempt printed.
 
         Args:
             status: its exit status.
             node: name of the machine; empty if there is only one.
         """
-        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        written = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        begins = [number for number, line in enumerate(written) if _ATTEMPT.match(line)]
+        # The errors of earlier attempts are not those of this one.
+        lines = written[begins[-1] + 1 :] if begins else written
         # The lines after an error say how to resume, which the next call of the comparison does.
         errors = [line for line in lines if line.startswith("Error: ")]
         words = (errors or lines or ["it said nothing"])[-1]
@@ -67,7 +83,7 @@ def write_order(
     """Write the files that a launcher needs to train a run, and name them.
 
     Its output and its options go to the folder ``logs``, under the name that the run has in
-    ``runs``.
+    ``runs``. What earlier attempts have printed is kept.
 
     Args:
         root: the folder that holds both.
@@ -87,7 +103,7 @@ def write_order(
     given = config.model_dump(mode="json", exclude=left, exclude_none=True)
     with writing(log):
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text("", encoding="utf-8")
+        log.touch()
         write_file(options, yaml.safe_dump(given))
     return Order(str(name), root / folder, options, log, before, after)
 

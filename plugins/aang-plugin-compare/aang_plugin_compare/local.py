@@ -30,6 +30,7 @@ class LocalLauncher:
 
     def train(self, order: Order) -> str | None:
         attempt = attempts_so_far(order.log) + 1
+        order.begin_log(attempt, "this machine")
         with order.log.open("a", encoding="utf-8") as log:
             # A terminal sends an interrupt to its whole process group. In a group of its own, the
             # process only gets the signal sent from here; a second one would end it at once.

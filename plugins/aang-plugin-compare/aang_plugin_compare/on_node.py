@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -95,9 +95,8 @@ def train(
     if why := complaint(site):
         return Status(node, None, why)
     log_file = site.directory / order.log
+    replace(order, log=log_file).begin_log(attempt, f"{node}, {socket.gethostname()}")
     with log_file.open("a", encoding="utf-8") as log:
-        log.write(f"attempt {attempt} on {node}, {socket.gethostname()}\n")
-        log.flush()
         process = subprocess.Popen(
             command(order, attempt, node),
             stdin=subprocess.PIPE,

@@ -57,12 +57,26 @@ class Comparison:
         methods: names of the methods.
         baseline: the method that the others are tested against; None for no tests.
         cells: all runs.
+        left_out: folders of runs that count as unfinished, relative to that of the comparison.
     """
 
     tasks: Sequence[str]
     methods: Sequence[str]
     baseline: str | None
     cells: Sequence[Cell]
+    left_out: frozenset[Path] = frozenset()
+
+    def finished(self, root: Path) -> list[Cell]:
+        """The runs that have finished and count.
+
+        Args:
+            root: the folder of the comparison.
+        """
+        return [
+            cell
+            for cell in self.cells
+            if cell.folder not in self.left_out and (root / cell.folder / "result.json").is_file()
+        ]
 
 
 def read_comparison(

@@ -6,7 +6,7 @@ have the same rows, so tests are paired by draw.
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -86,10 +86,11 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
         DataError: the result of a run is damaged.
     """
     entries = []
+    finished = {cell.folder for cell in comparison.finished(root)}
     for task in comparison.tasks:
         of_task = [c for c in comparison.cells if c.task == task]
         seeds = sorted({c.seed for c in of_task})
-        _check_rows(of_task, root)
+        _check_rows(of_task, finished, root)
         found = results_of(root, task, seeds)
         if taken := set(found) & set(comparison.methods):
             name = min(taken)
@@ -102,7 +103,7 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
             if quick or not results[0].quick
         ]
         methods = [
-            _entry(task, method, [c for c in of_task if c.method == method], root)
+            _entry(task, method, [c for c in of_task if c.method == method], finished, root)
             for method in comparison.methods
         ]
         entries += [e for e in controls if e.quick]
@@ -111,13 +112,12 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
     return _judged(entries, comparison.baseline)
 
 
-def _check_rows(cells: Sequence[Cell], root: Path) -> None:
+def _check_rows(cells: Sequence[Cell], finished: Set[Path], root: Path) -> None:
     """Check that the runs and controls of each seed of a task have the same training rows."""
     for seed in sorted({cell.seed for cell in cells}):
         of_seed = [cell for cell in cells if cell.seed == seed]
-        folders = [root / cell.folder for cell in of_seed]
-        finished = [folder for folder in folders if (folder / "result.json").is_file()]
-        check_same_rows(finished, result_files(root, of_seed[0].task, seed))
+        folders = [root / cell.folder for cell in of_seed if cell.folder in finished]
+        check_same_rows(folders, result_files(root, of_seed[0].task, seed))
 
 
 def _control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> Entry:
@@ -138,12 +138,12 @@ def _control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> E
     )
 
 
-def _entry(task: str, method: str, cells: Sequence[Cell], root: Path) -> Entry:
+def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], root: Path) -> Entry:
     settings: dict[int | None, list[tuple[Cell, Result]]] = {}
     for cell in cells:
-        folder = root / cell.folder
-        if (folder / "result.json").is_file():
-            settings.setdefault(cell.choice, []).append((cell, read_part(Result, folder)))
+        if cell.folder in finished:
+            result = read_part(Result, root / cell.folder)
+            settings.setdefault(cell.choice, []).append((cell, result))
     of_setting = len({cell.seed for cell in cells})
     tried = len({cell.choice for cell in cells})
     if not settings:

@@ -2,6 +2,9 @@
 
 import json
 import os
+import pty
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +17,7 @@ from aang_plugin_compare.control_results import QUICK_CONTROLS
 
 from aang_core.cli import main
 from aang_core.config import recorded_config
+from aang_core.storage import holder_of
 
 SIZE = {"model": None, "max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
 
@@ -72,11 +76,110 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     assert result.stat().st_mtime_ns == written
     shown = aang("compare", spec, "--out", root, "--table-only", "--format", "json")
     assert shown.returncode == 0
+    assert "left out" not in shown.stderr
+    _others_are_left_out(spec, root)
     methods = [entry["method"] for entry in json.loads(shown.stdout)]
     assert methods == [*QUICK_CONTROLS, "aang", "broken", "plain"]
     assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")
     without = aang("compare", spec, "--out", root, "--table-only", "--no-quick-controls")
     assert not any(name in without.stdout for name in QUICK_CONTROLS)
+
+
+@pytest.mark.slow
+def test_a_run_keeps_its_number_of_threads_whatever_the_jobs(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of several jobs gets its share of the cores; a run that goes on alone keeps its own."""
+    content = yaml.safe_load(spec.read_text())
+    content["methods"] = {"plain": content["methods"]["plain"]}
+    content["options"] |= {"checkpoint-every": 0}
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cores = os.cpu_count() or 1
+    options = ["--quiet", "--no-quick-controls"]
+    results = []
+    for name, first, then in (("one", cores, cores), ("other", cores, 1)):
+        root = tmp_path / name
+        run = root / "runs" / "words" / "plain" / "seed-0"
+        main(["compare", str(spec), "--out", str(root), "--jobs", str(first), *options])
+        assert json.loads((run / "inputs.json").read_text())["threads"] == 1
+        for file in ("result.json", "evaluation.json"):
+            (run / file).unlink()
+        shutil.rmtree(run / "model")
+        main(["compare", str(spec), "--out", str(root), "--jobs", str(then), *options])
+        assert json.loads((run / "inputs.json").read_text())["threads"] == 1
+        results.append((run / "model" / "model.safetensors").read_bytes())
+    assert results[0] == results[1]
+
+
+def _others_are_left_out(spec: Path, root: Path) -> None:
+    """A run of another configuration and a score that no model can have are not in the table."""
+    runs = root / "runs" / "words"
+    table = ["compare", spec, "--out", root, "--table-only", "--format", "json"]
+    for method, name, edit in (
+        ("plain", "config.yaml", lambda text: text.replace("\nsteps: 4\n", "\nsteps: 5\n")),
+        (
+            "aang",
+            "result.json",
+            lambda text: re.sub(r'("test": )[0-9.]+', r"\g<1>250.0", text, count=1),
+        ),
+    ):
+        path = runs / method / "seed-0" / name
+        whole = path.read_text()
+        path.write_text(edit(whole))
+        shown = aang(*table)
+        path.write_text(whole)
+        assert shown.returncode == 0, shown.stderr
+        assert f"left out of the table: {path.parent}" in shown.stderr
+        (entry,) = [e for e in json.loads(shown.stdout) if e["method"] == method]
+        assert (entry["dev"], entry["missing"]) == ([], 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", "its terminal is closed"])
+def test_a_comparison_that_is_gone_leaves_no_run(spec: Path, tmp_path: Path, how: str) -> None:
+    """Its run ends with it; the next call goes on, and keeps what was logged."""
+    content = yaml.safe_load(spec.read_text())
+    content["methods"] = {"plain": content["methods"]["plain"]}
+    content["options"] |= {"steps": 20, "checkpoint-every": 0, "patience": 100}
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    root = tmp_path / "out"
+    options = ["--out", root, "--no-quick-controls"]
+    command = [sys.executable, "-m", "aang_core", "compare", spec, *options]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *map(str, command)],
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    os.close(theirs)
+    run = root / "runs" / "words" / "plain" / "seed-0"
+    deadline = time.monotonic() + 600
+    while not list(run.glob("checkpoints/0*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    comparing, training = holder_of(root), holder_of(run)
+    assert comparing is not None
+    assert training is not None
+    if how == "killed":
+        os.kill(comparing.pid, signal.SIGKILL)
+    os.close(ours)
+    process.wait(timeout=60)
+    while not (comparing.is_gone and training.is_gone) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert comparing.is_gone
+    assert training.is_gone
+    assert not (run / "result.json").exists()
+    before = (root / "logs" / "words" / "plain" / "seed-0.txt").read_text()
+    assert before.startswith("attempt 1 on this machine")
+    done = aang("compare", spec, *options)
+    assert done.returncode == 0, done.stderr
+    assert "Error" not in done.stderr
+    after = (root / "logs" / "words" / "plain" / "seed-0.txt").read_text()
+    assert after.startswith(before)
+    assert "attempt 2 on this machine" in after
+    assert len((run / "weights.jsonl").read_text().splitlines()) == 20
 
 
 @pytest.mark.slow

@@ -36,6 +36,13 @@ def test_the_default_recipe_is_left_to_the_run(tmp_path: Path) -> None:
     config = resolve_training(asked, {}, registry)
     folder = Path("runs/task/method/seed-0")
     order = write_order(tmp_path, folder, config)
+    order.begin_log(1, "this machine")
+    with order.log.open("a") as log:
+        log.write("Error: of the first\n")
+    order = write_order(tmp_path, folder, config)
+    order.begin_log(2, "this machine")
+    assert order.log.read_text().splitlines()[1] == "Error: of the first"
+    assert order.failure(-9).startswith("it said nothing (exit status -9")
     written = read_config_file(order.options)
     assert not {"recipe", "space", "weighter", "task_type", "metric"} & set(written)
     assert resolve_training(written, {}, registry) == config

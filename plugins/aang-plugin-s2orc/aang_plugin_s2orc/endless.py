@@ -71,10 +71,18 @@ class EndlessTexts:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `TextStream.load_state_dict`."""
-        self._lanes = deque(
-            _Lane(Path(path), done, self._read(Path(path), done)) for path, done in state["lanes"]
-        )
+        """See `TextStream.load_state_dict`.
+
+        Raises:
+            DataError: it is not a state of such a stream, or of one over other files.
+        """
+        lanes = [self._saved_lane(lane) for lane in state["lanes"]]
+        types = {"opened": str, "found": bool, "given": int}
+        if len(lanes) > self._at_once or any(type(state[n]) is not t for n, t in types.items()):
+            raise DataError("the saved place in the texts is damaged")
+        if state["given"] < 0:
+            raise DataError("the saved place in a text is damaged: it is before its beginning")
+        self._lanes = deque(lanes)
         self._opened = state["opened"]
         self._waiting = iter([path for path in self._files if str(path) > self._opened])
         self._found = state["found"]
@@ -82,6 +90,15 @@ class EndlessTexts:
         if state["given"]:
             self._next_record()
             self._given = min(state["given"], len(self._texts))
+
+    def _saved_lane(self, saved: Any) -> _Lane:
+        path, done = saved
+        if type(done) is not int or not 0 <= done < 2**63:
+            raise DataError(f"the saved place in {path} is damaged: it is {done!r}")
+        # The state may be a stranger's, and must not say what is read.
+        if Path(path) not in self._files:
+            raise DataError(f"the saved place in the texts is in {path}, which is not read now")
+        return _Lane(Path(path), done, self._read(Path(path), done))
 
     def _next_record(self) -> None:
         if self._record is not None:

@@ -1,0 +1,50 @@
+"""Finished runs that a table leaves out, because they are not those of the comparison."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from aang_core import AangError, Registry
+from aang_core.runs import Result, read_part
+from aang_plugin_compare.matching import matched
+from aang_plugin_compare.run_folders import run_state
+from aang_plugin_compare.spec import Cell, Comparison
+
+_LOWEST = {"spearman": -1.0, "pearson": -1.0, "r2": float("-inf"), "rmse": 0.0}
+_HIGHEST = {"rmse": float("inf")}
+"""The range of each score, where it is not from 0 to 1."""
+
+
+def left_out(comparison: Comparison, root: Path, registry: Registry) -> dict[Path, str]:
+    """The finished runs to leave out, by their folders relative to ``root``, each with the reason.
+
+    Args:
+        comparison: the comparison.
+        root: its folder.
+        registry: where the default space and weighter are looked up.
+
+    Raises:
+        DataError: the result of a run is damaged.
+    """
+    found = {}
+    for cell in comparison.cells:
+        if (root / cell.folder / "result.json").is_file():
+            for reason in _reasons(cell, root, registry):
+                found[cell.folder] = reason
+                break
+    return found
+
+
+def _reasons(cell: Cell, root: Path, registry: Registry) -> Iterator[str]:
+    try:
+        config = cell.config if cell.match is None else matched(cell.config, cell.match, root)
+        run_state(root / cell.folder, config, registry)
+    except AangError as error:
+        yield str(error)
+    metric = read_part(Result, root / cell.folder).metric
+    lowest, highest = _LOWEST.get(metric.name, 0.0), _HIGHEST.get(metric.name, 1.0)
+    for part, score in (("dev", metric.dev), ("test", metric.test)):
+        if score is not None and not lowest <= score <= highest:
+            yield (
+                f"{root / cell.folder}: its {metric.name} on {part} is {score:g}, which no model "
+                "can have; result.json is damaged"
+            )
