@@ -40,6 +40,10 @@ class EncoderBody(nn.Module):
             **inputs: further arguments of the encoder, such as token types.
         """
         mask: Any = attention_mask
+        if attention_mask.dim() == 2 and attention_mask.device.type != "cpu":
+            # Transformers looks into such a mask, to leave it out where no token is padding, and
+            # the host would wait for the device in every pass.
+            attention_mask = attention_mask.unsqueeze(1).expand(-1, attention_mask.shape[1], -1)
         if attention_mask.dim() == 3:
             mask = attention_masks(self.base, attention_mask)
         output = self.base(input_ids=input_ids, attention_mask=mask, **inputs)
