@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import get_args
 
+import pytest
 from click.testing import CliRunner
 
 from aang_core.cli.app import aang
@@ -32,6 +33,7 @@ def test_a_new_plugin_of_every_stage_passes_its_own_tests(tmp_path: Path) -> Non
         assert f'"my-{stage}"' in listed.stdout
 
 
+@pytest.mark.slow
 def test_the_smallest_plugin_is_sixteen_lines_and_trains(tmp_path: Path) -> None:
     """The package in the documentation: a name, an entry point, a transform."""
     folder = ROOT / "docs" / "smallest-plugin"

@@ -43,6 +43,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("one") / "out", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [2, 3])
 def test_model_and_weights_are_those_of_one_process(
     one: Path, tmp_path: Path, processes: int
@@ -86,6 +87,7 @@ def begun(command: list[str]) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [

@@ -120,6 +120,7 @@ def test_it_ends_when_it_is_overtaken(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_mark_asks_for_a_checkpoint_and_an_end(tmp_path: Path) -> None:
     """It is enough without any message; a mark for another attempt means nothing."""
     log = tmp_path / "log.txt"

@@ -58,6 +58,7 @@ def spec(tmp_path: Path, task: dict[str, object]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None:
     root = tmp_path / "out"
     first = aang("compare", spec, "--out", root, "--jobs", 2)
@@ -232,6 +233,7 @@ def test_a_run_with_other_options_is_not_taken_for_this_one(spec: Path, tmp_path
     assert "this run differs in steps" in done.stderr
 
 
+@pytest.mark.slow
 def test_runs_have_the_plugins_that_the_comparison_has(
     task: dict[str, object], tmp_path: Path
 ) -> None:
@@ -272,6 +274,7 @@ def test_runs_have_the_plugins_that_the_comparison_has(
     assert states["aang-plugin-xlnet"] == "disabled"
 
 
+@pytest.mark.slow
 def test_a_method_that_names_nothing_is_that_of_train(tmp_path: Path) -> None:
     """The default recipe, which gives way to several classes a text; such a run is kept, too."""
     rows = [{"text": f"text {i}", "label": ["odd" if i % 2 else "even", "any"]} for i in range(16)]
@@ -292,6 +295,7 @@ def test_a_method_that_names_nothing_is_that_of_train(tmp_path: Path) -> None:
     assert again.stderr.splitlines() == ["several/default/seed-0: kept"]
 
 
+@pytest.mark.slow
 def test_files_of_the_current_folder_are_not_imported(
     task: dict[str, object], tmp_path: Path
 ) -> None:
@@ -337,6 +341,7 @@ def plugin(folder: Path, name: str, source: str) -> None:
     (folder / f"{name}.py").write_text(source)
 
 
+@pytest.mark.slow
 def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
     """Methods by the names of recipes and weighters; after -- the task, as aang train takes it."""
     options = [f"--{name}={value}" for name, value in {**task, **SIZE}.items() if value is not None]

@@ -75,6 +75,7 @@ def test_no_run_of_the_search_reads_test(data: list[str], tmp_path: Path) -> Non
     assert "--runs 30: this search ended with 20; its best setting was refitted" in refused.stderr
 
 
+@pytest.mark.slow
 def test_the_default_recipe_gives_way_to_several_classes_a_text(tmp_path: Path) -> None:
     """As it does in ``aang train``; the table names what was trained."""
     rows = [{"text": f"text {i}", "label": ["odd" if i % 2 else "even", "any"]} for i in range(16)]
