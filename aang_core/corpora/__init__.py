@@ -15,7 +15,8 @@ Import each module by its own name, so that reading a file does not load a token
 - :mod:`~aang_core.corpora.cache`: the cache folder.
 
 Public, for commands of plug-ins: :class:`LabelledTask` is the end task's texts and labels,
-:func:`tokenize` turns texts into rows of token ids, and :func:`read_table` reads a file of records.
+:func:`tokenize` turns texts into rows of token ids, and :func:`read_table` reads a file of records,
+which :func:`stream_table` does for files of any size.
 For data primitives of plug-ins: :class:`RepeatedTexts` makes a stream of any texts.
 """
 

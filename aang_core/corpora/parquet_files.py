@@ -111,6 +111,8 @@ def _damage_told(path: Path, number: int | None = None) -> Iterator[None]:
 
     try:
         yield
+    except FileNotFoundError:
+        raise
     # ValueError: names or values that are not UTF-8.
     except (pa.ArrowException, OSError, ValueError) as error:
         if number is None:

@@ -138,7 +138,7 @@ def _json_lines(path: Path, lines: Iterable[str]) -> Iterator[Row]:
     # Lines end at "\n" alone: a JSON string may contain U+2028 and similar characters unescaped.
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            record = _parse_json(line, f"{path}:{number}")
+            record = _parse_json(line.removesuffix("\n"), f"{path}:{number}")
             if not isinstance(record, dict):
                 raise DataError(
                     f"{path}:{number}: expected one JSON object a line, such as "

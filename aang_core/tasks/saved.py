@@ -5,12 +5,15 @@ restored, because later it would be an error of something else, or none.
 """
 
 import math
+import sys
 from collections.abc import Mapping
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from aang_core.errors import DataError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from typing_extensions import TypeIs
 
 LARGEST = 2**63 - 1
 """The largest whole number in a saved state."""
@@ -72,14 +75,14 @@ def saved_part(state: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value
 
 
-def saved_tensor(state: Mapping[str, Any], name: str, like: Tensor) -> Tensor:
+def saved_tensor(state: Mapping[str, Any], name: str, like: "Tensor") -> "Tensor":
     """The tensor ``name`` of a state.
 
     Raises:
         SavedStateError: it is missing, or has another shape or dtype than ``like``.
     """
     value = _value(state, name)
-    if not isinstance(value, Tensor) or (value.shape, value.dtype) != (like.shape, like.dtype):
+    if not _is_tensor(value) or (value.shape, value.dtype) != (like.shape, like.dtype):
         raise wrong(name, _described(like), value)
     return value
 
@@ -92,7 +95,7 @@ def wrong(name: str, expected: str, value: object) -> SavedStateError:
         expected: what it should be.
         value: what it is.
     """
-    found = _described(value) if isinstance(value, Tensor) else repr(value)
+    found = _described(value) if _is_tensor(value) else repr(value)
     if len(found) > _SHOWN:
         found = f"{found[:_SHOWN]}…"
     return SavedStateError(f"{name!r} should be {expected} and is {found}")
@@ -113,5 +116,11 @@ def _is_finite(value: float) -> bool:
         return False
 
 
-def _described(tensor: Tensor) -> str:
+def _is_tensor(value: object) -> "TypeIs[Tensor]":
+    # Whoever has a tensor has imported torch; who reads a run folder should not have to.
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _described(tensor: "Tensor") -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"

@@ -47,6 +47,8 @@ def test_an_interrupt_while_modules_are_imported(module: str) -> None:
     """As when somebody notices a mistake in the first second."""
     code = (
         "import os, signal, sys\n"
+        # Whoever started the tests may have told their processes to ignore it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "class Interrupts:\n"
         "    def find_spec(self, name, path, target=None):\n"
         f"        if name == {module!r}:\n"

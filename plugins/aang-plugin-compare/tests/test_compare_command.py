@@ -75,10 +75,10 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     again = aang("compare", spec, "--out", root)
     assert "words/aang/seed-0: kept" in again.stderr
     assert result.stat().st_mtime_ns == written
+    _others_are_left_out(spec, root)
     shown = aang("compare", spec, "--out", root, "--table-only", "--format", "json")
     assert shown.returncode == 0
     assert "left out" not in shown.stderr
-    _others_are_left_out(spec, root)
     methods = [entry["method"] for entry in json.loads(shown.stdout)]
     assert methods == [*QUICK_CONTROLS, "aang", "broken", "plain"]
     assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")

@@ -55,10 +55,10 @@ def test_the_default_recipe_is_left_to_the_run(tmp_path: Path) -> None:
     [
         ({}, "interrupted"),
         ({"recipe": None, "space": "td", "weighter": "factored", "set": {}}, "interrupted"),
-        ({"recipe": None, "space": "td", "weighter": "static", "set": {}}, "another weighter"),
-        ({"space": "td+c"}, "another space"),
-        ({"recipe": "simcse"}, "another recipe"),
-        ({"recipe": None, "space": "td", "weighter": "factored", "lr": 0.1}, "another set and lr"),
+        ({"recipe": None, "space": "td", "weighter": "static", "set": {}}, "weighter"),
+        ({"space": "td+c"}, "space"),
+        ({"recipe": "simcse"}, "recipe"),
+        ({"recipe": None, "space": "td", "weighter": "factored", "lr": 0.1}, "set and lr"),
     ],
 )
 def test_a_run_may_have_the_default_recipe_or_none(
@@ -71,7 +71,7 @@ def test_a_run_may_have_the_default_recipe_or_none(
     if state == "interrupted":
         assert run_state(tmp_path, config, registry) == state
     else:
-        with pytest.raises(ConfigError, match=f"holds a run with {state}"):
+        with pytest.raises(ConfigError, match=f"this run differs in {state}"):
             run_state(tmp_path, config, registry)
 
 

@@ -87,6 +87,7 @@ def read_table(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
     """
     number = 0
     try:
+        path.open("rb").close()
         table = stream_table(path, ("text",))
         if table.columns is not None and "text" not in table.columns:
             report.add("Parquet file without a column 'text', skipped", str(path))
@@ -99,6 +100,8 @@ def read_table(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
                 report.add("row without a text, skipped", f"{path}, row {number}")
     except DataError:
         report.add("Parquet file damaged or cut off, rest skipped", f"{path}, row {number}")
+    except OSError as error:
+        report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
 
 
 def is_parquet(path: Path) -> bool:

@@ -74,7 +74,7 @@ class EndlessTexts:
         """See `TextStream.load_state_dict`.
 
         Raises:
-            DataError: it is not a state of such a stream, or of one over other files.
+            DataError: it is not a state of such a stream.
         """
         lanes = [self._saved_lane(lane) for lane in state["lanes"]]
         types = {"opened": str, "found": bool, "given": int}
@@ -95,10 +95,10 @@ class EndlessTexts:
         path, done = saved
         if type(done) is not int or not 0 <= done < 2**63:
             raise DataError(f"the saved place in {path} is damaged: it is {done!r}")
-        # The state may be a stranger's, and must not say what is read.
-        if Path(path) not in self._files:
-            raise DataError(f"the saved place in the texts is in {path}, which is not read now")
-        return _Lane(Path(path), done, self._read(Path(path), done))
+        # A file may have gone since; and the state may be a stranger's, who must not say what is
+        # read.
+        known = Path(path) in self._files
+        return _Lane(Path(path), done, self._read(Path(path), done) if known else iter(()))
 
     def _next_record(self) -> None:
         if self._record is not None:

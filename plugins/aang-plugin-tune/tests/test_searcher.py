@@ -227,7 +227,7 @@ def test_the_folder_of_another_search(registry: Registry, tmp_path: Path) -> Non
     claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), **how)
     with pytest.raises(ConfigError, match="belongs to a search that differs in search"):
         claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-2:log"), **how)
-    with pytest.raises(ConfigError, match="with another seed: 0 and not 1"):
+    with pytest.raises(ConfigError, match="differs in seed: 0 and not 1"):
         claim_folder(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), **{**how, "seed": 1})
     other = tmp_path / "other"
     (other / "runs" / "task").mkdir(parents=True)
