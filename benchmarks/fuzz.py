@@ -194,7 +194,7 @@ def resumed(path: Path) -> Target:
     from aang_core import train
 
     options: dict[str, Any] = {"train_rows": 8, "eval_every": 1, "max_length": 16, "batch_size": 4}
-    train(recipe="tapt", steps=2, set=["tapt.steps=2"], **options, out=path, quiet=True)
+    train(recipe="tapt", steps=2, set={"tapt": {"steps": 2}}, **options, out=path, quiet=True)
     (path / "result.json").unlink()
     return Target("file", "json", states.resumed_seeds(path), states.resumed_check(path))
 

@@ -77,7 +77,7 @@ def _resolve(
     registry: Registry,
 ) -> TrainConfig:
     given = {**from_file, **from_options}
-    given["set"] = _merge(from_file.get("set") or {}, from_options.get("set") or {})
+    given["set"] = _merged_set(from_file.get("set") or {}, from_options.get("set") or {})
     own_rows = {name for name in ROWS if given.get(name) is not None}
     if recipe is not None:
         theirs = registry.as_meant_by(recipe.origin.distribution)

@@ -102,12 +102,15 @@ def test_a_run_keeps_its_number_of_threads_whatever_the_jobs(
     for name, first, then in (("one", cores, cores), ("other", cores, 1)):
         root = tmp_path / name
         run = root / "runs" / "words" / "plain" / "seed-0"
-        main(["compare", str(spec), "--out", str(root), "--jobs", str(first), *options])
+        compared = ["compare", str(spec), "--out", str(root), *options]
+        with pytest.raises(SystemExit, match="^0$"):
+            main([*compared, "--jobs", str(first)])
         assert json.loads((run / "inputs.json").read_text())["threads"] == 1
         for file in ("result.json", "evaluation.json"):
             (run / file).unlink()
         shutil.rmtree(run / "model")
-        main(["compare", str(spec), "--out", str(root), "--jobs", str(then), *options])
+        with pytest.raises(SystemExit, match="^0$"):
+            main([*compared, "--jobs", str(then)])
         assert json.loads((run / "inputs.json").read_text())["threads"] == 1
         results.append((run / "model" / "model.safetensors").read_bytes())
     assert results[0] == results[1]
