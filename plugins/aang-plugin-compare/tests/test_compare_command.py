@@ -103,13 +103,13 @@ def test_a_run_keeps_its_number_of_threads_whatever_the_jobs(
         root = tmp_path / name
         run = root / "runs" / "words" / "plain" / "seed-0"
         compared = ["compare", str(spec), "--out", str(root), *options]
-        with pytest.raises(SystemExit, match="^0$"):
+        with pytest.raises(SystemExit, match=r"^0$"):
             main([*compared, "--jobs", str(first)])
         assert json.loads((run / "inputs.json").read_text())["threads"] == 1
         for file in ("result.json", "evaluation.json"):
             (run / file).unlink()
         shutil.rmtree(run / "model")
-        with pytest.raises(SystemExit, match="^0$"):
+        with pytest.raises(SystemExit, match=r"^0$"):
             main([*compared, "--jobs", str(then)])
         assert json.loads((run / "inputs.json").read_text())["threads"] == 1
         results.append((run / "model" / "model.safetensors").read_bytes())
