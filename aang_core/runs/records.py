@@ -12,6 +12,9 @@ from aang_core.runs.schema import DataStatistics, Evaluation
 from aang_core.storage.log_digests import check_finished_logs
 from aang_core.training.evaluation import Metric
 
+END_TASK = "end-task"
+"""The end task's name in the logs."""
+
 
 @dataclass(frozen=True)
 class Records:
@@ -80,7 +83,10 @@ class Records:
         parts = self.evaluation.parts.values()
         agrees = {
             "metrics.jsonl": bool(self.evaluations)
-            and all(metric in line.dev for line in self.evaluations),
+            and all(
+                metric in line.dev and line.losses.keys() <= {END_TASK, *self.objectives}
+                for line in self.evaluations
+            ),
             "weights.jsonl": all(_shape(line) == _shape(self.rounds[0]) for line in self.rounds),
             "evaluation.json": all(
                 part.classes.keys() == set(labels)

@@ -178,6 +178,10 @@ DAMAGES: dict[str, tuple[str, Callable[[str], str]]] = {
     "no line": ("metrics.jsonl", lambda text: ""),
     "half a line": ("metrics.jsonl", lambda text: text[:-9]),
     "another score": ("metrics.jsonl", another_digit),
+    "losses of a task that is none": (
+        "metrics.jsonl",
+        lambda text: text.replace('"end-task": ', '"another": '),
+    ),
     "another weight": ("weights.jsonl", another_digit),
     "a line less": ("weights.jsonl", lambda text: "".join(text.splitlines(True)[:-1])),
     "a stage that is a path": (
