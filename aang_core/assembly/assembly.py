@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from transformers import PreTrainedTokenizerBase
 
 from aang_core.assembly.chain_stage import PretrainingStage
-from aang_core.assembly.end_task import END_TASK, EndTask
+from aang_core.assembly.end_task import EndTask
 from aang_core.assembly.imbalance import class_weights, strata
 from aang_core.assembly.objective_task import ObjectiveTask
 from aang_core.assembly.rehearsal import rehearse
@@ -27,6 +27,7 @@ from aang_core.errors import ConfigError
 from aang_core.modeling import LoraSettings, TextModel, load_text_model, load_tokenizer
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import Example
+from aang_core.tasks.names import END_TASK
 from aang_core.tasks.weighting import TaskCard, Weighter, require_whole_round
 from aang_core.training.step_rows import RowBudget, rows_together
 

@@ -9,10 +9,8 @@ from torch import Tensor, nn
 from aang_core.corpora.tokens import PaddedRows, TokenRows
 from aang_core.gradients import first_token
 from aang_core.task_types.task_type import TaskType
+from aang_core.tasks.names import END_TASK
 from aang_core.tasks.task import Batch, RowLosses
-
-END_TASK = "end-task"
-"""The end task's name in weights, checkpoints and reports."""
 
 
 class EndTask:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core.assembly.end_task import END_TASK, encoder_inputs
+from aang_core.assembly.end_task import encoder_inputs
 from aang_core.assembly.placed_rows import PlacedRows, place_rows, unchanged_where
 from aang_core.assembly.stream_rows import StreamRows
 from aang_core.checked.representation import CheckedRepresentation
@@ -23,6 +23,7 @@ from aang_core.objectives.stages import (
     Vocabulary,
 )
 from aang_core.task_types.token_labels import NO_LABEL
+from aang_core.tasks.names import END_TASK
 from aang_core.tasks.task import Batch, RowLosses
 
 

@@ -9,13 +9,13 @@ from datasets import disable_progress_bars
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from aang_core.assembly.end_task import END_TASK
 from aang_core.cli.output import echo
 from aang_core.printable import one_line
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import Observe
 from aang_core.runs.outcome import peak_memory_bytes
 from aang_core.runs.summary_in_words import duration
+from aang_core.tasks.names import END_TASK
 
 MEASURED = 4
 """Steps after which the time of all steps is estimated."""

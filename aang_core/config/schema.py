@@ -1,7 +1,7 @@
 """The options of ``aang train``: one schema for the command line and for configuration files."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +17,9 @@ from pydantic import (
 
 from aang_core.corpora.names import REST, plain_name, task_name
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
+from aang_core.storage.nested import leaves
 from aang_core.task_types.names import TaskTypeName
+from aang_core.tasks.saved import LARGEST
 from aang_core.training.evaluation import Metric
 
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
@@ -330,10 +332,11 @@ class TrainConfig(BaseModel):
     def _names_and_numbers_that_can_be(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse text in any option that could not be part of a file name."""
         # Options of plug-ins may be seeds, too.
-        most = 2**63 - 1 if info.field_name in ("seed", "set") else LARGEST_NUMBER
-        if any(abs(number) > most for number in _numbers_in(value)):
+        most = LARGEST if info.field_name in ("seed", "set") else LARGEST_NUMBER
+        if any(isinstance(leaf, int) and abs(leaf) > most for leaf in leaves(value)):
             raise ValueError(f"a number is more than any run can need; give at most {most:,}")
-        for text in _texts_in(value):
+        parts = leaves(value, keys=True)
+        for text in (str(part) for part in parts if isinstance(part, str | Path)):
             if "\0" in text:
                 raise ValueError(f"{text!r:.60} holds a null character")
             if any("\ud800" <= c <= "\udbff" for c in text):
@@ -417,27 +420,3 @@ class TrainConfig(BaseModel):
                     f"the name {name!r} must be of lower-case letters, digits and hyphens"
                 )
         return tasks
-
-
-def _numbers_in(value: Any) -> Iterator[int]:
-    """Yield all whole numbers in nested lists and mappings."""
-    if isinstance(value, int):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _numbers_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _numbers_in(item)
-
-
-def _texts_in(value: Any) -> Iterator[str]:
-    """Yield all strings in nested lists and mappings, including keys."""
-    if isinstance(value, str | Path):
-        yield str(value)
-    elif isinstance(value, Mapping):
-        for pair in value.items():
-            yield from _texts_in(pair)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts_in(item)

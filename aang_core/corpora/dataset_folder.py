@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from aang_core.errors import DataError
+from aang_core.storage.nested import leaves
 
 _CARDS = ("README.md", ".huggingface.yaml")
 
@@ -78,11 +79,4 @@ def _files_of_card(card: Path) -> Any:
 
 def _texts(value: Any) -> Iterator[str]:
     """Yield all strings in nested lists, and in the values of mappings."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _texts(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)
+    return (leaf for leaf in leaves(value) if isinstance(leaf, str))

@@ -20,6 +20,7 @@ from transformers import PreTrainedTokenizerBase
 from aang_core.corpora.cache import make_folder, unusable
 from aang_core.corpora.text_files import well_formed
 from aang_core.objectives.stages.data import Example, Label, ReadReport
+from aang_core.storage.checksums import digest_of
 
 _CONTENT = 1
 """Increase when the stored content changes, so that older files are not used."""
@@ -166,8 +167,8 @@ def _stored(folder: Path, fingerprint: str, rows: int) -> pa.Table | None:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+    """As much of the checksum as a file's name needs."""
+    return digest_of(path)[:32]
 
 
 @contextmanager

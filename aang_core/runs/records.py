@@ -10,10 +10,8 @@ from aang_core.runs.log_lines import DevScores, Round
 from aang_core.runs.run_files import read_lines, read_part
 from aang_core.runs.schema import DataStatistics, Evaluation
 from aang_core.storage.log_digests import check_finished_logs
+from aang_core.tasks.names import END_TASK
 from aang_core.training.evaluation import Metric
-
-END_TASK = "end-task"
-"""The end task's name in the logs."""
 
 
 @dataclass(frozen=True)

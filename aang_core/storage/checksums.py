@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 
+def digest_of(file: Path) -> str:
+    """The SHA-256 of a file."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
 def summary(file: Path) -> dict[str, object]:
     """The size and the digest of a file."""
-    with file.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    return {"bytes": file.stat().st_size, "sha256": digest}
+    return {"bytes": file.stat().st_size, "sha256": digest_of(file)}
 
 
 def difference(folder: Path, expected: Mapping[str, Any]) -> str | None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from torch import nn
 
 from aang_core.errors import WeighterError
+from aang_core.tasks.names import END_TASK
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import problem_of_sum
 
-END_TASK, DEV, DEV_HEAD = "end-task", "dev", "dev-head"
-"""Names of row orders: of the end task, of its dev set, and of the dev head's own draws."""
+DEV, DEV_HEAD = "dev", "dev-head"
+"""Names of row orders, beside those of tasks: of the dev set, and of the dev head's own draws."""
 
 
 class RunTasks:

@@ -39,6 +39,7 @@ from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.step_rows import RowBudget
 from aang_core.training.trainer import Boundary, Schedule, Trainer
+from benchmarks.fuzzing.another_file import with_another_file
 
 OWN = "own"
 """What a tensor is filled with if it keeps its values."""
@@ -270,23 +271,10 @@ def resumed_check(run: Path) -> Callable[[Path], None]:
     Args:
         run: the folder of an interrupted run with all of `RESUMED`; it may be changed.
     """
-    whole = {name: (run / name).read_bytes() for name in RESUMED}
     began = inputs.recorded_inputs(run)
     assert began is not None
     now = began.model_copy(update={"data": {"train": "others"}})
-
-    def check(path: Path) -> None:
-        name, _, content = path.read_bytes().partition(b"\n")
-        known = name.decode("latin-1")
-        if known not in whole:
-            return
-        (run / known).write_bytes(content)
-        try:
-            _read_resumed(run, now)
-        finally:
-            (run / known).write_bytes(whole[known])
-
-    return check
+    return with_another_file(run, RESUMED, lambda: _read_resumed(run, now))
 
 
 def resumed_seeds(run: Path) -> list[bytes]:

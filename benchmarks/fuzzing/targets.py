@@ -33,6 +33,7 @@ from aang_core.runs.texts_to_predict import rows_of_file
 from aang_core.task_types.names import TaskTypeName
 from aang_core.task_types.words import word_places
 from aang_core.tasks.processes import ALONE
+from benchmarks.fuzzing.another_file import with_another_file
 from benchmarks.fuzzing.seeds import (
     COMPARISON,
     CONFIG,
@@ -232,25 +233,16 @@ def run_folder_check(run: Path) -> Check:
     document = json.loads(result.read_text(encoding="utf-8"))
     document.pop("logs", None)
     result.write_text(json.dumps(document), encoding="utf-8")
-    whole = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
 
-    def check(path: Path) -> None:
-        name, _, content = path.read_bytes().partition(b"\n")
-        known = name.decode("latin-1")
-        if known not in whole:
-            return
-        (run / known).write_bytes(content)
-        try:
-            finished = Run.open(run)
-            charts_of(finished)
-            tables_of(finished)
-            finished.differences(_plugins())
-            assert finished.model_folder.resolve().is_relative_to(run.resolve())
-            end_task_columns(finished.config)
-        finally:
-            (run / known).write_bytes(whole[known])
+    def use() -> None:
+        finished = Run.open(run)
+        charts_of(finished)
+        tables_of(finished)
+        finished.differences(_plugins())
+        assert finished.model_folder.resolve().is_relative_to(run.resolve())
+        end_task_columns(finished.config)
 
-    return check
+    return with_another_file(run, [path.name for path in run.iterdir() if path.is_file()], use)
 
 
 def run_folder_seeds(run: Path) -> list[bytes]:
