@@ -7,13 +7,12 @@ restored, because later it would be an error of something else, or none.
 import math
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from aang_core.errors import DataError
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from typing_extensions import TypeIs
 
 LARGEST = 2**63 - 1
 """The largest whole number in a saved state."""
@@ -116,7 +115,7 @@ def _is_finite(value: float) -> bool:
         return False
 
 
-def _is_tensor(value: object) -> "TypeIs[Tensor]":
+def _is_tensor(value: object) -> "TypeGuard[Tensor]":
     # Whoever has a tensor has imported torch; who reads a run folder should not have to.
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
