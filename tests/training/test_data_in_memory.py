@@ -41,6 +41,7 @@ def without_places(run: Path) -> dict[str, Any]:
     return {**everything(run), "digest": data["digest"], "parts": data["parts"]}
 
 
+@pytest.mark.slow
 def test_the_same_run_as_from_files(
     small: dict[str, Any], task_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
