@@ -13,12 +13,23 @@ from aang_core.cli import main
 
 EVIL = "<script>alert(1)</script>"
 QUOTED = "\"><img src=x onerror='window.caught=1'>"
+ACTING = (
+    "<b>bold</b>",
+    '<a href="https://example.org">link</a>',
+    "<i>x</i>",
+    "one<br>line",
+    "&lt;",
+    "$x^2$",
+)
+"""What plotly acts upon, unlike other tags."""
+
+LABELS = (EVIL, QUOTED, *ACTING, "plain")
 
 
 @pytest.fixture(scope="session")
 def hostile_labels() -> set[str]:
-    """The names of the two classes that are HTML."""
-    return {EVIL, QUOTED}
+    """The names of all classes; all but one would act if they were not text."""
+    return set(LABELS)
 
 
 def train(*arguments: object) -> None:
@@ -29,11 +40,11 @@ def train(*arguments: object) -> None:
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory, report_encoder: Path) -> Path:
-    """Twelve steps of factored on td, over three classes with names that are HTML."""
+    """Twelve steps of factored on td, over classes with names that are HTML or formulas."""
     folder = tmp_path_factory.mktemp("report")
     lines = []
     for i in range(48):
-        label = (EVIL, QUOTED, "plain")[i % 3]
+        label = LABELS[i % len(LABELS)]
         words = ("alpha beta", "gamma delta", "omega psi")[i % 3]
         lines.append(json.dumps({"text": f"{words} number {i} of {EVIL}", "label": label}))
     (folder / "train.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
