@@ -59,15 +59,21 @@ class Site:
         environ: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run ``python -m aang_core`` in a process of its own."""
+        """Run ``python -m aang_core`` in a process of its own.
+
+        Modules come from where the tests' own come from: a checkout on ``PYTHONPATH`` may be
+        another one than is installed.
+        """
         clean = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith("AANG_") and name not in ("COLUMNS", "PYTHONPATH")
         }
+        given = {"PYTHONPATH": str(self.folder), **(environ or {})}
+        path = filter(None, [given["PYTHONPATH"], os.environ.get("PYTHONPATH")])
         return subprocess.run(
             [sys.executable, "-m", "aang_core", *arguments],
-            env={**clean, "PYTHONPATH": str(self.folder), **(environ or {})},
+            env={**clean, **given, "PYTHONPATH": os.pathsep.join(path)},
             cwd=cwd or self.folder,
             capture_output=True,
             text=True,
