@@ -151,8 +151,10 @@ def test_a_comparison_that_is_gone_leaves_no_run(spec: Path, tmp_path: Path, how
     options = ["--out", root, "--no-quick-controls"]
     command = [sys.executable, "-m", "aang_core", "compare", spec, *options]
     ours, theirs = pty.openpty()
+    # Whoever runs the tests without a terminal may have told their processes to ignore its end.
+    listening = ["env", "--default-signal=HUP", *map(str, command)]
     process = subprocess.Popen(
-        ["setsid", "--ctty", "--wait", *map(str, command)],
+        ["setsid", "--ctty", "--wait", *listening],
         stdin=theirs,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
