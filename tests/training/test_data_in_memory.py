@@ -165,6 +165,14 @@ def test_bad_input(arguments: dict[str, Any], message: str, tmp_path: Path) -> N
     assert not (tmp_path / "run").exists()
 
 
+def test_text_that_nothing_reads(tmp_path: Path) -> None:
+    """The message calls it what the user gave, not the file that would hold its copy."""
+    data = (4 * ["one text", "another text"], 4 * ["x", "y"])
+    with pytest.raises(ConfigError, match=r"^domain list: nothing in this run reads it; "):
+        train(train=data, domain=["a text", "more text"], quiet=True, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_names_of_files_and_texts_are_told_apart(tmp_path: Path) -> None:
     """Texts are read from memory, and what looks like a file stays an option."""
     spaced = tmp_path / "a file"
