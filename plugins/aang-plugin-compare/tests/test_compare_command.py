@@ -165,6 +165,7 @@ def test_a_comparison_that_is_gone_leaves_no_run(spec: Path, tmp_path: Path, how
     run = root / "runs" / "words" / "plain" / "seed-0"
     deadline = time.monotonic() + 600
     while not list(run.glob("checkpoints/0*")) and time.monotonic() < deadline:
+        assert process.poll() is None
         time.sleep(0.01)
     comparing, training = holder_of(root), holder_of(run)
     assert comparing is not None
