@@ -111,7 +111,7 @@ def prepare_sources(
     # Fail now if a name or a path is wrong, before any data is read or a model is loaded.
     check_paths(config, in_memory)
     config, composed = compose_or_default(config, registry, auxiliary)
-    refuse_unread(config, composed.data, registry)
+    refuse_unread(config, composed.data, registry, in_memory)
     read = _read(config, report, in_memory)
     config, composed = settle(config, read.task.task_type, composed, registry, auxiliary)
     for note in composed.notes:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.config import TrainConfig
+from aang_core.corpora.in_memory import TableInMemory
 from aang_core.corpora.matching import from_home, matching_paths
 from aang_core.corpora.names import REST
+from aang_core.corpora.tables import NOTHING_IN_MEMORY
 from aang_core.corpora.text_files import require_file
 from aang_core.errors import AangError, ConfigError
 from aang_core.modeling.model_folder import refuse_other_folders
@@ -70,24 +72,30 @@ def check_names(config: TrainConfig, registry: Registry) -> None:
         refuse_unread(config, _data_of(config, registry), registry)
 
 
-def refuse_unread(config: TrainConfig, data: Iterable[Primitive], registry: Registry) -> None:
+def refuse_unread(
+    config: TrainConfig,
+    data: Iterable[Primitive],
+    registry: Registry,
+    in_memory: Mapping[Path, TableInMemory] = NOTHING_IN_MEMORY,
+) -> None:
     """Refuse an option that names text which no data primitive of the run reads.
 
     Args:
         config: the run's options.
         data: the data primitives of the run.
         registry: where the message looks for primitives that would read it.
+        in_memory: the text that is in memory, by the files that stand for it.
 
     Raises:
         ConfigError: the message says what would read the text.
     """
     data = list(data)
     for name in unread(config, data):
-        given = " ".join(getattr(config, name))
+        places = getattr(config, name)
+        tables = [in_memory[Path(place)].source for place in places if Path(place) in in_memory]
+        given = ", ".join(tables) or f"{_flag(name)} {' '.join(places)}"
         why = "" if data else f", since {config.weighter} trains the end task alone"
-        raise ConfigError(
-            f"{_flag(name)} {given}: nothing in this run reads it{why}; {_readers(name, registry)}"
-        )
+        raise ConfigError(f"{given}: nothing in this run reads it{why}; {_readers(name, registry)}")
 
 
 def unread(config: TrainConfig, data: Iterable[Primitive]) -> list[str]:

@@ -49,6 +49,7 @@ def test_they_pass_their_own_tests(environment: dict[str, str]) -> None:
     assert " skipped" not in done.stdout
 
 
+@pytest.mark.slow
 @each_package
 def test_check_plugin_passes_them(environment: dict[str, str], folder: Path) -> None:
     done = run(environment, "aang_core", "check-plugin", folder)

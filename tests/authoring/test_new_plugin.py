@@ -14,6 +14,7 @@ from tests.docs.documents import ROOT
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 
+@pytest.mark.slow
 def test_a_new_plugin_of_every_stage_passes_its_own_tests(tmp_path: Path) -> None:
     """Written, installed as pip installs it, tested by the test that came with it."""
     for stage in STAGES:

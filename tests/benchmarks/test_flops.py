@@ -40,6 +40,7 @@ def test_static_pays_for_no_signals(counted: dict[str, dict[str, int]]) -> None:
         assert cell["static"] == cell["plain"]
 
 
+@pytest.mark.slow
 def test_the_stream_engine_needs_less_memory_than_plain_training() -> None:
     """One task's activations and two gradients are less than the activations of all rows."""
     setting = next(iter(settings_of(("4x256",), (6,), False)))

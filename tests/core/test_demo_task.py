@@ -122,6 +122,7 @@ class TestThisInterpreter:
             assert len(text) >= MIN_CHARACTERS
             text.encode()
 
+    @pytest.mark.slow
     def test_order_of_folders_hash_seed_and_random_state_do_not_matter(
         self, task: DemoTask
     ) -> None:

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,16 @@ def run(*command: object) -> "subprocess.CompletedProcess[str]":
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done
+
+
+@pytest.fixture(scope="module", autouse=True)
+def the_same_torch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """pip installs the torch that the tests run with; the newest would be gigabytes."""
+    path = tmp_path_factory.mktemp("constraints") / "constraints.txt"
+    path.write_text(f"torch=={version('torch').partition('+')[0]}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PIP_CONSTRAINT", str(path))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -41,6 +41,7 @@ def without_places(run: Path) -> dict[str, Any]:
     return {**everything(run), "digest": data["digest"], "parts": data["parts"]}
 
 
+@pytest.mark.slow
 def test_the_same_run_as_from_files(
     small: dict[str, Any], task_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +162,14 @@ def test_bad_input(arguments: dict[str, Any], message: str, tmp_path: Path) -> N
         arguments = {"train": data, **arguments}
     with pytest.raises(AangError, match=re.escape(message)):
         train(**arguments, space="x+y+z", quiet=True, out=tmp_path / "run", model="no-such-model")
+    assert not (tmp_path / "run").exists()
+
+
+def test_text_that_nothing_reads(tmp_path: Path) -> None:
+    """The message calls it what the user gave, not the file that would hold its copy."""
+    data = (4 * ["one text", "another text"], 4 * ["x", "y"])
+    with pytest.raises(ConfigError, match=r"^domain list: nothing in this run reads it; "):
+        train(train=data, domain=["a text", "more text"], quiet=True, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -130,7 +130,8 @@ def test_the_end_task_s_head_is_trained_once(options: dict[str, Any], own: Path)
     assert not [name for name in state if name.split("|")[0].endswith("/consistency")]
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.release)])
 def test_processes_train_what_one_trains(
     options: dict[str, Any], tmp_path: Path, processes: int
 ) -> None:

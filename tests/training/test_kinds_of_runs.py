@@ -54,6 +54,7 @@ def kind_command(kind_files: Path, task_files: Path, encoder: Path) -> Options:
     return options
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cases",
     [
@@ -63,7 +64,7 @@ def kind_command(kind_files: Path, task_files: Path, encoder: Path) -> Options:
                 *(("single-label", "whole"), ("single-label", "small")),
                 *(("multi-label", "whole"), ("regression", "whole")),
             ],
-            marks=[pytest.mark.slow, pytest.mark.release],
+            marks=pytest.mark.release,
         ),
     ],
     ids=["some", "others"],

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.training.conftest import Aang
 
 ODD = [
@@ -26,6 +28,7 @@ ODD = [
 LABELS = ["yes", "Yes", True, 7, "نعم", "👍"]
 
 
+@pytest.mark.slow
 def test_a_training_on_odd_texts(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
     """With every objective of the space; odd texts are reported."""
     rows = [{"text": text, "label": LABELS[i % 6]} for i, text in enumerate(ODD * 3)]

@@ -27,6 +27,7 @@ def run(aang: Aang, train_options: list[object], tmp_path: Path) -> Path:
 TEXTS = ["Return the parsed message.", "x", "A window that is drawn on the screen " * 20]
 
 
+@pytest.mark.slow
 def test_it_says_what_the_pipeline_says(aang: Aang, run: Path) -> None:
     """The same labels and probabilities as transformers' own pipeline, for any batch."""
     done = aang("predict", run, "--batch-size", 2, *TEXTS)

@@ -54,6 +54,7 @@ def result_of(out: Path) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_an_ordinary_folder_that_reads_better(
     aang: Aang, preparing: list[object], tmp_path: Path
 ) -> None:

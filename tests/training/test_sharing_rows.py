@@ -114,6 +114,7 @@ def test_every_kind_trains_together_and_goes_on_after_a_kill(
     assert {CONTRAST, "task/mask/bidirectional/simcse"} <= sampled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighter", ["static", "factored"])
 def test_two_processes_train_what_one_trains(
     aang: Aang,

@@ -153,6 +153,7 @@ def test_dev_is_split_off_first(encoder: Path, task_files: Path, tmp_path: Path)
     assert read(run.folder, "train_rows.json")["of"] == 72
 
 
+@pytest.mark.slow
 def test_the_demo(tmp_path: Path, aang: Aang) -> None:
     """Its known score of plain fine-tuning is of all rows, so it is not shown beside."""
     done = aang(

@@ -60,6 +60,7 @@ def test_the_first_round_learns_though_the_run_warms_up(weighter: type[AlphaVil 
     assert torch.equal(made.theta, plain.theta)
 
 
+@pytest.mark.slow
 def test_alpha_reaches_its_closed_form() -> None:
     """Two updates span the plane, so the best α takes the model to the end task's centre."""
     made = problem()

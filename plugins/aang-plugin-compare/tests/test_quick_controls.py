@@ -79,6 +79,7 @@ def test_on_acl_arc(tmp_path: Path, real_task: Path) -> None:
         assert 0.15 < one.metric.dev < result.metric.dev
 
 
+@pytest.mark.slow
 def test_they_are_made_once_and_stand_in_front(tmp_path: Path, small: Path) -> None:
     plan = comparison(tmp_path, small, model=str(small / "encoder"), train_rows=24)
     first = make(tmp_path, plan)

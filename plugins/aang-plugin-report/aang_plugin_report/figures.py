@@ -41,7 +41,7 @@ def charts_of(run: Run) -> list[Chart]:
 
 def charts_of_several(runs: Sequence[Run]) -> list[Chart]:
     """The charts that compare runs."""
-    made = [_scores_of(runs), _end_task_weights_of(runs), _tops(runs)]
+    made = [*_scores_of(runs), _end_task_weights_of(runs), _tops(runs)]
     return [chart for chart in made if chart is not None]
 
 
@@ -213,19 +213,32 @@ def _confusions(run: Run) -> list[Heat]:
     return charts
 
 
-def _scores_of(runs: Sequence[Run]) -> Lines:
-    metric = runs[0].metric
+def _scores_of(runs: Sequence[Run]) -> list[Lines]:
+    """A chart for each metric, because scores of different kinds of end task are no scale."""
+    metrics = list(dict.fromkeys(run.metric for run in runs))
+    named = list(zip(run_names(runs), runs, strict=True))
+    return [
+        _scores_in(
+            metric,
+            f"scores-{metric}" if len(metrics) > 1 else "scores",
+            [(name, run) for name, run in named if run.metric == metric],
+        )
+        for metric in metrics
+    ]
+
+
+def _scores_in(metric: str, key: str, runs: Sequence[tuple[str, Run]]) -> Lines:
     series = [
         Series(
             name,
             [line.step for line in run.records.evaluations],
             [line.dev[metric] for line in run.records.evaluations],
         )
-        for name, run in zip(run_names(runs), runs, strict=True)
+        for name, run in runs
     ]
     best = max(series, key=lambda s: max(s.y))
     return Lines(
-        key="scores",
+        key=key,
         title=f"Dev {metric} over steps",
         x_label="step",
         y_label=f"dev {metric}",

@@ -191,11 +191,11 @@ def _scores_table(run: Run) -> Table:
 
 
 def _tables_of_several(runs: Sequence[Run]) -> list[Table]:
-    header = ["run", "weighter", "space", "seed", "dev", "test", "best step", "seconds"]
+    header = ["run", "weighter", "space", "seed", "metric", "dev", "test", "best step", "seconds"]
     rows = [
         [
             name,
-            *(run.outcome.weighter, run.outcome.space, run.outcome.seed),
+            *(run.outcome.weighter, run.outcome.space, run.outcome.seed, run.metric),
             *(run.outcome.metric.dev, run.outcome.metric.test),
             *(run.outcome.best_step, run.outcome.train_seconds),
         ]

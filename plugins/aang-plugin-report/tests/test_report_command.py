@@ -46,6 +46,28 @@ def test_figures_and_a_page_of_several_runs(
     assert (tmp_path / "one" / "cosines.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
+def test_runs_with_different_metrics_have_a_chart_each(
+    run: Path, report_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lengths = tmp_path / "lengths.jsonl"
+    rows = [{"text": f"word {'long ' * (i % 5)}", "label": i % 5 + 0.5} for i in range(40)]
+    lengths.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    status, _, err = aang(
+        *(capsys, "train", "--train", lengths, "--weighter", "single-task", "--steps", 2),
+        *("--eval-every", 1, "--model", report_encoder, "--out", tmp_path / "run", "--quiet"),
+    )
+    assert status == 0, err
+    status, _, err = aang(capsys, "report", run, tmp_path / "run", "--out", tmp_path / "both.html")
+    assert status == 0, err
+    opened = [Run.open(run), Run.open(tmp_path / "run")]
+    drawn = {chart.key: chart for chart in charts_of_several(opened)}
+    for one, metric in zip(opened, ("macro-f1", "spearman"), strict=True):
+        chart = drawn[f"scores-{metric}"]
+        assert isinstance(chart, Lines)
+        (series,) = chart.series
+        assert list(series.y) == [line.dev[metric] for line in one.records.evaluations]
+
+
 def test_what_the_charts_show_is_what_the_run_wrote(run: Path) -> None:
     record = Run.open(run)
     charts = {chart.key: chart for chart in charts_of(record)}

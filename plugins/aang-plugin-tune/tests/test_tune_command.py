@@ -126,6 +126,7 @@ def test_a_kill_ends_its_runs_and_the_next_call_goes_on(data: list[str], tmp_pat
     assert not (run / "checkpoints").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_nothing_half_written(data: list[str], tmp_path: Path) -> None:
     """It says how to go on; its run has a checkpoint, and nothing is locked."""
     root = tmp_path / "search"
