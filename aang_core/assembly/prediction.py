@@ -67,7 +67,8 @@ def predict(
     for indices in batches[processes.rank :: processes.size]:
         padded = rows.rows(part[indices])
         inputs = encoder_inputs(padded, padded.ids, padded.real)
-        own.append((indices, classifier(**{n: t.to(like.device) for n, t in inputs.items()})))
+        moved = {n: t.to(like.device, non_blocking=True) for n, t in inputs.items()}
+        own.append((indices.to(like.device, non_blocking=True), classifier(**moved)))
     # A process without a batch does not know how many dimensions the others found.
     sizes = [
         max((found.shape[dim] for _, found in own if found.dim() > dim), default=0)
@@ -78,5 +79,5 @@ def predict(
     for indices, found in own:
         missing = [(0, most - size) for size, most in zip(found.shape[1:], shape, strict=True)]
         widths = [width for pair in reversed(missing) for width in pair]
-        logits[indices.to(like.device)] = functional.pad(found.to(like.dtype), widths)
+        logits[indices] = functional.pad(found.to(like.dtype), widths)
     return processes.sum([logits])[0].cpu()

@@ -187,7 +187,7 @@ class FreshDevHead(DevHead):
                 drawn = torch.randn(
                     parameter.shape, generator=self.generator, dtype=parameter.dtype
                 )
-                parameter.copy_(drawn.mul_(self.init_std))
+                parameter.copy_(drawn.mul_(self.init_std), non_blocking=True)
             else:
                 parameter.fill_(1.0 if name.endswith("weight") else 0.0)
 

@@ -122,7 +122,8 @@ class Ledger:
         if parameter in self._body:
             self._measure_stack(parameter, first, gradients, flat)
         if self._weights is None:
-            self._weights = torch.tensor(self._coefficients, dtype=flat.dtype).to(self._device)
+            weights = torch.tensor(self._coefficients, dtype=flat.dtype)
+            self._weights = weights.to(self._device, non_blocking=True)
         weighted = torch.mv(flat.T, self._weights[first : first + len(flat)]).view(parameter.shape)
         if parameter in self.totals:
             self.totals[parameter].add_(weighted)

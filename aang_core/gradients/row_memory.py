@@ -153,9 +153,10 @@ def _left(part: _Part, numbers: Tensor) -> _Part:
     left = (~torch.isin(targets[_NUMBERS], numbers)).nonzero().flatten()
     if len(left) == len(features):
         return part
+    # Targets may be on the CPU: those under `_NUMBERS` always are.
     return (
-        features[left.to(features.device)],
-        {key: target[left.to(target.device)] for key, target in targets.items()},
+        features[left.to(features.device, non_blocking=True)],
+        {key: t[left.to(t.device, non_blocking=True)] for key, t in targets.items()},
     )
 
 

@@ -90,7 +90,8 @@ def assemble_statistics(
         clip: how task gradients were clipped.
     """
     # Without v there are no dots to take the dtype from.
-    weights = torch.tensor(coefficients, dtype=squares.dtype).to(squares.device)
+    weights = torch.tensor(coefficients, dtype=squares.dtype)
+    weights = weights.to(squares.device, non_blocking=True)
     share = weights.sum().clamp(min=torch.finfo(squares.dtype).tiny)
     return GradientStatistics(
         tasks=tasks,

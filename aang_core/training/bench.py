@@ -33,6 +33,7 @@ from aang_core.training.updates import (
     ParameterUpdate,
     Snapshot,
     apply_updates,
+    known_products,
     own_updates,
     products,
 )
@@ -265,7 +266,9 @@ class TrainingBench:
     def dots(self, updates: Sequence[Update]) -> list[list[float]]:
         """See `Workbench.dots`."""
         own = own_updates(updates)
-        matrix: list[list[float]] = products(own, self.optimization.of_body).tolist()
+        matrix: Sequence[Sequence[float]] | None = known_products(own)
+        if matrix is None:
+            matrix = products(own, self.optimization.of_body).tolist()
         agreed = iter(self.processes.agree([number for row in matrix for number in row]))
         return [[next(agreed) for _ in own] for _ in own]
 

@@ -35,20 +35,17 @@ class KeptBuffers:
             buffer.copy_(value)
             setattr(owner, name, buffer)
 
-    @torch.no_grad()
-    def changes(self, *, offload: bool) -> dict[Place, Tensor]:
-        """The change of each buffer that has changed; whole numbers as float64.
+    def compared(self) -> dict[Place, tuple[Tensor, Tensor]]:
+        """The value of each buffer now and in the copy; whole numbers as float64.
 
         A buffer whose shape has changed is left out: there is no difference.
         """
-        changes = {}
+        found = {}
         for place, (_, value) in self._kept.items():
             now = getattr(*place)
-            if now is None or now.shape != value.shape or torch.equal(now, value):
-                continue
-            change = _as_numbers(now) - _as_numbers(value)
-            changes[place] = change.cpu() if offload else change
-        return changes
+            if now is not None and now.shape == value.shape:
+                found[place] = _as_numbers(now.detach()), _as_numbers(value)
+        return found
 
 
 def moved_buffers(

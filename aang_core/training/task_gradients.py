@@ -11,7 +11,13 @@ from aang_core.gradients.sink import trained
 from aang_core.training.numbers import problem_of
 from aang_core.training.optimization import Optimization
 from aang_core.training.step_rows import StepRows
-from aang_core.training.updates import ParameterUpdate, combined
+from aang_core.training.updates import (
+    Measured,
+    ParameterUpdate,
+    combined,
+    products,
+    surely_finite,
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ def gradients_of_each(
         for name, segment in segments_alone([*rows.auxiliaries, rows.end])
         if name in names
     }
-    updates: dict[str, ParameterUpdate] = {}
+    found: dict[str, ParameterUpdate] = {}
     numbers: list[Tensor] = []
     for name, segment in alone.items():
         engine.step(segment, [], None)
@@ -63,17 +69,25 @@ def gradients_of_each(
         own = trained(body, task.head)
         gradients = {p: p.grad for p in own if p.grad is not None}
         training.drop()
-        updates[name] = ParameterUpdate((name,), gradients)
-    # The only transfer from the device.
-    read = iter(torch.cat(numbers).tolist())
+        found[name] = ParameterUpdate((name,), gradients)
+    updates = [found[name] for name in names]
+    matrix = products(updates, training.of_body)
+    # The only transfer from the device: the weighter will ask for the products next.
+    read = iter(torch.cat([*numbers, matrix.flatten()]).tolist())
     problem = None
     of_tasks: dict[str, float] = {}
+    norms: dict[str, float] = {}
     for name, segment in alone.items():
         *losses, norm_read = (next(read) for _ in range(len(segment.members) + 1))
         problem = problem or problem_of(body, [segment], losses, norm_read, None)
         members = [member.task.name for member in segment.members]
         of_tasks[name] = losses[members.index(name)]
-    return TaskGradients([updates[name] for name in names], problem, of_tasks)
+        norms[name] = norm_read
+    measured = Measured(
+        [norms[name] for name in names], [[next(read) for _ in names] for _ in names]
+    )
+    known = [replace(update, measured=measured, place=i) for i, update in enumerate(updates)]
+    return TaskGradients(known, problem, of_tasks)
 
 
 def segments_alone(segments: Sequence[Segment]) -> Iterator[tuple[str, Segment]]:
@@ -108,7 +122,9 @@ def leave_sum(
     total = combined(updates, coefficients, of_heads, training.of_body)
     for parameter, gradient in total.items():
         parameter.grad = gradient
-    return bool(training.clip().isfinite())
+    norm = training.clip()
+    # Where the norms that the host knows decide it, it need not wait for this one.
+    return surely_finite(updates, coefficients, of_heads) or bool(norm.isfinite())
 
 
 def by_task(updates: Sequence[ParameterUpdate], coefficients: Sequence[float]) -> dict[str, float]:

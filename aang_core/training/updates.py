@@ -13,6 +13,19 @@ from aang_core.training.buffers import KeptBuffers, Place, moved_buffers
 
 
 @dataclass(frozen=True)
+class Measured:
+    """Numbers of gradients that were computed together, moved to the host with their losses.
+
+    Attributes:
+        norms: of each gradient, over body and heads.
+        products: ⟨u_i, u_j⟩ over the body, ``[n][n]``.
+    """
+
+    norms: Sequence[float]
+    products: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
 class ParameterUpdate:
     """The change δ that a trial made, or the gradient of a task.
 
@@ -20,11 +33,16 @@ class ParameterUpdate:
         tasks: the tasks that were trained or differentiated.
         deltas: the change or gradient of each parameter; those without any are left out.
         buffers: the change that a trial made to each buffer.
+        measured: what the host already knows of gradients that were computed together; None for
+            those of a trial.
+        place: number of this update among them.
     """
 
     tasks: tuple[str, ...]
     deltas: Mapping[nn.Parameter, Tensor]
     buffers: Mapping[Place, Tensor] = field(default_factory=dict)
+    measured: Measured | None = None
+    place: int = 0
 
 
 class Snapshot:
@@ -53,12 +71,21 @@ class Snapshot:
             tasks: the tasks that were trained.
             offload: whether to keep the changes on the CPU.
         """
-        deltas = {}
-        for parameter, value in self._values.items():
-            delta = parameter.detach() - value
-            if bool(delta.any()):
-                deltas[parameter] = delta.cpu() if offload else delta
-        return ParameterUpdate(tasks, deltas, self._buffers.changes(offload=offload))
+        parameters = {p: (p.detach(), value) for p, value in self._values.items()}
+        buffers = self._buffers.compared()
+        flags = [(a != b).any() for a, b in (*parameters.values(), *buffers.values())]
+        # The only transfer from the device, unless the changes are kept on the CPU. They are
+        # computed afterwards and one by one, so that those take no room on the device.
+        changed = iter(torch.stack([flag.to(flags[0].device) for flag in flags]).tolist())
+        return ParameterUpdate(
+            tasks,
+            {p: _kept(a - b, offload) for p, (a, b) in parameters.items() if next(changed)},
+            {place: _kept(a - b, offload) for place, (a, b) in buffers.items() if next(changed)},
+        )
+
+
+def _kept(change: Tensor, offload: bool) -> Tensor:
+    return change.cpu() if offload else change
 
 
 def own_updates(updates: Sequence[Update], *numbers: Sequence[float]) -> list[ParameterUpdate]:
@@ -126,9 +153,33 @@ def products(updates: Sequence[ParameterUpdate], body: Sequence[nn.Parameter]) -
         stack = torch.stack(
             [updates[i].deltas[parameter].to(like.device).reshape(-1) for i in rows]
         )
-        at = torch.tensor(rows, device=like.device)
+        at = torch.tensor(rows).to(like.device, non_blocking=True)
         matrix[at.unsqueeze(1), at] += (stack @ stack.T).double()
     return matrix
+
+
+def known_products(updates: Sequence[ParameterUpdate]) -> list[list[float]] | None:
+    """⟨u_i, u_j⟩ over the body, ``[n][n]``, if they were measured with the gradients; else None."""
+    measured = updates[0].measured if updates else None
+    if measured is None or any(update.measured is not measured for update in updates):
+        return None
+    return [[measured.products[i.place][j.place] for j in updates] for i in updates]
+
+
+def surely_finite(updates: Sequence[ParameterUpdate], *lists: Sequence[float]) -> bool:
+    """Whether Σ c_t u_t is finite for every list of c_t, by ‖Σ c_t u_t‖ ≤ Σ |c_t| ‖u_t‖.
+
+    The norm's own squares have to be finite, too. False says nothing: the sum has to be computed.
+    """
+    if any(update.measured is None for update in updates):
+        return False
+    norms = [update.measured.norms[update.place] for update in updates if update.measured]
+    largest = math.sqrt(min(torch.finfo(d.dtype).max for u in updates for d in u.deltas.values()))
+    # Half of it, for rounding.
+    return all(
+        math.fsum(abs(c) * norm for c, norm in zip(coefficients, norms, strict=True)) < largest / 2
+        for coefficients in lists
+    )
 
 
 def combined(

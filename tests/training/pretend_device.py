@@ -32,12 +32,16 @@ _aten = torch.ops.aten
 _WAITS = {
     *(_aten._local_scalar_dense, _aten.equal, _aten.is_nonzero, _aten.nonzero),
     *(_aten.masked_select, _aten._unique2, _aten.unique_consecutive, _aten.unique_dim),
+    _aten.bincount,
 }
 """Operations whose result the host needs: as a number, as a size, or to take a branch."""
 
 _INDEXING = {_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_}
 _MIXES = _INDEXING | {_aten.copy_, _aten._to_copy}
 """Operations that may take tensors of two devices."""
+
+_FROM_VALUES = {torch.tensor, torch.as_tensor, torch.asarray}
+"""Functions that copy numbers of the host to the device, and wait until they are there."""
 
 
 class Elsewhere(Tensor):
@@ -87,8 +91,9 @@ class Elsewhere(Tensor):
         if (
             to_host
             or operation in _WAITS
-            or (operation is _aten.copy_ and not isinstance(args[0], Elsewhere))
-            or (operation in _INDEXING and _has_a_mask(args[1]))
+            or (operation is _aten.copy_ and _waits_to_copy(*args, **named))
+            or (operation in _INDEXING and _waits_to_index(args[1]))
+            or (operation is _aten.repeat_interleave and named.get("output_size") is None)
         ):
             _count()
         if target is not None:
@@ -117,11 +122,19 @@ class _Moves(TorchFunctionMode):
             device, dtype = _asked(args[1:], named)
             if device is not None and device.type == DEVICE.type:
                 tensor = args[0] if dtype is None else args[0].to(dtype)
-                return tensor if isinstance(tensor, Elsewhere) else _moved(tensor)
+                if isinstance(tensor, Elsewhere):
+                    return tensor
+                if not (named.get("non_blocking") or any(a is True for a in args[1:])):
+                    _count()
+                return _moved(tensor)
             return func(*args, **named)
         device = named.get("device")
         if device is not None and torch.device(device).type == DEVICE.type:
+            if func in _FROM_VALUES:
+                _count()
             return _moved(func(*args, **{**named, "device": "cpu"}))
+        if func is Tensor.new_tensor and isinstance(args[0], Elsewhere):
+            _count()
         return func(*args, **named)
 
 
@@ -161,6 +174,8 @@ def pretend_device() -> Iterator[Counter[str]]:
     with pytest.MonkeyPatch.context() as patch:
         # Modules exchange their parameters for tensors of another class.
         patch.setattr(torch.__future__, "_swap_module_params_on_conversion", True)
+        # Tensors of inference mode cannot be wrapped; without gradients they have the same numbers.
+        patch.setattr(torch._C, "_InferenceMode", lambda mode: torch.set_grad_enabled(not mode))
         # The device is up, and its random numbers are the CPU's.
         patch.setattr(torch.cuda, "_lazy_init", lambda: None)
         patch.setattr(torch.cuda, "get_rng_state", lambda device=None: generator.get_state())
@@ -204,8 +219,19 @@ def _elsewhere(value: object) -> object:
     return Elsewhere(value) if isinstance(value, Tensor) else value
 
 
-def _has_a_mask(indices: Iterable[object]) -> bool:
-    return any(isinstance(i, Elsewhere) and i.dtype in (torch.bool, torch.uint8) for i in indices)
+def _waits_to_copy(to: Tensor, source: Tensor, non_blocking: bool = False) -> bool:
+    """Whether a copy goes to the host, or from there without ``non_blocking``."""
+    between = isinstance(to, Elsewhere) != isinstance(source, Elsewhere)
+    return between and (not isinstance(to, Elsewhere) or not non_blocking)
+
+
+def _waits_to_index(indices: Iterable[object]) -> bool:
+    """Whether an index is a mask, which has to be counted, or has to be copied from the host."""
+    return any(
+        isinstance(i, Tensor)
+        and (not isinstance(i, Elsewhere) or i.dtype in (torch.bool, torch.uint8))
+        for i in indices
+    )
 
 
 def _check_devices(operation: object, given: object) -> None:

@@ -1,5 +1,9 @@
 """A step on an accelerator: every tensor is on it, and the host waits for it once."""
 
+import copy
+import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,42 +15,63 @@ from aang_core.config import TrainConfig, resolve_config
 from aang_core.plugins import load_plugins
 from aang_core.runs.training import build_trainer
 from aang_core.training.trainer import Trainer
+from tests.training.kinds import KINDS
 from tests.training.pretend_device import DEVICE, Elsewhere, pretend_device
 
 CPU = torch.device("cpu")
-ROUNDS = 3
-ONCE = "step_gradient.py: _judged"
-"""Where a step asks for its numbers, all at once."""
+STEP = "step_gradient.py: _judged"
+"""Where a step asks for its losses, norms and signals, all at once."""
+TRIAL = "updates.py: difference"
+"""Where a trial asks which parameters have changed."""
+SCORE = "prediction.py: predict"
+"""Where an evaluation asks for all logits, at its end."""
+
+MORE = """\
+name: more
+summary: primitives that td and its relatives lack
+data: [task, out-of-domain]
+transform: [replace, delete, permute-sentences, infill]
+representation: [bidirectional, left-to-right]
+output: [tf-idf, next-token, real-synthetic, pseudo-label]
+"""
 
 
-def assembled(options: dict[str, Any]) -> tuple[TrainConfig, Assembly]:
+@pytest.fixture
+def exact(options: dict[str, Any]) -> dict[str, Any]:
+    """A training that computes the same on every device, where other units would be dropped."""
+    # By itself, an accelerator would take the packed engine.
+    return {**options, "dropout": 0.0, "gradients": "stream"}
+
+
+def assembled(options: Mapping[str, Any]) -> tuple[TrainConfig, Assembly]:
     config = resolve_config({}, options)
     torch.manual_seed(config.seed)
     return config, assemble(config, prepare_sources(config, load_plugins().registry))
 
 
-def rounds(trainer: Trainer) -> list[dict[str, float]]:
+def rounds(trainer: Trainer, count: int) -> list[dict[str, float]]:
     """The losses of some rounds."""
     found = []
-    for _ in range(ROUNDS):
+    for _ in range(count):
+        trainer.bench.begin_round()
         trainer.weighter.round(trainer.bench)
         found.append(dict(trainer.bench.losses.means()))
     return found
 
 
-def waits_of(options: dict[str, Any]) -> dict[str, int]:
+def waits_of(options: Mapping[str, Any], count: int = 1) -> tuple[dict[str, int], Trainer]:
     """Train on both devices, compare, and return how often the host waited, by place."""
-    here = rounds(build_trainer(*assembled(options), CPU))
+    here = rounds(build_trainer(*assembled(options), CPU), count)
     model = assembled(options)
     with pretend_device() as waits:
         trainer = build_trainer(*model, DEVICE)
         assert all(isinstance(p, Elsewhere) for p in trainer.bench.optimization.parameters)
         waits.clear()
-        there = rounds(trainer)
+        there = rounds(trainer, count)
         counted = dict(waits)
     for one, other in zip(here, there, strict=True):
-        assert one == pytest.approx(other, rel=1e-3)
-    return counted
+        assert one == pytest.approx(other, rel=1e-4, abs=1e-6)
+    return counted, trainer
 
 
 @pytest.mark.parametrize(
@@ -59,7 +84,117 @@ def waits_of(options: dict[str, Any]) -> dict[str, int]:
     ],
     ids=lambda more: " ".join(map(str, more.values())),
 )
-def test_a_step_waits_once(options: dict[str, Any], more: dict[str, Any]) -> None:
+def test_a_step_waits_once(exact: dict[str, Any], more: dict[str, Any]) -> None:
     """Whatever computes its gradients, with the same losses as on the CPU."""
-    waits = waits_of({**options, "space": "td", "weighter": "factored", **more})
-    assert waits == {ONCE: ROUNDS}
+    waits, _ = waits_of({**exact, "space": "td", "weighter": "factored", **more}, 3)
+    assert waits == {STEP: 3}
+
+
+@pytest.mark.parametrize("gradients", ["stream", "packed"])
+@pytest.mark.parametrize("space", ["td+c", "td+ed", "td+u", "more"])
+def test_no_primitive_makes_a_step_wait(
+    exact: dict[str, Any], task_files: Path, tmp_path: Path, space: str, gradients: str
+) -> None:
+    """One step of all objectives of a space, several rows each: each has its loss on the CPU."""
+    text = task_files / "domain.txt"
+    (tmp_path / "more.yaml").write_text(MORE)
+    given = {
+        "td+c": {},
+        "td+ed": {"domain": text},
+        "td+u": {"unlabelled": text},
+        "more": {
+            "out_of_domain": text,
+            "space": str(tmp_path / "more.yaml"),
+            "aux_task": {"others": task_files / "test.jsonl"},
+        },
+    }[space]
+    options = {**exact, "space": space, "weighter": "static", "aux_batch_size": 120} | given
+    waits, trainer = waits_of({**options, "gradients": gradients})
+    assert len(trainer.bench.losses.means()) == 1 + len(trainer.bench.tasks.auxiliaries)
+    assert waits == {STEP: 1}
+
+
+@pytest.mark.parametrize(
+    ("weighter", "given", "expected"),
+    [
+        ("single-task", {}, {STEP: 1}),
+        ("static", {}, {STEP: 1}),
+        ("meta-tartan", {}, {STEP: 1}),
+        ("uncertainty", {}, {STEP: 1}),
+        ("gradnorm", {}, {STEP: 1}),
+        ("dwa", {}, {STEP: 1}),
+        # All tasks' losses, norms and products come together; the step along their sum needs
+        # nothing, because the norms say that it is finite.
+        ("pcgrad", {}, {"task_gradients.py: gradients_of_each": 1}),
+        ("cagrad", {}, {"task_gradients.py: gradients_of_each": 1}),
+        # A trial of each of four tasks, of one step, and two steps of SGD on the α, each of which
+        # starts where the one before has led.
+        (
+            "alpha-vil",
+            {"fraction": 0.08, "tuning_steps": 2},
+            {STEP: 4, TRIAL: 4, "dev_set.py: along": 2},
+        ),
+        # The score that has to be beaten, that of each task's trial, and of all tasks' together.
+        ("diw", {"fraction": 0.08, "tries": 1}, {STEP: 5, TRIAL: 5, SCORE: 6}),
+        # The dev score before and after two steps.
+        ("autosem", {"k": 2}, {STEP: 2, SCORE: 2}),
+        ("factored-bandit", {"k": 2}, {STEP: 2, SCORE: 2}),
+        # A score of each of four branches, and of three of them merged with the best.
+        ("forkmerge", {"steps": 2, "shares": 2}, {STEP: 8, TRIAL: 4, SCORE: 7}),
+        # A trial of each of three objectives and one of the end task after them.
+        (
+            "tapweight",
+            {"pretraining_steps": 1, "fine_tuning_steps": 2},
+            {STEP: 5, TRIAL: 4, "dev_set.py: along": 1},
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_weighters_wait_for(
+    exact: dict[str, Any], weighter: str, given: dict[str, Any], expected: dict[str, int]
+) -> None:
+    """Their rounds wait once for each decision that the host has to take."""
+    chosen = {"space": "x+y+z", "weighter": weighter, "set": {weighter: given} if given else {}}
+    assert waits_of({**exact, **chosen})[0] == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_kinds_of_end_tasks(exact: dict[str, Any], kind_files: Path, kind: str) -> None:
+    files = {part: kind_files / kind / f"{part}.jsonl" for part in ("train", "dev")}
+    options = {**exact, **files, "space": str(kind_files / "space.yaml"), "weighter": "factored"}
+    waits, trainer = waits_of(options, 3)
+    assert waits == {STEP: 3}
+    with pretend_device() as counted:
+        trainer.score()
+        assert counted == {SCORE: 1}
+
+
+def test_two_texts_a_row(exact: dict[str, Any], task_files: Path, tmp_path: Path) -> None:
+    files = {}
+    for part in ("train", "dev"):
+        rows = [
+            json.loads(line) for line in (task_files / f"{part}.jsonl").read_text().splitlines()
+        ]
+        files[part] = tmp_path / f"{part}.jsonl"
+        files[part].write_text(
+            "".join(json.dumps({**row, "other": row["text"][::-1]}) + "\n" for row in rows)
+        )
+    options = {**exact, **files, "text_pair": "other", "space": "td", "weighter": "factored"}
+    assert waits_of(options)[0] == {STEP: 1}
+
+
+def test_it_goes_on_from_a_checkpoint_of_the_cpu(exact: dict[str, Any]) -> None:
+    """All that is restored is on the accelerator, and the next steps wait no more than others."""
+    options = {**exact, "space": "td", "weighter": "factored"}
+    here = build_trainer(*assembled(options), CPU)
+    rounds(here, 2)
+    state = copy.deepcopy(here.state_dict())
+    model = assembled(options)
+    with pretend_device() as waits:
+        there = build_trainer(*model, DEVICE)
+        there.load_state_dict(state)
+        waits.clear()
+        found = rounds(there, 2)
+        assert waits == {STEP: 2}
+    for one, other in zip(rounds(here, 2), found, strict=True):
+        assert one == pytest.approx(other, rel=1e-4)
