@@ -232,7 +232,7 @@ def _scores_in(metric: str, key: str, runs: Sequence[tuple[str, Run]]) -> Lines:
         Series(
             name,
             [line.step for line in run.records.evaluations],
-            [line.dev[metric] for line in run.records.evaluations],
+            [line.dev[run.metric] for line in run.records.evaluations],
         )
         for name, run in runs
     ]
