@@ -1,6 +1,6 @@
 """Comparison files for ``aang compare``: ACL-ARC and SciERC with few labels, and the demo."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ def writing_command(
     *,
     rows: int,
     seeds: Mapping[str, int],
-    drawn: Mapping[str, Any] | None = None,
+    unlabelled_for: Collection[str] = (),
 ) -> click.Command:
     """The command that writes the comparison file of each task.
 
@@ -38,7 +38,7 @@ def writing_command(
         methods: options of ``aang train`` by method; ``single-task`` is the baseline.
         rows: training rows of a draw of ACL-ARC and SciERC, unless the user gives another number.
         seeds: draws of each task, likewise.
-        drawn: further options of ACL-ARC and SciERC.
+        unlabelled_for: the methods that read what a draw leaves out, without its labels.
     """
     default = ", ".join(f"{count} of {task}" for task, count in seeds.items())
 
@@ -62,7 +62,9 @@ def writing_command(
         over = {name: yaml.safe_load(value) for name, value in (o.split("=", 1) for o in options)}
         kept = {name: dict(method) for name, method in methods.items() if name not in leave_out}
         out.mkdir(parents=True, exist_ok=True)
-        for name, task in _tasks(data, {"train_rows": rows, **(drawn or {})}).items():
+        # Text that no method reads is refused.
+        rest = {"unlabelled": "rest"} if kept.keys() & set(unlabelled_for) else {}
+        for name, task in _tasks(data, {"train_rows": rows, **rest}).items():
             content = {
                 # A task's own options go before the common ones.
                 "tasks": {name: {n: value for n, value in task.items() if n not in over}},

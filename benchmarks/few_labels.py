@@ -39,7 +39,7 @@ main = writing_command(
     METHODS,
     rows=200,
     seeds={"demo": 5, "acl-arc": 3, "scierc": 3},
-    drawn={"unlabelled": "rest"},
+    unlabelled_for=("fixmatch", "factored-td+u"),
 )
 
 if __name__ == "__main__":

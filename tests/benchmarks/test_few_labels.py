@@ -50,3 +50,10 @@ def test_methods_take_as_many_rows_a_step(tmp_path: Path) -> None:
 def test_fixmatch_is_one_objective() -> None:
     (objective,) = load_space(METHODS["fixmatch"]["space"], REGISTRY).objectives
     assert objective.factors["data"] == "unlabelled"
+
+
+def test_text_without_labels_is_for_methods_that_read_it(tmp_path: Path) -> None:
+    """Without them the files are comparisons, too."""
+    left = [part for name in ("fixmatch", "factored-td+u") for part in ("--leave-out", name)]
+    plan = planned(tmp_path, "scierc", *left)
+    assert {cell.config.unlabelled for cell in plan.cells} == {()}
