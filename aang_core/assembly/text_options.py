@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.config import TrainConfig
-from aang_core.corpora.in_memory import TableInMemory
 from aang_core.corpora.matching import from_home, matching_paths
 from aang_core.corpora.names import REST
-from aang_core.corpora.tables import NOTHING_IN_MEMORY
+from aang_core.corpora.tables import NOTHING_IN_MEMORY, TableSource
 from aang_core.corpora.text_files import require_file
 from aang_core.errors import AangError, ConfigError
 from aang_core.modeling.model_folder import refuse_other_folders
@@ -76,7 +75,7 @@ def refuse_unread(
     config: TrainConfig,
     data: Iterable[Primitive],
     registry: Registry,
-    in_memory: Mapping[Path, TableInMemory] = NOTHING_IN_MEMORY,
+    in_memory: Mapping[Path, TableSource] = NOTHING_IN_MEMORY,
 ) -> None:
     """Refuse an option that names text which no data primitive of the run reads.
 

@@ -59,6 +59,10 @@ class TableSource(Protocol):
     """A table that is not a file."""
 
     @property
+    def source(self) -> str:
+        """What messages call it, such as ``train DataFrame``."""
+
+    @property
     def path(self) -> Path:
         """The file that will hold its copy."""
 
