@@ -6,6 +6,7 @@ from torch.nn import functional
 
 from aang_core.assembly.end_task import encoder_inputs
 from aang_core.corpora.tokens import TokenRows
+from aang_core.tasks.moving import to_device
 from aang_core.tasks.processes import ALONE, Processes
 
 
@@ -67,8 +68,8 @@ def predict(
     for indices in batches[processes.rank :: processes.size]:
         padded = rows.rows(part[indices])
         inputs = encoder_inputs(padded, padded.ids, padded.real)
-        moved = {n: t.to(like.device, non_blocking=True) for n, t in inputs.items()}
-        own.append((indices.to(like.device, non_blocking=True), classifier(**moved)))
+        moved = {n: to_device(t, like.device) for n, t in inputs.items()}
+        own.append((to_device(indices, like.device), classifier(**moved)))
     # A process without a batch does not know how many dimensions the others found.
     sizes = [
         max((found.shape[dim] for _, found in own if found.dim() > dim), default=0)

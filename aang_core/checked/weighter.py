@@ -13,7 +13,13 @@ from aang_core.errors import AangError, PluginError, WeighterError
 from aang_core.plugins.faults import raised_by_plugin
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.signals import Signal
-from aang_core.tasks.weighting import TaskCard, Weighter, lacks_observe, problem_of_sum
+from aang_core.tasks.weighting import (
+    Foreseeable,
+    TaskCard,
+    Weighter,
+    lacks_observe,
+    problem_of_sum,
+)
 from aang_core.tasks.workbench import Workbench
 
 
@@ -76,6 +82,7 @@ class CheckedWeighter:
         self.uses_auxiliaries = weighter.uses_auxiliaries
         self.several_draws = getattr(weighter, "several_draws", False)
         self.normalised = getattr(weighter, "normalised", True)
+        self.foreseeable = isinstance(weighter, Foreseeable) and weighter.foreseeable
         self.round_steps = self._steps_of_round()
         if lacks_observe(weighter):
             raise self._broken(
@@ -139,6 +146,13 @@ class CheckedWeighter:
                 "at least one step; call bench.step, bench.descend or bench.trial",
                 "none, so training would never end",
             )
+
+    def draws(self, bench: Workbench) -> Sequence[Mapping[str, float]]:
+        """See :meth:`aang_core.tasks.weighting.Foreseeable.draws`; empty if it cannot tell."""
+        if not (self.foreseeable and isinstance(self._weighter, Foreseeable)):
+            return []
+        with self._author.blamed("asking for its next draws"):
+            return self._weighter.draws(bench)
 
     def weights(self) -> Mapping[str, float]:
         """See :meth:`aang_core.tasks.weighting.Weighter.weights`."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from aang_core.errors import AangError
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.row_memory import RowMemory
+from aang_core.tasks.moving import to_device
 from aang_core.tasks.saved import SavedStateError
 from aang_core.tasks.task import Batch, RowLosses, Task
 
@@ -187,7 +188,7 @@ class FreshDevHead(DevHead):
                 drawn = torch.randn(
                     parameter.shape, generator=self.generator, dtype=parameter.dtype
                 )
-                parameter.copy_(drawn.mul_(self.init_std), non_blocking=True)
+                parameter.copy_(to_device(drawn.mul_(self.init_std), parameter.device))
             else:
                 parameter.fill_(1.0 if name.endswith("weight") else 0.0)
 

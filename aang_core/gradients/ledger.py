@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from aang_core.gradients.signals import GradientStatistics, assemble_statistics
 from aang_core.gradients.sparse import SparseRows
 from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
+from aang_core.tasks.moving import to_device
 
 _STACK_BYTES = {"cpu": 2**18}
 _STACK_BYTES_ACCELERATOR = 2**28
@@ -123,7 +124,7 @@ class Ledger:
             self._measure_stack(parameter, first, gradients, flat)
         if self._weights is None:
             weights = torch.tensor(self._coefficients, dtype=flat.dtype)
-            self._weights = weights.to(self._device, non_blocking=True)
+            self._weights = to_device(weights, self._device)
         weighted = torch.mv(flat.T, self._weights[first : first + len(flat)]).view(parameter.shape)
         if parameter in self.totals:
             self.totals[parameter].add_(weighted)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
+from aang_core.tasks.moving import to_device
 from aang_core.tasks.saved import wrong
 from aang_core.tasks.task import Batch
 
@@ -155,8 +156,8 @@ def _left(part: _Part, numbers: Tensor) -> _Part:
         return part
     # Targets may be on the CPU: those under `_NUMBERS` always are.
     return (
-        features[left.to(features.device, non_blocking=True)],
-        {key: t[left.to(t.device, non_blocking=True)] for key, t in targets.items()},
+        features[to_device(left, features.device)],
+        {key: t[to_device(left, t.device)] for key, t in targets.items()},
     )
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
+from aang_core.tasks.moving import to_device
 from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals
 
 
@@ -90,8 +91,7 @@ def assemble_statistics(
         clip: how task gradients were clipped.
     """
     # Without v there are no dots to take the dtype from.
-    weights = torch.tensor(coefficients, dtype=squares.dtype)
-    weights = weights.to(squares.device, non_blocking=True)
+    weights = to_device(torch.tensor(coefficients, dtype=squares.dtype), squares.device)
     share = weights.sum().clamp(min=torch.finfo(squares.dtype).tiny)
     return GradientStatistics(
         tasks=tasks,

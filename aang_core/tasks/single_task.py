@@ -14,13 +14,18 @@ class SingleTask:
     signals: frozenset[Signal] = frozenset()
     uses_auxiliaries = False
     several_draws = True
+    foreseeable = True
 
     def __init__(self, end_task: TaskCard, auxiliaries: Sequence[TaskCard]) -> None:
         self._end_task = end_task.name
         self._names = [end_task.name, *(card.name for card in auxiliaries)]
 
     def round(self, bench: Workbench) -> None:
-        bench.step_over([{self._end_task: 1.0}] * bench.draws_per_step, self.signals)
+        bench.step_over(self.draws(bench), self.signals)
+
+    def draws(self, bench: Workbench) -> list[Mapping[str, float]]:
+        """The end task alone in every draw of a step."""
+        return [{self._end_task: 1.0}] * bench.draws_per_step
 
     def weights(self) -> Mapping[str, float]:
         return {name: float(name == self._end_task) for name in self._names}

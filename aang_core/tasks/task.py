@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from aang_core.tasks.moving import to_device
+
 
 class RowLosses(NamedTuple):
     """The losses of a batch, one per row, so that rows can be regrouped without rounding twice.
@@ -69,8 +71,8 @@ class Batch:
     def to(self, device: torch.device) -> "Batch":
         """The same batch on ``device``; tensors that are already there are not copied."""
         return Batch(
-            {name: value.to(device, non_blocking=True) for name, value in self.inputs.items()},
-            {name: value.to(device, non_blocking=True) for name, value in self.targets.items()},
+            {name: to_device(value, device) for name, value in self.inputs.items()},
+            {name: to_device(value, device) for name, value in self.targets.items()},
             self.rows,
             self.origin,
             self.numbers,

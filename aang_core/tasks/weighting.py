@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from aang_core.errors import ConfigError, PluginError
 from aang_core.tasks.signals import Signal, StepSignals
@@ -43,7 +43,7 @@ class Weighter(Protocol):
     `TaskCard` for the end task and one for each auxiliary task.
 
     A weighter may also have ``round_steps``, the number of optimiser steps in one of its rounds; a
-    run with fewer steps is refused before it begins.
+    run with fewer steps is refused before it begins. And it may be `Foreseeable`.
 
     Attributes:
         signals: what the weighter measures in its steps; an empty set costs nothing.
@@ -96,6 +96,23 @@ class Weighter(Protocol):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what `state_dict` returned."""
+        ...
+
+
+@runtime_checkable
+class Foreseeable(Protocol):
+    """A weighter whose round is one step, and which can say ahead what it would ask for.
+
+    Attributes:
+        signals: what it measures in its steps.
+        foreseeable: whether `draws` may be called ahead of a step.
+    """
+
+    signals: frozenset[Signal]
+    foreseeable: bool
+
+    def draws(self, bench: Workbench) -> Sequence[Mapping[str, float]]:
+        """The coefficients of each draw of the next step, as far as the weights are known."""
         ...
 
 
@@ -181,6 +198,9 @@ class StepwiseWeighter(ABC):
         normalised: False declares that the coefficients of a step may sum to less than one.
         several_draws: whether a round respects ``--draws-per-step``.
         always: auxiliary tasks that every draw takes, besides ``sample_size`` of the others.
+        foreseeable: True declares that `sample_weights` and `coefficients` only return what they
+            are named for and change nothing. They may then be called ahead of a step, whose rows
+            are prepared while an accelerator computes the step before.
 
     Examples:
         >>> from aang_core import StepwiseWeighter, TaskCard
@@ -205,14 +225,19 @@ class StepwiseWeighter(ABC):
     uses_auxiliaries = True
     normalised = True
     several_draws = True
+    foreseeable = False
     sample_size: int | None = None
     always: tuple[str, ...] = ()
 
     def round(self, bench: Workbench) -> None:
-        samples = [self._sample(bench) for _ in range(bench.draws_per_step)]
-        measured = bench.step_over([self.coefficients(s) for s in samples], self.signals)
+        measured = bench.step_over(self.draws(bench), self.signals)
         if measured is not None:
             self.observe([name for name in measured.tasks if name != bench.end_task], measured)
+
+    def draws(self, bench: Workbench) -> list[Mapping[str, float]]:
+        """Sample the tasks of a step, and return the coefficients of each of its draws."""
+        samples = [self._sample(bench) for _ in range(bench.draws_per_step)]
+        return [self.coefficients(sampled) for sampled in samples]
 
     def _sample(self, bench: Workbench) -> tuple[str, ...]:
         """The tasks of one draw: those of `always`, and as many others as are sampled."""

@@ -1,5 +1,6 @@
 """Rows of a task in an order in which every class comes equally often."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,6 +41,13 @@ class BalancedOrder:
             places = (turns == c).nonzero().flatten()
             taken[places] = self._rows[c][self._orders[c].take(len(places), generator)]
         return taken
+
+    def copy(self) -> "BalancedOrder":
+        """An order that goes on from here by itself."""
+        made = copy.copy(self)
+        made._orders = [order.copy() for order in self._orders]
+        made._turns = self._turns.copy()
+        return made
 
     def state_dict(self) -> dict[str, Any]:
         """The orders of the classes and of the rows of each; not copied."""

@@ -15,6 +15,7 @@ from aang_core.gradients import GradientEngine
 from aang_core.tasks.saved import saved_count, saved_part
 from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals
 from aang_core.tasks.task import Task
+from aang_core.tasks.weighting import Foreseeable, Weighter
 from aang_core.tasks.workbench import DevLossAlong, Update
 from aang_core.training.dev_set import DevSet
 from aang_core.training.draws import Draws
@@ -26,7 +27,7 @@ from aang_core.training.optimization import Optimization, Trial
 from aang_core.training.rows import RowStream
 from aang_core.training.run_tasks import DEV_HEAD, RunTasks, check_odds, mean_coefficients
 from aang_core.training.signal_mean import SignalMean
-from aang_core.training.step_gradient import GradientMaker
+from aang_core.training.step_gradient import Following, GradientMaker
 from aang_core.training.step_rows import Plan, RowBudget, StepPlan, TrialPlan, rows_together
 from aang_core.training.task_gradients import by_task, leave_sum
 from aang_core.training.updates import (
@@ -84,6 +85,7 @@ class TrainingBench:
         last: what the last step did; None before the first one.
         losses: mean losses of the tasks over the steps of the round, trials included.
         changed: whether parameters have changed since the round began.
+        prepared: batches made while an accelerator computes the step before.
         remembers: whether the dev head also remembers rows of steps that ask for no signals, for
             diagnoses that measure between steps.
     """
@@ -125,6 +127,7 @@ class TrainingBench:
         self.changed = False
         self._budget = budget
         self._meta_every = meta_every
+        self._expected: Foreseeable | None = None
         self._scale = engine.scale
         self._streams = dict(streams or {})
         self._draws = Draws(
@@ -134,6 +137,7 @@ class TrainingBench:
             by_length=engine.splits_rows,
             at_once=budget.at_once,
         )
+        self.prepared = self._draws.prepared
         engine.dev_head.draw_from(partial(self._draws.rows, DEV_HEAD))
         self._dev = DevSet(body, end_task, self._draws, budget.dev, score, engine.processes)
         least, sake = rows_together(end_task, auxiliaries, budget)
@@ -179,29 +183,41 @@ class TrainingBench:
             OutOfMemoryError: there is not enough memory for one row at a time, or for rows that
                 must stay together.
         """
-        plans = [
-            self._plan(coefficients, self._budget.of_draw(len(draws), number), signals)
-            for number, coefficients in enumerate(draws)
-        ]
+        plans = self._plans(draws, signals, self.steps)
         self.tasks.train_mode()
-        measured = self._optimize(plans, self.optimization)
+        measured = self._optimize(plans, self.optimization, self._following)
         self.last = StepRecord(mean_coefficients(draws), measured)
         return self.held_signals.add(measured)
 
-    def _plan(
-        self, coefficients: Mapping[str, float], rows: RowBudget, signals: frozenset[Signal]
-    ) -> StepPlan:
-        """The plan of one draw; it measures ``signals`` if it is time to."""
+    def _plans(
+        self, draws: Sequence[Mapping[str, float]], signals: frozenset[Signal], steps: int
+    ) -> list[StepPlan]:
+        """The plans of a step's draws after ``steps`` steps; they measure if it is time to."""
         against_dev, dev_head = bool(signals & AGAINST_DEV), self.dev_head
-        due = self.steps % self._meta_every == 0 and (dev_head.ready or not against_dev)
-        return StepPlan(
-            self.tasks.end_task,
-            self.tasks.of_step(coefficients),
-            coefficients,
-            rows,
-            measures=signals if due else frozenset(),
-            remember=(against_dev or self.remembers) and dev_head.remembers,
-        )
+        due = steps % self._meta_every == 0 and (dev_head.ready or not against_dev)
+        return [
+            StepPlan(
+                self.tasks.end_task,
+                self.tasks.of_step(coefficients),
+                coefficients,
+                self._budget.of_draw(len(draws), number),
+                measures=signals if due else frozenset(),
+                remember=(against_dev or self.remembers) and dev_head.remembers,
+            )
+            for number, coefficients in enumerate(draws)
+        ]
+
+    def expect(self, weighter: Weighter) -> None:
+        """Prepare the rows of the steps that ``weighter`` foresees while the device computes."""
+        self._expected = None
+        if isinstance(weighter, Foreseeable) and weighter.foreseeable:
+            self._expected = weighter
+
+    def _following(self) -> Sequence[Plan]:
+        """The plans of the next step, as far as the weighter can foresee them."""
+        if self._expected is None or self.steps_left <= 1:
+            return ()
+        return self._plans(self._expected.draws(self), self._expected.signals, self.steps + 1)
 
     def trial(
         self,
@@ -227,8 +243,10 @@ class TrainingBench:
         plan = TrialPlan(tasks, [*coefficients.values()], size)
         rows = max(len(task) for task in tasks.values())
         try:
-            for _ in range(math.ceil(fraction * rows / size) if steps is None else steps):
-                self._optimize([plan], training)
+            count = math.ceil(fraction * rows / size) if steps is None else steps
+            for number in range(count):
+                following = [plan] if number + 1 < count else []
+                self._optimize([plan], training, partial(iter, following))
             return before.difference(tuple(coefficients), offload=offload)
         finally:
             before.restore()
@@ -351,7 +369,7 @@ class TrainingBench:
             **self._gradients.state_dict(),
             "numbers": self.numbers.state_dict(),
             "scale": self._scale.state_dict(),
-            "streams": {name: stream.state_dict() for name, stream in self._streams.items()},
+            "streams": self._stream_states(),
             "held_signals": self.held_signals.state_dict(),
         }
         return (
@@ -382,6 +400,7 @@ class TrainingBench:
         streams = saved_part(state, "streams")
         for name, stream in self._streams.items():
             stream.load_state_dict(dict(saved_part(streams, name)))
+        self.prepared.forget()
         self.held_signals.load_state_dict(state.get("held_signals", []))
 
     @property
@@ -390,10 +409,10 @@ class TrainingBench:
         return self._draws.at_once
 
     def _optimize(
-        self, plans: Sequence[Plan], training: Optimization | Trial
+        self, plans: Sequence[Plan], training: Optimization | Trial, following: Following
     ) -> StepSignals | None:
         """Take one step, or skip it if its numbers are bad, and return what it measured."""
-        made = self._gradients.make(plans, training, self.steps + 1)
+        made = self._gradients.make(plans, training, self.steps + 1, following)
         self._count()
         if made.problem is not None:
             training.drop()
@@ -405,8 +424,14 @@ class TrainingBench:
 
     def _count(self) -> None:
         self.steps += 1
+        before = self._stream_states()
         for stream in self._streams.values():
             stream.after_step(self.steps)
+        if self._stream_states() != before:
+            self.prepared.forget()
+
+    def _stream_states(self) -> dict[str, Any]:
+        return {name: stream.state_dict() for name, stream in self._streams.items()}
 
     def _update(self, training: Optimization | Trial) -> None:
         """Update the parameters from their finite gradients."""

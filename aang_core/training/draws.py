@@ -1,15 +1,18 @@
 """Everything that a run draws at random: its tasks' rows, and the generators of all draws."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from aang_core.tasks.moving import to_device
 from aang_core.tasks.processes import Processes
 from aang_core.tasks.saved import saved_part, saved_tensor
 from aang_core.tasks.task import Batch, SharingTask, Task, strata_of
 from aang_core.training.balanced_order import BalancedOrder
+from aang_core.training.prepared import Prepared, Request
 from aang_core.training.rows import RowOrder, make_batches
 
 OTHER_DROPOUT = 1_000_003
@@ -46,6 +49,9 @@ class Draws:
         device: where batches go.
         by_length: whether to put rows of similar length into the same batch.
         at_once: most rows of a batch; None for no limit.
+
+    Attributes:
+        prepared: batches made ahead.
     """
 
     def __init__(
@@ -60,6 +66,7 @@ class Draws:
         self.generator = generator
         self.orders = {name: _order_of(task) for name, task in tasks.items()}
         self.at_once = at_once
+        self.prepared = Prepared(generator, enabled=device.type != "cpu")
         self._tasks = dict(tasks)
         self._device = device
         self._by_length = by_length
@@ -80,20 +87,40 @@ class Draws:
 
     def batches(self, order: str, indices: Tensor, parts: int = 1) -> list[Batch]:
         """The rows of a task at ``indices``, int64 ``[B]``, in batches."""
-        batches = make_batches(
-            self._tasks[order],
-            indices,
-            self.generator,
-            at_once=self.at_once,
-            by_length=self._by_length,
-            parts=parts,
-        )
-        return [batch.to(self._device) for batch in batches]
+
+        def make() -> list[Batch]:
+            batches = make_batches(
+                self._tasks[order],
+                indices,
+                self.generator,
+                at_once=self.at_once,
+                by_length=self._by_length,
+                parts=parts,
+            )
+            return [batch.to(self._device) for batch in batches]
+
+        request = Request(("batches", order, self.at_once, parts), indices=indices)
+        return self.prepared.get(request, make)
 
     def ride(self, task: SharingTask, batches: Sequence[Batch]) -> dict[str, Tensor]:
         """The targets of a task that shares the rows of ``batches``."""
-        targets = task.ride(batches, self.generator)
-        return {n: value.to(self._device, non_blocking=True) for n, value in targets.items()}
+
+        def make() -> dict[str, Tensor]:
+            targets = task.ride(batches, self.generator)
+            return {name: to_device(value, self._device) for name, value in targets.items()}
+
+        return self.prepared.get(Request(("ride",), (task, *batches)), make)
+
+    @contextmanager
+    def ahead(self) -> Iterator[None]:
+        """Batches drawn within it are kept for later; no draw outside it changes."""
+        orders = self.orders
+        self.orders = {name: order.copy() for name, order in orders.items()}
+        try:
+            with self.prepared.ahead():
+                yield
+        finally:
+            self.orders = orders
 
     def every_row(self, order: str, at_once: int) -> Iterator[Batch]:
         """Every row of a task once, shortest first, in batches of at most ``at_once`` rows."""

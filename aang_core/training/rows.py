@@ -1,5 +1,6 @@
 """Which rows a step takes: random orders of each task's rows, and shares of a row budget."""
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -56,6 +57,10 @@ class RowOrder:
             n -= len(part)
             taken.append(part)
         return torch.cat(taken)
+
+    def copy(self) -> "RowOrder":
+        """An order that goes on from here by itself."""
+        return copy.copy(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Position and order, int64 ``[rows]``; not copied, because no order changes in place."""

@@ -2,8 +2,9 @@
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 import torch
@@ -20,6 +21,9 @@ from aang_core.training.numbers import problem_of
 from aang_core.training.optimization import Optimization, Trial
 from aang_core.training.step_rows import Plan, StepRows
 from aang_core.training.task_gradients import TaskGradients, gradients_of_each
+
+Following = Callable[[], Iterable[Plan]]
+"""Returns the plans that probably come next; called while an accelerator computes."""
 
 _EVERY_SIGNAL: frozenset[Signal] = frozenset(get_args(Signal))
 
@@ -70,6 +74,10 @@ class StepGradient:
 Made = TypeVar("Made", DrawGradient, TaskGradients)
 
 
+def _nothing() -> Iterable[Plan]:
+    return ()
+
+
 class GradientMaker:
     """Draws the rows of a step's plans and computes its gradient with an engine.
 
@@ -100,7 +108,11 @@ class GradientMaker:
         self._sake = sake
 
     def make(
-        self, plans: Sequence[Plan], training: Optimization | Trial, step: int
+        self,
+        plans: Sequence[Plan],
+        training: Optimization | Trial,
+        step: int,
+        following: Following = _nothing,
     ) -> StepGradient:
         """Leave the mean of the draws' gradients, clipped, in ``.grad``.
 
@@ -113,16 +125,19 @@ class GradientMaker:
             plans: the rows of each draw.
             training: the optimiser that will use the gradient.
             step: number of the step, for messages.
+            following: yields the plans that probably come after these, whose rows are prepared
+                while an accelerator computes.
 
         Raises:
             OutOfMemoryError: there is not enough memory for one row at a time.
         """
         if len(plans) == 1:
-            return StepGradient([self._draw(plans[0], training, training.clip, step)])
+            return StepGradient([self._draw(plans[0], training, training.clip, step, following)])
         made: list[DrawGradient] = []
         mean: dict[nn.Parameter, Tensor] = {}
-        for plan in plans:
-            made.append(self._draw(plan, training, training.norm, step))
+        for plan, next_plan in zip(plans, [*plans[1:], None], strict=True):
+            then = following if next_plan is None else partial(iter, [next_plan])
+            made.append(self._draw(plan, training, training.norm, step, then))
             if made[-1].problem is not None:
                 return StepGradient(made)
             for parameter in training.parameters:
@@ -158,7 +173,12 @@ class GradientMaker:
         return self._attempts(attempt, training, step)
 
     def _draw(
-        self, plan: Plan, training: Optimization | Trial, norm: Callable[[], Tensor], step: int
+        self,
+        plan: Plan,
+        training: Optimization | Trial,
+        norm: Callable[[], Tensor],
+        step: int,
+        following: Following,
     ) -> DrawGradient:
         """Draw the rows of a plan and leave their gradient in ``.grad``."""
 
@@ -167,7 +187,7 @@ class GradientMaker:
             statistics = self._engine.step(
                 *(rows.end, rows.auxiliaries, rows.dev), norms="norm" in rows.measures
             )
-            return self._judged(rows, statistics, norm())
+            return self._judged(rows, statistics, norm(), following)
 
         return self._attempts(attempt, training, step)
 
@@ -233,12 +253,19 @@ class GradientMaker:
         self._engine.limit_rows(rows)
 
     def _judged(
-        self, rows: StepRows, statistics: GradientStatistics | None, norm: Tensor
+        self,
+        rows: StepRows,
+        statistics: GradientStatistics | None,
+        norm: Tensor,
+        following: Following,
     ) -> DrawGradient:
         losses = torch.stack([loss.to(norm) for loss in (*self._engine.losses, norm)]).double()
-        # The only transfer from the device in a step.
         measures = [] if statistics is None else [statistics.values()]
-        numbers = torch.cat([losses, *measures]).tolist()
+        asked = torch.cat([losses, *measures])
+        # An accelerator still computes what is asked.
+        self._prepare(following)
+        # The only transfer from the device in a step.
+        numbers = asked.tolist()
         *of_tasks, of_gradient = numbers[: len(losses)]
         values = numbers[len(losses) :]
         problem = problem_of(
@@ -251,6 +278,14 @@ class GradientMaker:
         signals = _signals(rows, of_tasks, statistics, values) if rows.measures else None
         names = [member.task.name for member in members_of([*rows.auxiliaries, rows.end])]
         return DrawGradient(signals, problem, dict(zip(names, of_tasks, strict=True)))
+
+    def _prepare(self, following: Following) -> None:
+        """Draw the rows that will probably be asked for next; later draws stay the same."""
+        if not self._draws.prepared.enabled:
+            return
+        with self._draws.ahead():
+            for plan in following():
+                plan.draw(self._draws, self._engine.processes.size)
 
     def _halve(self, reason: str, step: int) -> None:
         """Let half as many rows through the body at once.

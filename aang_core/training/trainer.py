@@ -142,6 +142,7 @@ class Trainer:
         clock: Clock | None = None,
     ) -> None:
         self.bench = bench
+        bench.expect(weighter)
         self.clock = clock or Clock()
         self.weighter = weighter
         self.schedule = schedule

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.errors import WeighterError
+from aang_core.tasks.moving import to_device
 from aang_core.tasks.workbench import Update
 from aang_core.training.buffers import KeptBuffers, Place, moved_buffers
 
@@ -153,7 +154,7 @@ def products(updates: Sequence[ParameterUpdate], body: Sequence[nn.Parameter]) -
         stack = torch.stack(
             [updates[i].deltas[parameter].to(like.device).reshape(-1) for i in rows]
         )
-        at = torch.tensor(rows).to(like.device, non_blocking=True)
+        at = to_device(torch.tensor(rows), like.device)
         matrix[at.unsqueeze(1), at] += (stack @ stack.T).double()
     return matrix
 

@@ -104,6 +104,10 @@ class Elsewhere(Tensor):
         return return_and_correct_aliasing(func, args, named, tree_map(_elsewhere, made))
 
 
+class Pinned(Tensor):
+    """A tensor on the host, in memory that the device can read by itself."""
+
+
 class _Moves(TorchFunctionMode):
     """Moves to the device and reads of its numbers, as Python code asks for them."""
 
@@ -115,6 +119,8 @@ class _Moves(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         named = dict(kwargs or {})
+        if func is Tensor.pin_memory:
+            return args[0].clone().as_subclass(Pinned)
         if func in (Tensor.tolist, Tensor.item) and isinstance(args[0], Elsewhere):
             _count()
             return func(args[0].inside)
@@ -124,9 +130,11 @@ class _Moves(TorchFunctionMode):
                 tensor = args[0] if dtype is None else args[0].to(dtype)
                 if isinstance(tensor, Elsewhere):
                     return tensor
-                if not (named.get("non_blocking") or any(a is True for a in args[1:])):
+                asked = named.get("non_blocking") or any(a is True for a in args[1:])
+                # CUDA may wait for the device before it copies from memory that is not pinned.
+                if not (asked and isinstance(args[0], Pinned)):
                     _count()
-                return _moved(tensor)
+                return _moved(tensor.as_subclass(Tensor))
             return func(*args, **named)
         device = named.get("device")
         if device is not None and torch.device(device).type == DEVICE.type:
@@ -149,6 +157,9 @@ class _Factories(TorchDispatchMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         named = dict(kwargs or {})
+        if func.overloadpacket is _aten._pin_memory:
+            # Autograd's hooks come here directly, past Python's own functions.
+            return args[0].clone()
         device = named.get("device")
         if device is None or torch.device(device).type not in ("meta", DEVICE.type):
             return func(*args, **named)

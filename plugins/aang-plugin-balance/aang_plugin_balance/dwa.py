@@ -48,6 +48,7 @@ class DynamicWeightAverage(StepwiseWeighter):
     """
 
     signals: frozenset[Signal] = frozenset({"loss"})
+    foreseeable = True
 
     def __init__(
         self,

@@ -52,6 +52,7 @@ class GradNorm(StepwiseWeighter):
     """
 
     signals: frozenset[Signal] = frozenset({"norm", "loss"})
+    foreseeable = True
 
     def __init__(
         self,

@@ -49,6 +49,7 @@ class Uncertainty(StepwiseWeighter):
     """
 
     signals: frozenset[Signal] = frozenset({"loss"})
+    foreseeable = True
 
     def __init__(
         self,

@@ -66,6 +66,7 @@ class Factored(StepwiseWeighter):
     """
 
     signals: frozenset[Signal] = frozenset({"cosine"})
+    foreseeable = True
 
     def __init__(
         self,

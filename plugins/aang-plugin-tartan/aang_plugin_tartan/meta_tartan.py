@@ -40,6 +40,7 @@ class MetaTartan(StepwiseWeighter):
     """
 
     signals: frozenset[Signal] = frozenset({"cosine"})
+    foreseeable = True
 
     def __init__(
         self,

@@ -34,6 +34,8 @@ class Static(StepwiseWeighter):
         {'end': 0.75, 'a': 0.25}
     """
 
+    foreseeable = True
+
     def __init__(
         self,
         end_task: TaskCard,
