@@ -257,7 +257,8 @@ def _describe(error: BaseException, candidate: Candidate) -> str:
     elif isinstance(error, SystemExit):
         what = f"{place_of(error) or candidate.source}: it called sys.exit({error.code!r})"
     else:
-        what = f"{place_of(error) or candidate.source}: {type(error).__name__}: {text_of(error)}"
+        said = f": {text_of(error)}" if text_of(error) else ""
+        what = f"{place_of(error) or candidate.source}: {type(error).__name__}{said}"
     if isinstance(error, ImportError):
         remedy = "Install what it needs into this environment, or leave the plug-in out with"
     else:

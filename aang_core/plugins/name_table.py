@@ -7,6 +7,9 @@ from typing import Generic, Protocol, TypeVar
 from aang_core.errors import AmbiguousNameError, UnknownNameError
 from aang_core.plugins.primitive import CORE, Origin
 
+_DISTRIBUTIONS = "aang-plugin-"
+_NEAR = 0.6
+
 
 class Named(Protocol):
     """What a :class:`NameTable` holds."""
@@ -138,7 +141,14 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
         'the outputs are: denoise, end-task'
     """
     known = sorted(set(known))
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(name, known, n=len(known) or 1, cutoff=_NEAR)
+    # Every distribution begins alike, so names that share nothing else would look similar.
+    wanted = name.removeprefix(_DISTRIBUTIONS)
+    near = [
+        one
+        for one in close
+        if difflib.SequenceMatcher(None, one.removeprefix(_DISTRIBUTIONS), wanted).ratio() >= _NEAR
+    ][:3]
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"{otherwise}: {', '.join(known)}" if known else "nothing of the kind is installed"

@@ -137,6 +137,13 @@ class RecordingWorkbench:
         self, coefficients: Mapping[str, float], signals: frozenset[Signal]
     ) -> StepSignals:
         measured = self.measure(coefficients)
+        lacking = sorted(signals - measured.auxiliary.keys())
+        expect(
+            not lacking,
+            "auxiliary of the measured StepSignals",
+            f"a value of the signal {' and '.join(lacking)}, which the weighter asks for",
+            dict(measured.auxiliary),
+        )
         return StepSignals(
             cosine=measured.cosine if "cosine" in signals else {},
             dot=measured.dot if "dot" in signals else {},

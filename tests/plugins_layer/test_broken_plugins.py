@@ -40,7 +40,7 @@ BROKEN = {
         ("_hooks.py:3", "Gone: far away"),
     ),
     "generator-exit": Broken("raise GeneratorExit\n", ("_hooks.py:2", "GeneratorExit")),
-    "interrupt": Broken("raise KeyboardInterrupt\n", ("_hooks.py:2", "KeyboardInterrupt")),
+    "interrupt": Broken("raise KeyboardInterrupt\n", ("_hooks.py:2", "KeyboardInterrupt. Report")),
     "interrupt-in-hook": Broken(
         hook("raise KeyboardInterrupt('why not')"),
         ("_hooks.py:4, in aang_register_transforms", "KeyboardInterrupt: why not"),

@@ -2,6 +2,7 @@ import pytest
 
 from aang_core.errors import AmbiguousNameError, UnknownNameError
 from aang_core.plugins import load_plugins
+from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
 from aang_core.plugins.registry import ObjectiveEntry, Registry
 from aang_core.plugins.standard import (
@@ -71,6 +72,13 @@ def test_an_unknown_distribution_gets_near_ones_offered() -> None:
     registry = Registry([primitive("transform", "mask", distribution="aang-plugin-bert")])
     with pytest.raises(UnknownNameError, match=r"did you mean aang-plugin-bert:mask\?"):
         registry.primitive("transform", "aang-plugin-brt:mask")
+
+
+def test_what_all_distributions_begin_with_makes_none_of_them_near() -> None:
+    known = ["aang-plugin-hub", "aang-plugin-tune", "tune"]
+    assert did_you_mean("aang-plugin-thin-out", known, "there are").startswith("there are: ")
+    assert did_you_mean("aang-plugin-tnue", known, "there are") == "did you mean aang-plugin-tune?"
+    assert did_you_mean("tnue", known, "there are") == "did you mean tune?"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from aang_core import AangError, ConfigError, PluginError, TaskCard, TensorTask, fit
+from aang_core import AangError, ConfigError, PluginError, StepSignals, TaskCard, TensorTask, fit
 from aang_core.assembly.assembly import Assembly, assemble
 from aang_core.assembly.prediction import part_of
 from aang_core.assembly.sources import prepare_sources
@@ -215,3 +215,11 @@ def test_a_bench_without_a_score_says_so(options: dict[str, Any]) -> None:
         dev_set = DevSet(bench.body, bench.tasks.end_task, draws, 4, None, bench.processes)
     with pytest.raises(AangError, match="give the bench a score"):
         dev_set.score(3)
+
+
+def test_made_up_signals_that_lack_one_that_is_asked_for_are_refused() -> None:
+    """The message says which part of the signals lacks it."""
+    empty = StepSignals({}, {}, {}, {}, None, {"end": 1.0})
+    bench = RecordingWorkbench("end", ["a"], measure=lambda coefficients: empty)
+    with pytest.raises(AssertionError, match=r"auxiliary of .*a value of the signal loss"):
+        bench.step({"end": 1.0}, frozenset({"loss"}))
