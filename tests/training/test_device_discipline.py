@@ -1,6 +1,5 @@
 """A step on an accelerator: every tensor is on it, and the host waits for it once."""
 
-import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from aang_core.assembly.sources import prepare_sources
 from aang_core.config import TrainConfig, resolve_config
 from aang_core.plugins import load_plugins
 from aang_core.runs.training import build_trainer
+from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
 from aang_core.training.trainer import Trainer
 from tests.training.kinds import KINDS
 from tests.training.pretend_device import DEVICE, Elsewhere, pretend_device
@@ -183,16 +183,27 @@ def test_two_texts_a_row(exact: dict[str, Any], task_files: Path, tmp_path: Path
     assert waits_of(options)[0] == {STEP: 1}
 
 
-def test_it_goes_on_from_a_checkpoint_of_the_cpu(exact: dict[str, Any]) -> None:
+@pytest.mark.slow
+def test_the_full_space(exact: dict[str, Any], task_files: Path) -> None:
+    """Samples of all objectives that there are, generated text among them."""
+    texts = dict.fromkeys(("domain", "out_of_domain", "unlabelled"), task_files / "domain.txt")
+    small = {"neural-lm": {"texts": 12, "train_steps": 20}, "factored": {"n": 12}}
+    options = {**exact, **texts, "space": "full", "weighter": "factored", "set": small}
+    waits, trainer = waits_of({**options, "aux_batch_size": 90}, 2)
+    assert waits == {STEP: 2}
+    assert len(trainer.bench.tasks.auxiliaries) > 200
+
+
+def test_it_goes_on_from_a_checkpoint_of_the_cpu(exact: dict[str, Any], tmp_path: Path) -> None:
     """All that is restored is on the accelerator, and the next steps wait no more than others."""
     options = {**exact, "space": "td", "weighter": "factored"}
     here = build_trainer(*assembled(options), CPU)
     rounds(here, 2)
-    state = copy.deepcopy(here.state_dict())
+    save_checkpoint(tmp_path, here)
     model = assembled(options)
     with pretend_device() as waits:
         there = build_trainer(*model, DEVICE)
-        there.load_state_dict(state)
+        load_checkpoint(tmp_path, there)
         waits.clear()
         found = rounds(there, 2)
         assert waits == {STEP: 2}
