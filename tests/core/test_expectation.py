@@ -10,8 +10,7 @@ from aang_core.testing.expectation import PROPERTY
 
 
 def test_a_machine_that_is_busy_while_inputs_are_made_fails_no_check() -> None:
-    """Hypothesis allows five deadlines for making inputs, at least a second; the first three
-    take more."""
+    """Hypothesis allows five deadlines in all for making inputs; these take more."""
     made = itertools.count()
 
     @st.composite
