@@ -11,9 +11,9 @@ import torch
 from hypothesis import HealthCheck, Phase, settings
 from torch import Tensor
 
-# Derandomized: a check that passes today passes tomorrow. Neither a deadline nor a limit to the time
-# that inputs take to make, since both fail honest primitives on a busy machine. No database, so
-# that hypothesis leaves no folder in a plug-in's repository. No explain phase: it takes most of the
+# Derandomized: a check that passes today passes tomorrow. Neither a deadline nor a limit to the
+# time that making inputs takes: both fail honest primitives on a busy machine. No database, so that
+# hypothesis leaves no folder in a plug-in's repository. No explain phase: it takes most of the
 # time of a failing check, and the messages say what is wrong. One failure at a time: mending the
 # first often mends the others.
 PROPERTY = settings(
