@@ -4,6 +4,8 @@ Every message says what was wrong, where (file, line, column, option or name) an
 it. The command line prints such an error without a traceback and exits with status 2.
 """
 
+from collections.abc import Sequence
+
 
 class AangError(Exception):
     """Base class of every exception that AANG raises on purpose.
@@ -58,5 +60,28 @@ class NumericalError(AangError):
     """A loss or a gradient is NaN or infinite."""
 
 
+class SharedError(AangError):
+    """What one process of a training cannot do, so that all of them end; the first one says so."""
+
+
 class OutOfMemoryError(AangError):
-    """A step does not fit into memory, even with one row at a time."""
+    """A step does not fit into memory, even with one row at a time.
+
+    Attributes:
+        rows: how many rows of a step went through the body at once; None outside of a step.
+        least: how many of them must stay together.
+        go_on_with: options with which the interrupted run can be resumed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rows: int | None = None,
+        least: int = 1,
+        go_on_with: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.rows = rows
+        self.least = least
+        self.go_on_with = tuple(go_on_with)

@@ -1,8 +1,9 @@
-"""A model of a step's cost on machines we do not have: arithmetic, bytes, messages.
+"""A model of a step's cost on machines we do not have: arithmetic, bytes, messages, reading.
 
     python -m benchmarks.cost_model
 
-Projects training RoBERTa-base at the papers' size to 1, 8 and 64 accelerators.
+Projects training RoBERTa-base at the papers' size to 1, 8 and 64 accelerators, and the reading of a
+stream of shards that goes with it.
 """
 
 from dataclasses import dataclass
@@ -38,6 +39,60 @@ class Cost:
     def flops(self) -> float:
         """Floating-point operations of the whole step."""
         return self.shared + self.objectives
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Shards that every process reads for itself, and the time that one core takes for it.
+
+    Attributes:
+        size: compressed bytes of all shards.
+        shard: compressed bytes of a shard.
+        text: compressed bytes of a text.
+        reading: seconds to read a text: to decompress and to parse it.
+        tokenising: seconds to tokenise a text.
+        skipping: seconds to pass over a text that was read before a run was resumed.
+        interleave: shards that are open at a time.
+        name: bytes of a position in an open shard, most of them its path.
+    """
+
+    size: float
+    shard: float
+    text: float
+    reading: float
+    tokenising: float
+    skipping: float
+    interleave: int = 4
+    name: int = 45
+
+    @property
+    def shards(self) -> float:
+        """Files, each of which is listed and opened at the start."""
+        return self.size / self.shard
+
+    @property
+    def position(self) -> int:
+        """Bytes of a position in a checkpoint, which does not depend on the size."""
+        return (self.interleave + 1) * self.name
+
+    def seconds(self, rows: int, cores: int = 1) -> float:
+        """Seconds that each process adds to a step of so many auxiliary rows, on its cores.
+
+        Every process reads and tokenises the rows of all, so that all draw the same ones: more
+        processes do not make it less. A core reads; all of them tokenise.
+        """
+        return rows * (self.reading + self.tokenising / cores)
+
+    def steps(self, rows: int) -> float:
+        """Steps of a pass, with any number of processes."""
+        return self.size / self.text / rows
+
+    def going_on(self) -> float:
+        """Most seconds until a resumed run has passed over the texts that it has read before.
+
+        These are at most all texts of the shards that are open, whatever the number of the others.
+        """
+        return self.interleave * self.shard / self.text * self.skipping
 
 
 @dataclass(frozen=True)
@@ -110,6 +165,11 @@ IN_A_NODE = Machine(ATTAINED * H200, 450e9, 5e-6)
 AMONG_NODES = Machine(ATTAINED * H200, 50e9, 10e-6)
 """An adapter of 400 Gbit/s for each accelerator."""
 
+STREAM = Stream(size=100e9, shard=50e6, text=178, reading=12e-6, tokenising=390e-6, skipping=1e-6)
+"""Measured by `benchmarks.stream_reading`, on a core of a busy machine."""
+CORES = 8
+"""For each process, of a node with eight accelerators."""
+
 
 @click.command()
 @click.option("--rows", default=1, show_default=True, help="times the rows of the papers")
@@ -125,8 +185,11 @@ def main(rows: int) -> None:
         f"{setting.name}: {cost.flops / 1e12:.1f} · 10¹² operations, gradient "
         f"{cost.gradient / 1e9:.2f} GB, state {cost.state / 1e9:.1f} GB"
     )
-    click.echo("| accelerators | share | arithmetic | messages | step | times faster |")
-    click.echo("|---|---|---|---|---|---|")
+    click.echo(
+        "| accelerators | share | arithmetic | messages | step | times faster "
+        f"| with a stream, 1 core | {CORES} cores |"
+    )
+    click.echo("|" + 8 * "---|")
     alone = sum(seconds(cost, setting.n, 1, IN_A_NODE))
     for processes in (1, 8, 64):
         machine = IN_A_NODE if processes <= 8 else AMONG_NODES
@@ -134,8 +197,17 @@ def main(rows: int) -> None:
         step = arithmetic + messages
         click.echo(
             f"| {processes} | {share(cost, setting.n, processes):.3f} | {1e3 * arithmetic:.1f} ms "
-            f"| {1e3 * messages:.1f} ms | {1e3 * step:.1f} ms | {alone / step:.1f} |"
+            f"| {1e3 * messages:.1f} ms | {1e3 * step:.1f} ms | {alone / step:.1f} "
+            f"| {1e3 * (step + STREAM.seconds(setting.auxiliary)):.1f} ms "
+            f"| {1e3 * (step + STREAM.seconds(setting.auxiliary, CORES)):.1f} ms |"
         )
+    click.echo(
+        f"A stream of {STREAM.size / 1e9:.0f} GB in {STREAM.shards:.0f} shards: "
+        f"{STREAM.steps(setting.auxiliary) / 1e6:.2f} million steps are a pass, a step reads "
+        f"{STREAM.text * setting.auxiliary / 1e3:.0f} kB in each process, a position takes "
+        f"{STREAM.position} bytes, and a run that is resumed passes over text for at most "
+        f"{STREAM.going_on():.0f} s."
+    )
 
 
 if __name__ == "__main__":

@@ -31,9 +31,10 @@ import sysconfig
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from email.message import Message
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -132,7 +133,7 @@ def _wanted(path: Path, root: Path) -> bool:
 
 def permissive_licence(package: Distribution) -> str | None:
     """Return the licence if the metadata name a permissive one and no other kind."""
-    metadata = package.metadata
+    metadata = cast(Message, package.metadata)  # which the protocol of the annotation hides
     stated = [metadata.get("License-Expression") or ""]
     stated += [
         c.rsplit(" :: ", 1)[-1]
@@ -279,7 +280,7 @@ def build_model(dropout: float) -> RobertaForMaskedLM:
             attention_probs_dropout_prob=dropout,
             layer_norm_eps=1e-5,
             # At 128 tokens two bfloat16 products beat the fused kernel's backward pass on a CPU.
-            attn_implementation="eager",
+            attn_implementation="eager",  # type: ignore[call-arg]
             bos_token_id=BOS,
             pad_token_id=PAD,
             eos_token_id=EOS,
@@ -287,10 +288,11 @@ def build_model(dropout: float) -> RobertaForMaskedLM:
     )
 
 
-def masked_lm_logits(model: nn.Module, corrupted: Tensor, positions: Tensor) -> Tensor:
+def masked_lm_logits(model: RobertaForMaskedLM, corrupted: Tensor, positions: Tensor) -> Tensor:
     """Return the logits ``[S, V]`` at the selected positions only, 15% of the decoder's work."""
     hidden = model.roberta(input_ids=corrupted).last_hidden_state
-    return model.lm_head(hidden.flatten(0, 1).index_select(0, positions))
+    logits: Tensor = model.lm_head(hidden.flatten(0, 1).index_select(0, positions))
+    return logits
 
 
 def build_optimizer(model: nn.Module, learning_rate: float) -> torch.optim.AdamW:
@@ -311,7 +313,7 @@ def learning_rate_factor(step: int, steps: int) -> float:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, rows: Tensor) -> tuple[float, float]:
+def evaluate(model: RobertaForMaskedLM, rows: Tensor) -> tuple[float, float]:
     """Return held-out masked-LM loss (nats) and accuracy, under one fixed corruption."""
     generator = torch.Generator().manual_seed(0)
     loss, correct, count = 0.0, 0, 0
@@ -405,7 +407,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def _step(
-    model: nn.Module,
+    model: RobertaForMaskedLM,
     optimizer: torch.optim.Optimizer,
     batch: tuple[Tensor, Tensor, Tensor],
     learning_rate: float,
@@ -436,7 +438,8 @@ def _steps_for(args: argparse.Namespace, documents: Sequence[Document]) -> int:
         if step == 5:  # the first ones allocate memory and choose kernels
             started = time.monotonic()
         _step(model, optimizer, batches(step), args.learning_rate, step, 1_000)
-    return math.floor(args.minutes * 60 * timed / (time.monotonic() - started))
+    minutes: float = args.minutes
+    return math.floor(minutes * 60 * timed / (time.monotonic() - started))
 
 
 def _restore(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[int, int]:

@@ -112,7 +112,7 @@ def label_ids(task: LabelledTask, examples: Sequence[Example]) -> list[int]:
 def score(model: Any, task: LabelledTask, part: Sequence[Example], metric: str) -> float:
     """The model's score on a part of the task."""
     predicted = model.predict(texts(part), use_labels=False, show_progress_bar=False)
-    return float(scores(label_ids(task, part), [int(label) for label in predicted])[metric])  # type: ignore[index]
+    return float(scores(label_ids(task, part), [int(label) for label in predicted])[metric])
 
 
 def result_of(cell: Cell, iterations: Sequence[int], limit: int) -> ControlResult:

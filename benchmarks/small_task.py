@@ -23,6 +23,8 @@ class EncoderSize:
     width: int = 16
     intermediate: int = 24
     positions: int = 32
+    layers: int = 2
+    heads: int = 2
 
 
 def write_task(folder: Path) -> None:
@@ -45,7 +47,7 @@ def write_files(folder: Path, rows: Mapping[str, int], *, domain: int) -> None:
 
 
 def write_encoder(folder: Path, size: EncoderSize) -> None:
-    """Write a two-layer masked-LM BERT with dropout and a WordPiece tokenizer of demo texts."""
+    """Write a masked-LM BERT with dropout and a WordPiece tokenizer of demo texts."""
     normalizer = normalizers.BertNormalizer(lowercase=True)
     splitter = pre_tokenizers.BertPreTokenizer()
     texts = [normalizer.normalize_str(example.text) for example in load_demo_task().train]
@@ -73,8 +75,8 @@ def write_encoder(folder: Path, size: EncoderSize) -> None:
     config = BertConfig(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=size.width,
-        num_hidden_layers=2,
-        num_attention_heads=2,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.heads,
         intermediate_size=size.intermediate,
         max_position_embeddings=size.positions,
     )

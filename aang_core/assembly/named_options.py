@@ -1,13 +1,14 @@
 """What a run would use of its options, before any data is read or a model is loaded."""
 
-from aang_core.assembly.composition import owners_among, stage_objectives
+from aang_core.assembly.composition import compose, owners_among, stage_objectives
 from aang_core.assembly.labelled_tasks import (
     auxiliary_files,
     supervised_objectives,
     with_auxiliary_data,
 )
 from aang_core.assembly.text_options import READ_BY, unread
-from aang_core.config import AUXILIARY_TASKS, TrainConfig
+from aang_core.config import AUXILIARY_TASKS, TrainConfig, without_default_recipe
+from aang_core.errors import ConfigError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space import load_space
 from aang_core.plugins.primitive import Primitive
@@ -29,6 +30,7 @@ def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitiv
     Raises:
         AangError: a name is unknown or ambiguous.
     """
+    config = _settled_by_task_type(config, registry)
     weighter = registry.weighter(config.weighter)
     stages = stage_objectives(config, registry)
     objectives = [*_of_space(config, registry), *stages.values()]
@@ -54,6 +56,22 @@ def without_unread_text(config: TrainConfig, registry: Registry) -> TrainConfig:
         objectives += _of_space(config, registry)
     names = unread(config, [objective.data for objective in objectives])
     return config.model_copy(update=dict.fromkeys(names, ()))
+
+
+def _settled_by_task_type(config: TrainConfig, registry: Registry) -> TrainConfig:
+    """The options with which a run trains the kind of task that they name.
+
+    The default recipe gives way to a kind that it cannot serve.
+    """
+    other = without_default_recipe(config, registry)
+    if other is None or config.task_type in (None, "single-label"):
+        return config
+    bare = config.model_copy(update={"set": {}})
+    try:
+        compose(bare, registry, auxiliary_files(config))
+    except ConfigError:
+        return other
+    return config
 
 
 def _of_space(config: TrainConfig, registry: Registry) -> list[Objective]:

@@ -16,6 +16,7 @@ from aang_core.objectives.stages import DataContext, Example, TextStream
 from aang_core.plugins.primitive import Primitive
 from aang_core.task_types.single_label import SingleLabel
 from aang_core.task_types.task_type import TaskType
+from aang_core.tasks.processes import ALONE, Processes
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,19 @@ class SourceReader:
         sources: its sources. After a stage of pre-training, only the encoder differs.
         model: the encoder that the run starts with. Its tokenizer serves all stages, because a
             stage does not change the tokenizer.
+        processes: the processes that read the same.
     """
 
-    def __init__(self, config: TrainConfig, sources: Sources, model: TextModel) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        sources: Sources,
+        model: TextModel,
+        processes: Processes = ALONE,
+    ) -> None:
         self.tokenizer: PreTrainedTokenizerBase = model.tokenizer
         self._sources = sources
+        self._processes = processes
         self._seed = config.seed
         self._max_length = min(config.max_length, model.max_length)
         self._parts: dict[str, tuple[Sequence[Example], TokenRows]] = {}
@@ -93,7 +102,9 @@ class SourceReader:
             )
             if data.buffer is not None:
                 steps = max(1, data.buffer // rows_per_step)
-                streams[name] = self._streamed(data.stream(context), data.buffer, steps, name)
+                # The rows of whole steps, so that none is left over when the next block is read.
+                size = min(data.buffer, steps * rows_per_step)
+                streams[name] = self._streamed(data.stream(context), size, steps, name)
                 return streams[name]
             self._rows[name] = self._read(data, context, name)
         return self._rows[name]
@@ -117,7 +128,7 @@ class SourceReader:
             # Not cached: a stream's texts are not read again soon.
             return self._tokenize(examples, name, None, cached=False)
 
-        rows = StreamRows(stream, buffer, steps, tokenized)
+        rows = StreamRows(stream, buffer, steps, tokenized, name, self._processes)
         return SourceRows(rows, None)
 
     def _task_type(self, data: Primitive, examples: Sequence[Example]) -> TaskType | None:

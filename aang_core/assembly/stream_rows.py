@@ -7,6 +7,7 @@ from torch import Tensor
 
 from aang_core.corpora.tokens import PaddedRows, TokenRows
 from aang_core.objectives.stages import DocumentStatistics, Example, TextStream
+from aang_core.tasks.processes import ALONE, Processes
 
 
 class StreamRows:
@@ -20,6 +21,8 @@ class StreamRows:
         buffer: texts per block.
         steps: training steps per block.
         tokenize: turns the texts of a block into rows.
+        name: what messages call the texts.
+        processes: the processes that read the same stream, each for itself.
     """
 
     labels = None
@@ -30,11 +33,15 @@ class StreamRows:
         buffer: int,
         steps: int,
         tokenize: Callable[[Sequence[Example]], TokenRows],
+        name: str = "the text",
+        processes: Processes = ALONE,
     ) -> None:
         self._stream = stream
         self._buffer = buffer
         self._steps = steps
         self._tokenize = tokenize
+        self._name = name
+        self._processes = processes
         self._rows = self._next_block()
         self._statistics = self._rows
 
@@ -71,9 +78,23 @@ class StreamRows:
         return aside
 
     def after_step(self, steps: int) -> None:
-        """Move on to the next block if this one is used up after ``steps`` training steps."""
+        """Move on to the next block if this one is used up after ``steps`` training steps.
+
+        Raises:
+            DataError: there is nothing left to read.
+            SharedError: another process cannot read the next block, or reads another one.
+        """
         if steps % self._steps == 0:
-            self._rows = self._next_block()
+            with self._processes.all_or_none():
+                self._rows = self._next_block()
+            if self._processes.size > 1:
+                self._processes.refuse_if_different(self.digest, self._differs)
+
+    def _differs(self, first: str, other: str) -> str:
+        return (
+            f"{self._name}: the next {self._buffer} texts are others than in the first process, so "
+            "a file has changed there, or could not be read"
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """The position in the stream where this block begins."""

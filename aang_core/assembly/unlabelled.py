@@ -16,6 +16,7 @@ from aang_core.corpora.repeated import RepeatedTexts
 from aang_core.corpora.tokens import TokenRows, tokenize
 from aang_core.errors import DataError
 from aang_core.objectives.stages import DataContext, Example, ReadReport
+from aang_core.tasks.processes import ALONE, Processes
 
 LOOKED_AT = 10_000
 """Pieces of text that are checked before training, and held in memory at a time during it."""
@@ -69,6 +70,7 @@ def read_unlabelled(
     batch_size: int,
     seed: int,
     report: ReadReport,
+    processes: Processes = ALONE,
 ) -> UnlabelledText:
     """Check the beginning of the text, hold some of it out, and prepare to read the rest.
 
@@ -83,6 +85,7 @@ def read_unlabelled(
         batch_size: rows per step.
         seed: the seed of all draws.
         report: collects notes about the text.
+        processes: the processes that read it, each for itself.
 
     Raises:
         DataError: there is less than a batch of text, or the tokenizer does not know its language.
@@ -115,7 +118,12 @@ def read_unlabelled(
 
     return UnlabelledText(
         rows=StreamRows(
-            PieceStream(texts, cutter, left_out), size, max(1, size // batch_size), tokenized
+            PieceStream(texts, cutter, left_out),
+            size,
+            max(1, size // batch_size),
+            tokenized,
+            "--text",
+            processes,
         ),
         held_out=tokenized(aside),
         looked_at=len(first),

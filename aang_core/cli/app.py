@@ -1,7 +1,9 @@
 """The ``aang`` command group: its global options, and where its commands come from."""
 
 import errno
+import os
 import signal
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ import click
 
 from aang_core.cli.loaded import loaded_plugins, tell_failures
 from aang_core.cli.output import echo
-from aang_core.errors import AangError, UnknownNameError
+from aang_core.errors import AangError, SharedError, UnknownNameError
 from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import CommandEntry
@@ -135,6 +137,24 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """What the system says if the disk that standard output goes to is full; it names no file."""
 
 
+_TIME_TO_SPEAK = 1.0
+"""Seconds in which the first process of a training tells the user why it ends."""
+
+
+def _speaks() -> bool:
+    """Whether this is the first process of a training, or its only one."""
+    return (os.environ.get("RANK") or "0") == "0"
+
+
+def _tell(ctx: click.Context, error: AangError) -> None:
+    if ctx.params.get("debug"):
+        echo(traceback.format_exc(), err=True, nl=False)
+        return
+    echo(f"Error: {error}", err=True)
+    for addition in getattr(error, "__notes__", ()):
+        echo(addition, err=True)
+
+
 @contextmanager
 def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
     """Turn an AangError or an interrupt into one line on standard error.
@@ -143,19 +163,31 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
     """
     try:
         yield
-    except AangError as error:
-        if ctx.params.get("debug"):
-            echo(traceback.format_exc(), err=True, nl=False)
+    except SharedError as error:
+        if _speaks() or ctx.params.get("debug"):
+            _tell(ctx, error)
         else:
-            echo(f"Error: {error}", err=True)
-            for addition in getattr(error, "__notes__", ()):
-                echo(addition, err=True)
+            # A launcher ends all processes when one has ended, and the first must have spoken.
+            time.sleep(_TIME_TO_SPEAK)
+        ctx.exit(2)
+    except AangError as error:
+        _tell(ctx, error)
         ctx.exit(2)
     except OSError as error:
         if ctx.params.get("debug") or not (error.filename or error.errno in _FULL):
             raise
         where = printable(str(error.filename)) if error.filename else "the output"
         echo(f"Error: {where}: {error.strerror} (aang --debug shows where)", err=True)
+        ctx.exit(2)
+    except UnicodeDecodeError as error:
+        if ctx.params.get("debug") or not _raised_in(error, "importlib.metadata"):
+            raise
+        # Libraries read the entry points of all distributions, and a single bad file stops them.
+        echo(
+            "Error: a library that AANG uses cannot read the entry_points.txt of an installed "
+            "package, because it is not UTF-8 text; aang plugins names the package: reinstall it",
+            err=True,
+        )
         ctx.exit(2)
     except KeyboardInterrupt:
         echo("interrupted", err=True)
@@ -164,6 +196,12 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
         # Click quotes arguments unescaped, and a shell's glob may have matched any file name.
         error.message = printable(error.message)  # type: ignore[misc]
         raise
+
+
+def _raised_in(error: BaseException, module: str) -> bool:
+    """Whether ``error`` was raised in ``module``, or in code that it called."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__") == module for frame, _ in frames)
 
 
 def _tell_versions(context: click.Context, parameter: click.Parameter, given: bool) -> None:

@@ -49,8 +49,7 @@ def prepare_encoder(
         resume_preparation,
         unfinished_preparation,
     )
-    from aang_core.runs.training import choose_device
-    from aang_core.tasks.processes import processes_of_environment
+    from aang_core.runs.training import join
     from aang_core.training.interruption import Interrupted, interruptible
 
     given = given_options(options)
@@ -68,7 +67,7 @@ def prepare_encoder(
             )
         config = resolve_preparation(from_anywhere({**given, "model": model}))
         check_free(config.out)
-    processes = processes_of_environment(choose_device(config.device))
+    _, processes = join(config.device)
     processes.wait()
     quiet = quiet or not processes.first
     try:

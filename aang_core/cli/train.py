@@ -18,7 +18,7 @@ from aang_core.cli.schema_options import options_of
 from aang_core.config import TrainConfig, read_config_file, resolve_training
 from aang_core.config.schema import BALANCED
 from aang_core.config.settings import parse_settings
-from aang_core.errors import ConfigError
+from aang_core.errors import AangError, ConfigError
 from aang_core.plugins import Plugins
 from aang_core.runs.run_files import refuse_links
 from aang_core.runs.unfinished import check_unfinished, resume_command, unfinished
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 """Prints a note."""
 
-RESUMABLE_WITH = {"on_nan", "trust_remote_code"}
-"""Options that may be given with --resume: the training so far does not depend on them, and a
-folder cannot declare itself trustworthy."""
+RESUMABLE_WITH = {"on_nan", "trust_remote_code", "micro_batch_size", "save_memory"}
+"""Options that may be given with --resume: the training so far does not depend on them, a run that
+memory was too small for needs less of it, and a folder cannot declare itself trustworthy."""
 
 
 class _ListsRecipes(click.Command):
@@ -57,7 +57,7 @@ class _ListsRecipes(click.Command):
     "--resume",
     type=click.Path(path_type=Path),
     help="continue the interrupted run in this folder; takes no other option but --on-nan, "
-    "--trust-remote-code and --accept-changes",
+    "--micro-batch-size, --save-memory, --trust-remote-code and --accept-changes",
 )
 @click.option(
     "--accept-changes",
@@ -92,39 +92,47 @@ def train(
     precedence.
     """
     given = given_options(options)
-    config: TrainConfig | None = None
-    if resume is not None:
-        if dry_run:
-            raise ConfigError("--dry-run: an interrupted run has begun already; leave --resume out")
-        _check_resumable(resume, given, config_file)
-    elif accept_changes:
+    if resume is not None and dry_run:
+        raise ConfigError("--dry-run: an interrupted run has begun already; leave --resume out")
+    if resume is None and accept_changes:
         raise ConfigError("--accept-changes: goes with --resume RUN, the run that has changed")
-    else:
-        config = resolve_training(
-            read_config_file(config_file) if config_file else {}, given, plugins.registry
-        )
+    config: TrainConfig | None = None
+    failure: AangError | None = None
+    try:
         # All that can be checked without torch and transformers, which take seconds to import.
-        if config.out is not None:
-            RunFolder.check_free(config.out)
-        check_paths(config)
-        check_names(config, plugins.registry)
+        if resume is not None:
+            _check_resumable(resume, given, config_file)
+        else:
+            config = _checked(config_file, given, plugins)
+    except AangError as error:
+        if not _several_processes():
+            raise
+        failure = error  # the other processes wait for this one, and have to be told
     # torchrun and accelerate number their processes; the first one speaks for all.
     quiet = quiet or os.environ.get("RANK", "0") != "0"
     if not quiet:
         echo("reading data and loading the encoder ...", err=True)
 
     from aang_core.cli.before import print_summary
-    from aang_core.runs.training import choose_device
-    from aang_core.tasks.processes import processes_of_environment
+    from aang_core.runs.training import join
 
     say = _ignore if quiet else note_once()
-    if config is None:
-        assert resume is not None
-        config = _resumed(resume, given, plugins, say)
-    processes = processes_of_environment(choose_device(config.device))
+    if resume is not None and failure is None:
+        try:
+            config = _resumed(resume, given, plugins, say)
+        except AangError as error:
+            if not _several_processes():
+                raise
+            failure = error
+    device = given.get("device", "auto") if config is None else config.device
+    _, processes = join(device)
+    with processes.all_or_none():
+        if failure is not None:
+            raise failure
+    assert config is not None
     if dry_run:
         with output_of_plugins():
-            planned = _planned(config, plugins, say)
+            planned = _planned(config, plugins, processes, say)
         if processes.first:
             print_summary(planned, as_json=as_json)
         return
@@ -141,6 +149,26 @@ def train(
         echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
         print_result(run)
+
+
+def _several_processes() -> bool:
+    """Whether other processes share the training."""
+    return (os.environ.get("WORLD_SIZE") or "1") != "1"
+
+
+def _checked(config_file: Path | None, given: Mapping[str, Any], plugins: Plugins) -> TrainConfig:
+    """The options of a new run, with names and paths that exist.
+
+    Raises:
+        AangError: an option cannot be used.
+    """
+    from_file = read_config_file(config_file) if config_file else {}
+    config = resolve_training(from_file, given, plugins.registry)
+    if config.out is not None:
+        RunFolder.check_free(config.out)
+    check_paths(config)
+    check_names(config, plugins.registry)
+    return config
 
 
 def _check_resumable(folder: Path, given: Mapping[str, Any], config_file: Path | None) -> None:
@@ -166,11 +194,12 @@ def _resumed(folder: Path, given: Mapping[str, Any], plugins: Plugins, say: Say)
     return config
 
 
-def _planned(config: TrainConfig, plugins: Plugins, say: Say) -> "Summary":
+def _planned(config: TrainConfig, plugins: Plugins, processes: "Processes", say: Say) -> "Summary":
     from aang_core.assembly.sources import prepare_sources
     from aang_core.runs import before
 
-    sources = prepare_sources(config, plugins.registry)
+    with processes.all_or_none():
+        sources = prepare_sources(config, plugins.registry)
     return before.dry_run(sources.config, sources, say=say)
 
 
@@ -199,7 +228,8 @@ def _trained(
             training_progress(quiet=quiet) as observe,
             ExitStack() as stack,
         ):
-            sources = prepare_sources(config, plugins.registry)
+            with processes.all_or_none():
+                sources = prepare_sources(config, plugins.registry)
             out = resume or stack.enter_context(new_run_folder(sources.config, processes))
             return train_run(
                 sources.config,

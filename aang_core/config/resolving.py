@@ -141,13 +141,21 @@ def left_to_the_data(config: TrainConfig) -> set[str]:
 def without_default_recipe(config: TrainConfig, registry: Registry) -> TrainConfig | None:
     """The options with the default space and weighter in place of the default recipe.
 
+    What the user has set for the recipe's weighter stays, and is refused where another one trains.
+
     Returns:
         The options; None if the user has chosen the recipe or there is none.
     """
-    if not _has_default_recipe(config):
+    if config.recipe is None or not _has_default_recipe(config):
         return None
-    others = {name: of for name, of in config.set.items() if name != config.weighter}
-    return config.model_copy(update={"recipe": None, "set": others, **_defaults(registry)})
+    recipe = find_recipe(config.recipe, registry)
+    own = _own_settings(recipe, registry.as_meant_by(recipe.origin.distribution))
+    kept = {
+        name: {o: value for o, value in of.items() if own.get(name, {}).get(o, ...) != value}
+        for name, of in config.set.items()
+    }
+    users = {name: of for name, of in kept.items() if of}
+    return config.model_copy(update={"recipe": None, "set": users, **_defaults(registry)})
 
 
 def _has_default_recipe(config: TrainConfig) -> bool:
@@ -179,9 +187,15 @@ def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry
     if "weighter" in own:
         own["weighter"] = theirs.in_full("weighter", str(own["weighter"]))
     options = {**own, **given}
-    full = {theirs.in_full("weighter", name): of for name, of in own.get("set", {}).items()}
-    used = {name: of for name, of in full.items() if name == options.get("weighter")}
+    settings = _own_settings(recipe, theirs)
+    used = {name: of for name, of in settings.items() if name == options.get("weighter")}
     return {**options, "set": _merged_set(used, given["set"])}
+
+
+def _own_settings(recipe: RecipeEntry, theirs: Registry) -> dict[str, Any]:
+    """What a recipe sets for weighters, by their full names."""
+    own = recipe.options.get("set", {})
+    return {theirs.in_full("weighter", name): of for name, of in own.items()}
 
 
 def _merged_set(own: Mapping[str, Any], given: Any) -> Any:

@@ -17,7 +17,8 @@ Import each module by its own name, so that reading a file does not load a token
 Public, for commands of plug-ins: :class:`LabelledTask` is the end task's texts and labels,
 :func:`tokenize` turns texts into rows of token ids, and :func:`read_table` reads a file of records,
 which :func:`stream_table` does for files of any size.
-For data primitives of plug-ins: :class:`RepeatedTexts` makes a stream of any texts.
+For data primitives of plug-ins: :class:`RepeatedTexts` makes a stream of any texts, and
+:func:`names_of_files` says what a position in the files of a folder is saved by.
 """
 
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from aang_core.corpora.labelled_task import LabelledTask
+    from aang_core.corpora.places import names_of_files
     from aang_core.corpora.repeated import RepeatedTexts
     from aang_core.corpora.tables import read_table, stream_table
     from aang_core.corpora.tokens import tokenize
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LabelledTask",
     "RepeatedTexts",
+    "names_of_files",
     "read_table",
     "stream_table",
     "tokenize",
@@ -40,6 +43,7 @@ __all__ = [
 
 _HOMES = {
     "aang_core.corpora.labelled_task": "LabelledTask",
+    "aang_core.corpora.places": "names_of_files",
     "aang_core.corpora.repeated": "RepeatedTexts",
     "aang_core.corpora.tables": "read_table stream_table",
     "aang_core.corpora.tokens": "tokenize",

@@ -1,11 +1,13 @@
 """The files behind an option that takes files, folders and globs, and their lines."""
 
+import glob
 import gzip
 import os
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from io import BufferedReader, RawIOBase, TextIOWrapper
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +59,44 @@ def find_files(
             for file in _files_in(path, extensions, report) if path.is_dir() else [path]:
                 found.setdefault(file.resolve(), file)
     return sorted(found.values())
+
+
+def names_of_files(places: Sequence[Path], files: Iterable[Path]) -> dict[Path, str]:
+    """What each file is called from the place that named it, the same on every machine.
+
+    Args:
+        places: files, folders and globs.
+        files: what :func:`find_files` has found there.
+
+    Returns:
+        The number of the place, and the path from there: from a folder, from the folder of a file,
+        or from the first folder of a glob without wildcards.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang_core import ReadReport, find_files
+        >>> from aang_core.corpora import names_of_files
+        >>> Path("shards/new").mkdir(parents=True)
+        >>> for name in ("shards/new/a.txt", "b.txt"):
+        ...     Path(name).touch()
+        >>> places = [Path("shards"), Path("b.txt")]
+        >>> names_of_files(places, find_files(places, (".txt",), "--domain", ReadReport()))
+        {PosixPath('b.txt'): '1/b.txt', PosixPath('shards/new/a.txt'): '0/new/a.txt'}
+    """
+    roots = [_root(place.expanduser()) for place in places]
+    names = {}
+    for file in files:
+        number = next(i for i, root in enumerate(roots) if root in (file, *file.parents))
+        path = file.relative_to(roots[number])
+        names[file] = f"{number}/{path.as_posix() if path.parts else file.name}"
+    return names
+
+
+def _root(place: Path) -> Path:
+    """The place itself, or the folder that a glob starts from."""
+    if place.exists():
+        return place
+    return Path(*takewhile(lambda part: not glob.has_magic(part), place.parts))
 
 
 def _files_in(folder: Path, extensions: tuple[str, ...], report: ReadReport) -> Iterator[Path]:

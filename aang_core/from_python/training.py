@@ -21,9 +21,9 @@ from aang_core.runs.recorded_plugins import recorded_differences
 from aang_core.runs.run import Run
 from aang_core.runs.run_files import refuse_links
 from aang_core.runs.train_run import train_run
-from aang_core.runs.training import choose_device
+from aang_core.runs.training import join
 from aang_core.runs.unfinished import unfinished
-from aang_core.tasks.processes import Processes, processes_of_environment
+from aang_core.tasks.processes import Processes
 from aang_core.training.interruption import Interrupted, interruptible
 
 
@@ -41,7 +41,7 @@ def train(
     Args:
         config: A configuration file.
         resume: The folder of an interrupted run to continue. It takes no other option but
-            ``on_nan`` and ``trust_remote_code``.
+            ``on_nan``, ``micro_batch_size``, ``save_memory`` and ``trust_remote_code``.
         accept_changes: Continue that run although its data, encoder, objectives or options have
             changed since it began.
         quiet: Show neither progress nor notes.
@@ -132,8 +132,9 @@ class _Start:
 def _resumption(out: Path, options: Mapping[str, Any], plugins: Plugins) -> _Start:
     refuse_links(out)
     config = unfinished(out, **{"trust_remote_code": False, **options})
-    sources = prepare_sources(config, plugins.registry)
-    processes = processes_of_environment(choose_device(config.device))
+    _, processes = join(config.device)
+    with processes.all_or_none():
+        sources = prepare_sources(config, plugins.registry)
     return _Start(sources, out, processes, notes=recorded_differences(out, plugins))
 
 
@@ -146,10 +147,11 @@ def _first_start(
     given = GivenData.of(options)
     from_file = {} if config_file is None else read_config_file(Path(config_file))
     resolved = resolve_training(from_file, given.options, plugins.registry)
-    processes = processes_of_environment(choose_device(resolved.device))
+    _, processes = join(resolved.device)
     # The folder is named after what is trained, which only the data decides.
     config, data = given.placed(resolved, resolved.out or Path("runs"))
-    sources = prepare_sources(config, plugins.registry, data.tables)
+    with processes.all_or_none():
+        sources = prepare_sources(config, plugins.registry, data.tables)
     sources.report.include(given.report)
     out = stack.enter_context(new_run_folder(sources.config, processes))
     if given.values:

@@ -14,15 +14,17 @@ from aang_core.modeling.untaught import untaught_heads
 from aang_core.objectives.stages import ReadReport
 from aang_core.runs import outcome
 from aang_core.runs.expected import measure
+from aang_core.runs.memory_needed import check_memory, lowering_told, memory_cost
 from aang_core.runs.pretraining import ReadyStage, try_stages
+from aang_core.runs.same_inputs import refuse_other_files
 from aang_core.runs.schema import DataStatistics
 from aang_core.runs.summary import Summary, summary_of
 from aang_core.runs.tracking import check_trackers
-from aang_core.runs.training import build_trainer, check_options, choose_device
-from aang_core.tasks.processes import Processes, processes_of_environment
+from aang_core.runs.training import build_trainer, check_options, join
+from aang_core.tasks.processes import Processes
 from aang_core.training.compiling import check_compiler
-from aang_core.training.memory import running_out_told
-from aang_core.training.precision import settle_precision
+from aang_core.training.memory_cost import MemoryCost
+from aang_core.training.precision import check_precision, settle_precision
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Prepared:
         first: its first stage of pre-training, if it has stages.
         report: what was noticed in the data so far.
         statistics: the content of ``data.json``.
+        memory: what its training needs by the cost model.
     """
 
     config: TrainConfig
@@ -46,6 +49,7 @@ class Prepared:
     first: ReadyStage | None
     report: ReadReport
     statistics: DataStatistics
+    memory: MemoryCost
 
 
 def check(config: TrainConfig) -> tuple[torch.device, Processes]:
@@ -55,14 +59,17 @@ def check(config: TrainConfig) -> tuple[torch.device, Processes]:
         The device to compute on, and the processes that share the run.
 
     Raises:
-        ConfigError: the device, an option, a tracker or the compiler cannot be used.
+        AangError: the device, an option, a tracker or the compiler cannot be used, here or in
+            another process.
     """
-    device = choose_device(config.device)
-    processes = processes_of_environment(device)
-    check_options(config, processes)
-    check_trackers(config.log)
-    if config.compile:
-        check_compiler(device)
+    device, processes = join(config.device)
+    # A machine may lack what the others have, and these would wait for it.
+    with processes.all_or_none():
+        check_options(config, processes)
+        check_precision(config.precision, device)
+        check_trackers(config.log)
+        if config.compile:
+            check_compiler(device)
     return device, processes
 
 
@@ -91,14 +98,21 @@ def prepare(
     report = sources.report
     sources = replace(sources, report=ReadReport())
     torch.manual_seed(config.seed)
-    model = load_model(config, sources)
-    reader = SourceReader(config, sources, model)
-    first = try_stages(config, sources, reader, model)
-    assembly = assemble(config, sources, model, reader)
+    refuse_other_files(
+        {"--domain": sources.domain, "--out-of-domain": sources.out_of_domain}, processes
+    )
+    with processes.all_or_none():
+        model = load_model(config, sources)
+        reader = SourceReader(config, sources, model, processes)
+        first = try_stages(config, sources, reader, model)
+        assembly = assemble(config, sources, model, reader)
     report.include(sources.report)
     width = int(assembly.model.body.base.config.hidden_size)
     precision, reason = settle_precision(config.precision, device, width, processes)
     config = config.model_copy(update={"precision": precision})
+    memory = memory_cost(config, assembly)
+    with processes.all_or_none():
+        check_memory(memory, device)
     statistics = outcome.data_statistics(replace(sources, report=report), assembly)
     announce(summary_of(config, sources, assembly, statistics, str(device)))
     part = trained_part(assembly.model, config.freeze_layers)
@@ -106,7 +120,7 @@ def prepare(
     for sentence in (reason, part, untaught, *report.lines()):
         if sentence is not None:
             say(sentence)
-    return Prepared(config, sources, assembly, reader, first, report, statistics)
+    return Prepared(config, sources, assembly, reader, first, report, statistics, memory)
 
 
 def dry_run(
@@ -129,7 +143,7 @@ def dry_run(
     device, processes = check(config)
     summaries: list[Summary] = []
     ready = prepare(config, sources, device, processes, announce=summaries.append, say=say)
-    with running_out_told():
+    with lowering_told(ready.memory, device):
         trainer = build_trainer(ready.config, ready.assembly, device, processes=processes)
         expected = measure(trainer, lambda: outcome.peak_memory_bytes(device))
     return summaries[0].model_copy(update={"expected": expected})

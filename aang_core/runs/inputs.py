@@ -32,9 +32,15 @@ from aang_core.runs.schema import FilePart
 from aang_core.tasks.processes import Processes
 
 _FREE = frozenset(
-    {*NAMES_OF_SOURCES, "out", "on_nan", "checkpoint_every", "log", "device", "push_to_hub", *HUB}
+    {
+        *(*NAMES_OF_SOURCES, "out", "on_nan", "checkpoint_every", "log", "device", "push_to_hub"),
+        *("save_memory", *HUB),
+    }
 )
 """Options that numbers do not depend on, and those that only say where something is read from."""
+
+_OF_MEMORY = ("micro_batch_size",)
+"""Options that change what is drawn from then on, and may change: memory may be too small."""
 
 _MOST_THREADS = 1024
 
@@ -144,12 +150,12 @@ def compared(recorded: Inputs, now: Inputs) -> Comparison:
     errors = [
         f"--{name.replace('_', '-')} was {before!r} and is {now.options[name]!r}"
         for name, before in recorded.options.items()
-        if name in now.options and now.options[name] != before
+        if name not in _OF_MEMORY and name in now.options and now.options[name] != before
     ]
     # With another tokenizer all data differs, which would only hide the reason.
     if recorded.tokenizer != now.tokenizer:
         errors.append("the encoder has another tokenizer")
-    elif changed := _differing(recorded.data, now.data):
+    elif changed := differing(recorded.data, now.data):
         errors.append(f"the data has changed ({', '.join(changed)})")
     for what, before, after in (
         ("the classes are others", recorded.classes, now.classes),
@@ -163,13 +169,19 @@ def compared(recorded: Inputs, now: Inputs) -> Comparison:
         ("the device", recorded.device, now.device),
         ("the number of processes", recorded.processes, now.processes),
     ]
+    draws = [
+        f"--{name.replace('_', '-')} was {recorded.options.get(name)} when the run began and is "
+        f"{now.options[name]}, so masks and dropout are drawn in another order from here on"
+        for name in _OF_MEMORY
+        if recorded.options.get(name) != now.options[name]
+    ]
     notes = [
         f"{name} was {before} when the run began and is {after}, so the result may differ in the "
         "last digits from that of a run without an interruption"
         for name, before, after in surroundings
         if before != after
     ]
-    return Comparison(errors, notes)
+    return Comparison(errors, [*draws, *notes])
 
 
 def accepted(
@@ -231,7 +243,8 @@ def threads_of(recorded: Inputs | None, device: torch.device) -> Iterator[str | 
         torch.set_num_threads(ours)
 
 
-def _differing(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def differing(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names of what differs."""
     names = dict.fromkeys([*recorded, *now])
     return [name for name in names if recorded.get(name) != now.get(name)]
 

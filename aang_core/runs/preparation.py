@@ -37,11 +37,12 @@ from aang_core.runs.encoder_training import (
 from aang_core.runs.preparation_card import preparation_card
 from aang_core.runs.preparation_config import PreparationConfig, resolve_preparation
 from aang_core.runs.pretraining import HeldOutLog
-from aang_core.runs.training import choose_device
+from aang_core.runs.same_inputs import refuse_other_files
+from aang_core.runs.training import join
 from aang_core.storage.durable import sync, writing
 from aang_core.storage.lock import locked, refuse_if_locked
 from aang_core.storage.run_folder import RunFolder
-from aang_core.tasks.processes import Processes, processes_of_environment
+from aang_core.tasks.processes import Processes
 from aang_core.training.clock import Clock
 from aang_core.training.interruption import Interruption
 from aang_core.training.memory import running_out_told
@@ -96,28 +97,31 @@ def prepare_encoder(
         AangError: the model, the text or an option cannot be used, or the disk or memory is full.
         Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
     """
-    device = choose_device(config.device)
-    processes = processes_of_environment(device)
+    device, processes = join(config.device)
     ours = registry.as_meant_by(CORE)
     objective = Objective.parse(PREPARATION, ours)
     alone = ours.weighter("single-task")
     _check_settings(config, objective)
     places = tuple(Path(place) for place in config.text)
+    refuse_other_files({"--text": places}, processes)
     files = {str(f): f.stat().st_size for f in find_files(places, ("",), "--text", ReadReport())}
     report = ReadReport()
     torch.manual_seed(config.seed)
-    model = _load(config)
-    config = config.model_copy(update={"max_length": min(config.max_length, model.max_length)})
-    text = read_unlabelled(
-        CheckedData(objective.data.make(**config.set.get(objective.data.key, {})), objective.data),
-        places,
-        model.tokenizer,
-        max_length=config.max_length,
-        batch_size=config.batch_size,
-        seed=config.seed,
-        report=report,
-    )
-    task = objective_over(text.rows, objective, model, config.set, classes=len(_CLASSES))
+    made = objective.data.make(**config.set.get(objective.data.key, {}))
+    with processes.all_or_none():
+        model = _load(config)
+        config = config.model_copy(update={"max_length": min(config.max_length, model.max_length)})
+        text = read_unlabelled(
+            CheckedData(made, objective.data),
+            places,
+            model.tokenizer,
+            max_length=config.max_length,
+            batch_size=config.batch_size,
+            seed=config.seed,
+            report=report,
+            processes=processes,
+        )
+        task = objective_over(text.rows, objective, model, config.set, classes=len(_CLASSES))
     width = int(model.body.base.config.hidden_size)
     precision, reason = settle_precision(config.precision, device, width, processes)
     config = config.model_copy(update={"precision": precision})

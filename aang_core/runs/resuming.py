@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aang_core.errors import AangError, DataError, LockedError
+from aang_core.errors import AangError, DataError, LockedError, OutOfMemoryError
 from aang_core.runs.unfinished import check_unfinished, resume_command
 from aang_core.storage.checkpoint_store import MANIFEST
 from aang_core.storage.lock import locked
@@ -24,8 +24,13 @@ def opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFold
     """
     if not processes.first:
         processes.wait()
-        with running_out_told():
-            yield RunFolder(out, writes=False)
+        try:
+            with running_out_told():
+                yield RunFolder(out, writes=False)
+        except OutOfMemoryError as error:
+            # The first process hears only that this one has died.
+            error.add_note(_how_to_go_on(out, error))
+            raise
         return
     existed = out.is_dir()
     new = not resume and not (existed and any(out.iterdir()))
@@ -42,11 +47,16 @@ def opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFold
         if resume and isinstance(error, DataError):
             raise  # what is there cannot be resumed by this version, so no command is offered
         if (out / "config.yaml").is_file():
-            kept = any(out.rglob(f"checkpoints/*/{MANIFEST}"))
-            so_far = "What was trained is kept." if kept else "No step has been saved yet."
-            error.add_note(f"{so_far} To go on:\n    {resume_command(out)}")
+            error.add_note(_how_to_go_on(out, error))
         elif new:
             shutil.rmtree(out, ignore_errors=True)
             if existed:
                 out.mkdir(exist_ok=True)
         raise
+
+
+def _how_to_go_on(out: Path, error: AangError) -> str:
+    kept = any(out.rglob(f"checkpoints/*/{MANIFEST}"))
+    so_far = "What was trained is kept." if kept else "No step has been saved yet."
+    options = error.go_on_with if isinstance(error, OutOfMemoryError) else ()
+    return f"{so_far} To go on:\n    {resume_command(out, *options)}"

@@ -24,11 +24,13 @@ from aang_core.runs.main_training import (
     train_and_evaluate,
     unobserved,
 )
+from aang_core.runs.memory_needed import lowering_told
 from aang_core.runs.model_card import card_of
 from aang_core.runs.model_files import record_model
 from aang_core.runs.pretraining import ReadyStage, pretrain
 from aang_core.runs.run import Run
 from aang_core.runs.run_files import write_part
+from aang_core.runs.same_inputs import refuse_other_inputs
 from aang_core.runs.schema import DataStatistics, StageResult
 from aang_core.runs.summary import Summary
 from aang_core.storage.log_digests import log_digests
@@ -131,11 +133,16 @@ def _trained(
     ready = prepare(config, sources, during.device, processes, announce=announce, say=say)
     config, sources, assembly = ready.config, ready.sources, ready.assembly
     report, reader, first = ready.report, ready.reader, ready.first
-    statistics = ready.statistics
+    statistics, memory = ready.statistics, ready.memory
     del ready
     now = inputs.inputs_of(config, sources, assembly, reader, during.device, processes)
+    refuse_other_inputs(now, processes)
     began = now if before is None else inputs.accepted(out, before, now, accept_changes, say)
-    with asked.deferred(), resuming.opened(out, resume=resume, processes=processes) as folder:
+    with (
+        asked.deferred(),
+        resuming.opened(out, resume=resume, processes=processes) as folder,
+        lowering_told(memory, during.device),
+    ):
         for name, content in copies.items():
             folder.write_text(name, content)
         folder.write_text("config.yaml", reusable(config))

@@ -11,10 +11,13 @@ from aang_core.assembly.assembly import Assembly, row_budget
 from aang_core.assembly.prediction import Classifier, part_of, predict
 from aang_core.config import TrainConfig
 from aang_core.corpora.tokens import TokenRows
-from aang_core.errors import ConfigError
+from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings, EngineSettings, check_engine
-from aang_core.tasks.processes import ALONE, Processes, local_rank
+from aang_core.tasks.meeting import tell_others
+from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
+from aang_core.training.devices import automatic_device, device_called
 from aang_core.training.evaluation import Metric
+from aang_core.training.free_memory import ReturnsFreeMemory
 from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.precision import in_effect
 from aang_core.training.setup import TrainingSettings, make_trainer
@@ -27,19 +30,27 @@ def choose_device(name: str) -> torch.device:
     If a machine has several accelerators, each of its processes uses another one.
 
     Raises:
-        ConfigError: there is no such device on this machine.
+        ConfigError: there is no such device on this machine, or its processes cannot share it.
     """
-    if name == "auto":
-        found = torch.accelerator.current_accelerator(check_available=True)
-        if found is None:
-            return torch.device("cpu")
-        return torch.device(found.type, local_rank() % torch.accelerator.device_count())
+    return automatic_device() if name == "auto" else device_called(name)
+
+
+def join(name: str) -> tuple[torch.device, Processes]:
+    """Choose the device that ``--device`` names, and join the other processes of the training.
+
+    Returns:
+        The device, and the processes.
+
+    Raises:
+        AangError: this process or another one has no such device, or they cannot find each other.
+    """
     try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"--device {name}: not available here: {error}") from error
-    return device
+        device = choose_device(name)
+    except AangError as error:
+        # The others would wait for this process.
+        tell_others(error)
+        raise
+    return device, processes_of_environment(device)
 
 
 def check_options(config: TrainConfig, processes: Processes) -> None:
@@ -81,6 +92,8 @@ def build_trainer(
         body.compile(dynamic=True)
     for task in assembly.auxiliaries:
         task.head.to(device)
+    if device.type == "cpu":
+        observers = [*observers, ReturnsFreeMemory()]
     return make_trainer(
         body,
         assembly.end_task,

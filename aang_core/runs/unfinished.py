@@ -10,9 +10,9 @@ from aang_core.runs.kept_data import with_own_copies
 from aang_core.storage.lock import refuse_if_locked
 
 
-def resume_command(out: Path) -> str:
-    """The command that resumes the run in ``out``."""
-    return shlex.join(["aang", "train", "--resume", str(out)])
+def resume_command(out: Path, *options: str) -> str:
+    """The command that resumes the run in ``out``, with ``options``."""
+    return shlex.join(["aang", "train", "--resume", str(out), *options])
 
 
 def unfinished(out: Path, **over: Any) -> TrainConfig:

@@ -75,7 +75,8 @@ def words_of_spans(
 ) -> tuple[str, tuple[TaggedWord, ...]]:
     """A text and its words, those within spans tagged ``B-`` and ``I-``.
 
-    A span that begins or ends within a word is extended to the whole word.
+    A span that begins or ends within a word is extended to the whole word. A word belongs to the
+    first of the spans that share it, and a span that is left without a word is left out.
 
     Raises:
         DataError: a span is not one, leads out of the text, or overlaps another.
@@ -89,6 +90,7 @@ def words_of_spans(
                 "inner or the outer span out."
             )
     words = []
+    tagged = set()
     before = None  # the span of the word before
     for first, last in word_places(whole):
         inside = next((span for span in found if span[0] < last and first < span[1]), None)
@@ -100,6 +102,9 @@ def words_of_spans(
                 report.add("span that ends within a word, extended to the whole of it", spans.where)
         words.append(TaggedWord(first, last, tag))
         before = inside
+        tagged.add(inside)
+    for _ in set(found) - tagged:
+        report.add("span without a word of its own, left out", spans.where)
     return whole, tuple(words)
 
 

@@ -1,14 +1,15 @@
 """The processes that share one training, and how they exchange numbers."""
 
 import atexit
-import os
-from collections.abc import Iterator, Sequence
+import socket
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, distributed
 
-from aang_core.errors import AangError
+from aang_core.errors import AangError, ConfigError, SharedError
+from aang_core.tasks.meeting import launched_processes, meet
 
 MESSAGE_BYTES = 2**25
 """Bytes of gradient in one message: enough to make the latency worthwhile, and too few to need
@@ -42,7 +43,7 @@ class Processes:
         summed: list[Tensor] = []
         for bucket in _buckets(tensors):
             message = torch.cat([tensor.reshape(-1) for tensor in bucket])
-            with _company():
+            with _lost_processes_reported():
                 distributed.all_reduce(message)
             parts = message.split([tensor.numel() for tensor in bucket])
             summed += [p.view_as(t).to(t.dtype) for p, t in zip(parts, bucket, strict=True)]
@@ -57,7 +58,7 @@ class Processes:
         if self.size == 1:
             return number
         message = torch.tensor(number, device=_device())
-        with _company():
+        with _lost_processes_reported():
             distributed.all_reduce(message, distributed.ReduceOp.MAX)
         return int(message)
 
@@ -75,6 +76,81 @@ class Processes:
         own = torch.tensor(numbers, dtype=torch.float64, device=_device())
         (first,) = self.sum([own if self.first else torch.zeros_like(own)])
         return [float(number) for number in first.tolist()]
+
+    def gather(self, text: str) -> list[str]:
+        """The texts that the processes pass, by rank.
+
+        Raises:
+            AangError: another process has died.
+        """
+        if self.size == 1:
+            return [text]
+        said: list[str] = [""] * self.size
+        with _lost_processes_reported():
+            distributed.all_gather_object(said, text)
+        return said
+
+    @contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """Run the block in every process; if it fails in one of them, it fails in all.
+
+        Otherwise the others would wait for the one that failed, on another machine perhaps for
+        ever. The processes must exchange nothing within the block.
+
+        Raises:
+            SharedError: it failed in another process, or in this one and not in the first; the
+                message says in which, on which machine, and why.
+        """
+        failure: Exception | None = None
+        try:
+            yield
+        except Exception as error:
+            if self.size == 1:
+                raise
+            failure = error
+        if self.size > 1:
+            self._share(failure)
+
+    def _share(self, failure: Exception | None) -> None:
+        """Raise an error if a process has failed."""
+        own = "" if failure is None else _in_words(failure)
+        reasons = self.gather(own)
+        failed = [rank for rank, reason in enumerate(reasons) if reason]
+        if not failed:
+            return
+        hosts = self.gather(socket.gethostname())
+        if failure is not None and not isinstance(failure, AangError):
+            raise failure  # a mistake of ours or of a plug-in, whose traceback is needed
+        if failure is not None and self.first and set(reasons) == {own}:
+            raise failure
+        first = failed[0]
+        others = f" (and in {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise SharedError(
+            f"process {first} of {self.size}, on {hosts[first]}{others}: {reasons[first]}"
+        ) from failure
+
+    def refuse_if_different(self, own: str, differs: Callable[[str, str], str]) -> None:
+        """Raise an error in all processes if one says something else than the first.
+
+        Args:
+            own: what this process has.
+            differs: returns how the second argument, which is what another process has, differs
+                from the first one, which is what the first process has.
+
+        Raises:
+            SharedError: the message says in which process, on which machine, and how.
+        """
+        if self.size == 1:
+            return
+        said = self.gather(own)
+        other = next((rank for rank, theirs in enumerate(said) if theirs != said[0]), None)
+        if other is None:
+            return
+        hosts = self.gather(socket.gethostname())
+        raise SharedError(
+            f"process {other} of {self.size}, on {hosts[other]}: {differs(said[0], said[other])}; "
+            f"process 0 runs on {hosts[0]}. All processes of a training have to read the same"
+        )
 
     def wait(self) -> None:
         """Wait until every process has reached this call.
@@ -112,10 +188,15 @@ ALONE = Processes()
 def processes_of_environment(device: torch.device) -> Processes:
     """The processes that ``accelerate launch`` or ``torchrun`` has started, or this one alone.
 
+    Args:
+        device: the device that this process computes on.
+
     Raises:
         AangError: they cannot find each other, or the environment does not say how many they are.
+        ConfigError: they compute on different kinds of devices.
     """
-    if _number("WORLD_SIZE", 1) == 1:
+    size = launched_processes()
+    if size == 1:
         return ALONE
     try:
         from accelerate import PartialState
@@ -124,41 +205,36 @@ def processes_of_environment(device: torch.device) -> Processes:
             "several processes need accelerate; pip install 'aang-core[distributed]'"
         ) from error
     try:
+        # A store that the first process serves ends with it, so it is held until all have met.
+        store = meet(device.type)
         state = PartialState(cpu=device.type == "cpu")
+        del store
     except (RuntimeError, ValueError) as error:
         raise AangError(
             f"the processes of this training cannot find each other: {error}. MASTER_ADDR, "
             "MASTER_PORT, RANK and WORLD_SIZE say where they are; accelerate launch sets them"
         ) from error
+    if state.num_processes != size:
+        raise ConfigError(
+            f"--device {device.type}: {size} processes cannot exchange numbers on {device.type}; "
+            "start one process, or give --device cpu"
+        )
     # If the group is not destroyed, torch's threads outlive it and the interpreter aborts on exit.
     atexit.register(_leave)
     return Processes(state.process_index, state.num_processes)
-
-
-def local_rank() -> int:
-    """Rank of this process among those on the same machine."""
-    return _number("LOCAL_RANK", 0)
-
-
-def _number(name: str, default: int) -> int:
-    """What an environment variable says; if it is empty, as if it were not set.
-
-    Raises:
-        AangError: it is not a whole number.
-    """
-    value = os.environ.get(name) or str(default)
-    if not (value.isascii() and value.isdecimal()) or len(value) > 9:
-        raise AangError(
-            f"{name}={value!r}: is not a whole number; torchrun and accelerate launch set it. "
-            f"Without them, unset {name}"
-        )
-    return int(value)
 
 
 def _leave() -> None:
     """Destroy the process group when the program exits."""
     if distributed.is_initialized():
         distributed.destroy_process_group()
+
+
+def _in_words(error: Exception) -> str:
+    """What went wrong, for another process."""
+    notes = getattr(error, "__notes__", ())
+    kind = "" if isinstance(error, AangError) else f"{type(error).__name__}: "
+    return "\n".join([f"{kind}{error}", *notes])
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
@@ -180,7 +256,7 @@ def _device() -> torch.device:
 
 
 @contextmanager
-def _company() -> Iterator[None]:
+def _lost_processes_reported() -> Iterator[None]:
     """Turn a failed message of torch.distributed into an AangError."""
     try:
         yield

@@ -13,9 +13,9 @@ from torch import nn
 from aang_core.errors import WeighterError
 from aang_core.gradients import GradientEngine
 from aang_core.tasks.saved import saved_count, saved_part
-from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals
+from aang_core.tasks.signals import Signal, StepSignals
 from aang_core.tasks.task import Task
-from aang_core.tasks.weighting import Foreseeable, Weighter
+from aang_core.tasks.weighting import Weighter
 from aang_core.tasks.workbench import DevLossAlong, Update
 from aang_core.training.dev_set import DevSet
 from aang_core.training.draws import Draws
@@ -28,7 +28,8 @@ from aang_core.training.rows import RowStream
 from aang_core.training.run_tasks import DEV_HEAD, RunTasks, check_odds, mean_coefficients
 from aang_core.training.signal_mean import SignalMean
 from aang_core.training.step_gradient import Following, GradientMaker
-from aang_core.training.step_rows import Plan, RowBudget, StepPlan, TrialPlan, rows_together
+from aang_core.training.step_plans import StepPlans
+from aang_core.training.step_rows import Plan, RowBudget, TrialPlan, rows_together
 from aang_core.training.task_gradients import by_task, leave_sum
 from aang_core.training.updates import (
     ParameterUpdate,
@@ -86,8 +87,7 @@ class TrainingBench:
         losses: mean losses of the tasks over the steps of the round, trials included.
         changed: whether parameters have changed since the round began.
         prepared: batches made while an accelerator computes the step before.
-        remembers: whether the dev head also remembers rows of steps that ask for no signals, for
-            diagnoses that measure between steps.
+        plans: which draws a step trains, and when it measures.
     """
 
     def __init__(
@@ -123,11 +123,8 @@ class TrainingBench:
         self.steps = 0
         self.last: StepRecord | None = None
         self.losses = LossMeans()
-        self.remembers = False
         self.changed = False
-        self._budget = budget
-        self._meta_every = meta_every
-        self._expected: Foreseeable | None = None
+        self.plans = StepPlans(self.tasks, engine.dev_head, budget, meta_every)
         self._scale = engine.scale
         self._streams = dict(streams or {})
         self._draws = Draws(
@@ -183,41 +180,18 @@ class TrainingBench:
             OutOfMemoryError: there is not enough memory for one row at a time, or for rows that
                 must stay together.
         """
-        plans = self._plans(draws, signals, self.steps)
+        plans = self.plans.of_step(draws, signals, self.steps)
         self.tasks.train_mode()
         measured = self._optimize(plans, self.optimization, self._following)
         self.last = StepRecord(mean_coefficients(draws), measured)
         return self.held_signals.add(measured)
 
-    def _plans(
-        self, draws: Sequence[Mapping[str, float]], signals: frozenset[Signal], steps: int
-    ) -> list[StepPlan]:
-        """The plans of a step's draws after ``steps`` steps; they measure if it is time to."""
-        against_dev, dev_head = bool(signals & AGAINST_DEV), self.dev_head
-        due = steps % self._meta_every == 0 and (dev_head.ready or not against_dev)
-        return [
-            StepPlan(
-                self.tasks.end_task,
-                self.tasks.of_step(coefficients),
-                coefficients,
-                self._budget.of_draw(len(draws), number),
-                measures=signals if due else frozenset(),
-                remember=(against_dev or self.remembers) and dev_head.remembers,
-            )
-            for number, coefficients in enumerate(draws)
-        ]
-
     def expect(self, weighter: Weighter) -> None:
         """Prepare the rows of the steps that ``weighter`` foresees while the device computes."""
-        self._expected = None
-        if isinstance(weighter, Foreseeable) and weighter.foreseeable:
-            self._expected = weighter
+        self.plans.expect(weighter)
 
     def _following(self) -> Sequence[Plan]:
-        """The plans of the next step, as far as the weighter can foresee them."""
-        if self._expected is None or self.steps_left <= 1:
-            return ()
-        return self._plans(self._expected.draws(self), self._expected.signals, self.steps + 1)
+        return self.plans.following(self, self.steps + 1)
 
     def trial(
         self,
@@ -239,7 +213,7 @@ class TrainingBench:
         self.tasks.train_mode()
         training = self.optimization.trial(self.body, [task.head for task in tasks.values()])
         before = Snapshot(training.parameters, self.modules.values())
-        size = self._budget.end_task
+        size = self.plans.budget.end_task
         plan = TrialPlan(tasks, [*coefficients.values()], size)
         rows = max(len(task) for task in tasks.values())
         try:
@@ -264,14 +238,7 @@ class TrainingBench:
             NumericalError: a loss or gradient is not finite.
             OutOfMemoryError: there is not enough memory for one row at a time.
         """
-        plan = StepPlan(
-            self.tasks.end_task,
-            self.tasks.of_gradients(names),
-            dict.fromkeys([self.end_task, *names], 1.0),
-            self._budget,
-            measures=frozenset(),
-            remember=self.remembers and self.dev_head.remembers,
-        )
+        plan = self.plans.of_gradients(names)
         self.tasks.train_mode()
         made = self._gradients.of_each(plan, names, self.optimization, self.steps + 1)
         if made.problem is None:
@@ -390,7 +357,9 @@ class TrainingBench:
         if "module" in state:
             self._model.load_state_dict(state)
             if state["rows_at_once"] is not None:
-                self._gradients.limit_rows(saved_count(state, "rows_at_once", least=1))
+                # A run that is resumed may have been given a smaller limit than it had found.
+                saved = saved_count(state, "rows_at_once", least=1)
+                self._gradients.limit_rows(min(saved, self.rows_at_once or saved))
         self.steps = saved_count(state, "steps")
         self._gradients.load_state_dict(state)
         if "module" in state:
@@ -429,6 +398,11 @@ class TrainingBench:
             stream.after_step(self.steps)
         if self._stream_states() != before:
             self.prepared.forget()
+
+    @property
+    def stream_digests(self) -> dict[str, str]:
+        """Fingerprints of the rows that are drawn now from streams, by the streams' names."""
+        return {name: stream.digest for name, stream in self._streams.items()}
 
     def _stream_states(self) -> dict[str, Any]:
         return {name: stream.state_dict() for name, stream in self._streams.items()}

@@ -127,6 +127,21 @@ def _recorded_logs(checkpoint: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
+def _other_place(first: str, other: str) -> str:
+    """How the place where another process goes on differs from that of the first process."""
+    expected, found = json.loads(first), json.loads(other)
+    if found["checkpoint"] != expected["checkpoint"]:
+        return (
+            f"it finds {found['checkpoint'] or 'no checkpoint'}, and the first process "
+            f"{expected['checkpoint'] or 'none'}"
+        )
+    names = [name for name in expected["texts"] if expected["texts"][name] != found["texts"][name]]
+    return (
+        f"the texts after the checkpoint ({', '.join(names)}) are others than in the first "
+        "process, so a file has changed there"
+    )
+
+
 class Checkpointer:
     """Saves a trainer between rounds: every ``seconds`` at most, and when asked to stop.
 
@@ -206,10 +221,16 @@ class Checkpointer:
 
         Raises:
             DataError: there are checkpoints, but none can be used.
+            SharedError: another process cannot use it, or finds another one or other text.
         """
-        found = self._store.newest(self._problem_of_logs)
-        if found is not None:
-            load_checkpoint(found, trainer)
+        with self._processes.all_or_none():
+            found = self._store.newest(self._problem_of_logs)
+            if found is not None:
+                load_checkpoint(found, trainer)
+        if self._processes.size > 1:
+            name = "" if found is None else found.name
+            place = {"checkpoint": name, "texts": trainer.bench.stream_digests}
+            self._processes.refuse_if_different(json.dumps(place), _other_place)
         logs = None if found is None else _recorded_logs(found)
         for name in self._logs:
             if logs is None:

@@ -1,11 +1,14 @@
 """Choosing the precision of a training if the user does not."""
 
 import time
+import warnings
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
 from torch import nn
 
+from aang_core.errors import ConfigError
 from aang_core.gradients.passes import Precision
 from aang_core.tasks.processes import ALONE, Processes
 
@@ -17,6 +20,7 @@ WORTH_IT = 1.3
 _NARROW = 128
 """Below this width, converting the numbers costs as much as faster products save."""
 _ROWS = 512
+_HALF: Mapping[str, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _SECONDS = 0.1
 _LEAST = 3
 
@@ -32,8 +36,8 @@ def settle_precision(
     """Decide which precision to compute in.
 
     On a CPU, ``auto`` depends on a measurement, so it is decided once, before training starts, and
-    the run records the decision: a resumed run measures nothing. All processes use the decision of
-    the first.
+    the run records the decision: a resumed run measures nothing. Several processes take bf16 if all
+    of them would.
 
     Args:
         choice: what the user asked for.
@@ -43,12 +47,19 @@ def settle_precision(
 
     Returns:
         The precision, and a sentence that explains it; None if there is nothing to explain.
+
+    Raises:
+        ConfigError: the device does not compute in the chosen precision.
     """
     if choice == "auto":
         bf16, reason = _automatic(device, width)
-        (agreed,) = processes.agree([float(bf16)])
+        # A process without bf16 would make all others wait for it.
+        agreed = not processes.largest(int(not bf16))
+        if bf16 and not agreed:
+            reason = "another process of this training gains nothing by bf16"
         precision: Precision = "bf16" if agreed else "fp32"
         return precision, f"--precision auto is {precision}: {reason}"
+    check_precision(choice, device)
     if choice == "bf16" and device.type == "cpu":
         speed = bf16_speed(width)
         if speed < 1:
@@ -57,6 +68,43 @@ def settle_precision(
                 "fp32 on this CPU, which has no instructions for it"
             )
     return choice, None
+
+
+def check_precision(choice: PrecisionChoice, device: torch.device) -> None:
+    """Refuse a precision that the device does not compute in.
+
+    torch would emulate it, many times slower, or compute in fp32 and say nothing.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    if choice in ("auto", "fp32") or _computes_in(choice, device):
+        return
+    others = [other for other in _HALF if _computes_in(other, device)]
+    raise ConfigError(
+        f"--precision {choice}: {device} does not compute in it; give "
+        f"{' or '.join(f'--precision {name}' for name in ('fp32', *others))}"
+    )
+
+
+def _computes_in(precision: str, device: torch.device) -> bool:
+    """Whether a product in half precision is one, in hardware where that can be asked."""
+    if device.type == "cuda" and precision == "bf16":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    try:
+        return _product(device, _HALF[precision]) == _HALF[precision]
+    except RuntimeError:
+        return False
+
+
+def _product(device: torch.device, dtype: torch.dtype) -> torch.dtype:
+    """The type of a product under autocast."""
+    one = torch.ones(1, 1, device=device)
+    with warnings.catch_warnings():
+        # torch warns of a type that it does not know on a device, and goes on in float32.
+        warnings.simplefilter("ignore")
+        with torch.autocast(device.type, dtype):
+            return (one @ one).dtype
 
 
 def _automatic(device: torch.device, width: int) -> tuple[bool, str]:

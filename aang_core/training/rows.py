@@ -20,6 +20,11 @@ length and has no influence on results."""
 class RowStream(Protocol):
     """An endless source of rows that replaces the rows tasks draw from as training goes on."""
 
+    @property
+    def digest(self) -> str:
+        """Fingerprint of the rows that tasks draw from now."""
+        ...
+
     def after_step(self, steps: int) -> None:
         """Called after every step with the number of steps so far."""
         ...

@@ -294,21 +294,26 @@ class GradientMaker:
             OutOfMemoryError: fewer rows are impossible.
         """
         now = self._draws.at_once or self._most_rows
-        if self._engine.processes.size > 1:
-            raise OutOfMemoryError(
-                f"step {step}: not enough memory ({reason}). Several processes take every step "
-                "together, so one alone cannot reduce its rows: give --micro-batch-size"
-            )
         if now == 1:
             raise OutOfMemoryError(
                 f"step {step}: not enough memory for one row at a time ({reason}). Give the run "
-                "more, or take a smaller --model or --max-length"
+                "more, or take a smaller --model or --max-length",
+                rows=1,
             )
         if now // 2 < self._least_rows:
             raise OutOfMemoryError(
                 f"step {step}: not enough memory ({reason}), and {self._sake} needs "
                 f"{self._least_rows} rows in one pass. Lower --batch-size or --aux-batch-size, "
-                "give --save-memory, or leave the objective out"
+                "give --save-memory, or leave the objective out",
+                rows=now,
+                least=self._least_rows,
+            )
+        if self._engine.processes.size > 1:
+            raise OutOfMemoryError(
+                f"step {step}: not enough memory for {now} rows at once ({reason}). Several "
+                "processes take every step together, so one alone cannot reduce its rows: let at "
+                f"most {now // 2} through at once (--micro-batch-size)",
+                rows=now,
             )
         self.limit_rows(now // 2)
         _log.warning(

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from aang_core.task_types.multi_label import SEPARATORS
 
-RECORDS = [
+RECORDS: list[dict[str, object]] = [
     {"text": 'He said "no", twice.', "label": "yes", "id": 1},
     {"text": "Zürich — naïve café", "label": "no", "id": 2},
     {"text": "مرحبا 😀 x", "label": "yes", "id": 3},
@@ -30,7 +30,7 @@ def _relabelled(labels: Sequence[object]) -> list[dict[str, object]]:
 
 
 def _table_of(records: Sequence[Mapping[str, object]]) -> bytes:
-    rows = [["text", "label"], *([*record.values()] for record in records)]
+    rows: list[list[object]] = [["text", "label"], *([*record.values()] for record in records)]
     cells = [[str(cell).replace('"', '""') for cell in row] for row in rows]
     return "".join('"' + '","'.join(row) + '"\n' for row in cells).encode()
 
@@ -65,7 +65,7 @@ def separated(comma: str) -> bytes:
     def cell(value: object) -> str:
         return str(value) if comma == "\t" else '"' + str(value).replace('"', '""') + '"'
 
-    rows = [list(RECORDS[0]), *([*record.values()] for record in RECORDS)]
+    rows: list[list[object]] = [list(RECORDS[0]), *([*record.values()] for record in RECORDS)]
     return "\n".join(comma.join(map(cell, row)) for row in rows).encode() + b"\n"
 
 

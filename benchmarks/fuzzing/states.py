@@ -66,6 +66,10 @@ class _Texts:
     def __init__(self) -> None:
         self.texts = RepeatedTexts(lambda number: [Example(str(i)) for i in range(3 + number % 2)])
 
+    @property
+    def digest(self) -> str:
+        return str(self.texts.state_dict())
+
     def after_step(self, steps: int) -> None:
         next(self.texts)
 
@@ -84,7 +88,8 @@ def trainer(case: str, boundary: Boundary | None = None) -> Trainer:
     """A training of some numbers: an end task and two others, of which one reads a stream."""
     torch.manual_seed(0)
     x = torch.linspace(-1, 1, 13).unsqueeze(1)
-    body = nn.Sequential(nn.Linear(1, 4), nn.LayerNorm(4), nn.Tanh(), nn.Dropout(0.2))
+    first = nn.Linear(1, 4)
+    body = nn.Sequential(first, nn.LayerNorm(4), nn.Tanh(), nn.Dropout(0.2))
     body.register_buffer("of_the_body", torch.zeros(3, dtype=torch.int64))
 
     def task(name: str, among: int) -> TensorTask:
@@ -104,8 +109,8 @@ def trainer(case: str, boundary: Boundary | None = None) -> Trainer:
     return make_trainer(
         *(body, end, end, others, CheckedWeighter.make(primitive, TaskCard("end"), cards, {})),
         TrainingSettings(**{**options, **CASES[case]}),
-        evaluate=lambda: {"accuracy": -float(body[0].weight.detach().norm())},
-        score=lambda rows: -float(body[0].weight.detach().norm()),
+        evaluate=lambda: {"accuracy": -float(first.weight.detach().norm())},
+        score=lambda rows: -float(first.weight.detach().norm()),
         streams={"b": _Texts()},
         observers=(),
         boundary=boundary,

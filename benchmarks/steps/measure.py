@@ -78,7 +78,9 @@ def peak_memory(setting: Setting, name: str) -> int:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         way()
     events = profiler.profiler.kineto_results.events()
-    changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
+    changes: list[tuple[int, int]] = sorted(
+        (e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]"
+    )
     return max(itertools.accumulate(change for _, change in changes))
 
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from aang_core.errors import AangError
-from aang_core.tasks.processes import ALONE, local_rank, processes_of_environment
+from aang_core.tasks.meeting import local_rank
+from aang_core.tasks.processes import ALONE, processes_of_environment
 
 
 def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -313,6 +313,10 @@ def test_a_distribution_that_cannot_be_read_is_listed(site: Site) -> None:
     unknown = site.aang("show-space", "task/no-such-thing/bidirectional/denoise")
     assert "not loaded: x-folder; see aang plugins" in unknown.stderr
     unreadable(site, "x-latin", b"[aang]\nx = caf\xe9\n")
+    read_by_a_library = site.aang("list-spaces")
+    assert read_by_a_library.returncode == 2
+    assert "aang plugins names the package: reinstall it" in read_by_a_library.stderr
+    assert "Traceback" not in read_by_a_library.stderr
     rows = {row["distribution"]: row for row in site.json("plugins")}
     assert rows["x-latin"]["status"] == rows["x-folder"]["status"] == "unreadable"
     assert "entry_points.txt cannot be read (it is not UTF-8 text)" in rows["x-latin"]["error"]

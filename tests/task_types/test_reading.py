@@ -96,6 +96,18 @@ def test_a_word_that_two_spans_share_is_of_the_first(tmp_path: Path) -> None:
     assert [w.tag for w in words if isinstance(w, TaggedWord)] == ["B-A", "B-B", "O"]
 
 
+def test_spans_without_a_word_are_counted(tmp_path: Path) -> None:
+    """One is over nothing but space, the word of the other belongs to the span before."""
+    spans = [[0, 3, "A"], [3, 8, "B"], [8, 9, "A"]]
+    path = write(tmp_path / "a.jsonl", [{"text": "sunshine day", "label": spans}] * 4)
+    report = ReadReport()
+    words = load_task(path, path, report=report).train[0].label
+    assert isinstance(words, tuple)
+    assert [w.tag for w in words if isinstance(w, TaggedWord)] == ["B-A", "O"]
+    # Two spans in each of four rows, read for training and for dev.
+    assert sum(n for event, n in report.counts.items() if "without a word" in event) == 16
+
+
 @pytest.mark.parametrize(
     ("separated", "mark"), [("a|b", "|"), ("a; b", ";"), ("a,b", ",")], ids=lambda value: value
 )

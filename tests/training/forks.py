@@ -9,10 +9,11 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -72,10 +73,16 @@ class Forks:
             env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
         )
 
-    def aang(self, *arguments: object, largest_file: int | None = None) -> Child:
+    def aang(
+        self,
+        *arguments: object,
+        largest_file: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Child:
         """Start ``aang``.
 
         largest_file: what is written beyond so many bytes of a file fails, as on a full disk.
+        environment: variables to set.
         """
         self._count += 1
         output = self._folder / f"output-{self._count}.txt"
@@ -84,8 +91,26 @@ class Forks:
             "output": str(output),
             "cache": str(self._cache),
             "largest_file": largest_file,
+            "environment": dict(environment or {}),
         }
         return Child(self, self.ask(request), output)
+
+    def together(self, *commands: Sequence[object], **environment: str) -> list[Child]:
+        """Start a process for each command line, all of which share one training.
+
+        Nothing watches over them, as ``torchrun`` would: if one fails, no other is ended for it.
+
+        environment: variables to set in all of them.
+        """
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        shared = {**environment, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        shared["WORLD_SIZE"] = shared["LOCAL_WORLD_SIZE"] = str(len(commands))
+        return [
+            self.aang(*command, environment=shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
+            for rank, command in enumerate(commands)
+        ]
 
     def ask(self, request: dict[str, Any]) -> int:
         assert self._process.stdin is not None
@@ -124,7 +149,7 @@ def _forked(request: dict[str, Any]) -> Any:
     from benchmarks.kills.forked import Forked
 
     def run() -> None:
-        os.environ["AANG_CACHE"] = request["cache"]
+        os.environ.update(request["environment"], AANG_CACHE=request["cache"])
         if request["largest_file"] is not None:
             limit = request["largest_file"]
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

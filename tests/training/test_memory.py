@@ -1,17 +1,24 @@
 """Running out of memory in a step: the same rows again, fewer at once, and the same result."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from transformers import BertConfig, BertModel
 
-from aang_core.errors import OutOfMemoryError
+from aang_core.errors import ConfigError, OutOfMemoryError
+from aang_core.gradients import StreamEngine
+from aang_core.runs import memory_needed
+from aang_core.runs.memory_needed import check_memory, lowering_told
 from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
 from aang_core.training.memory import is_out_of_memory, running_out_told
+from aang_core.training.memory_cost import MemoryCost
 from aang_core.training.trainer import Trainer
+from tests.training.conftest import Aang
 from tests.training.trainers import build
 
 
@@ -114,3 +121,111 @@ def test_what_counts_as_running_out() -> None:
     assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB"))
     assert is_out_of_memory(MemoryError())
     assert not is_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+BERT = MemoryCost(20_000, 0, 6, layers=2, hidden=32, heads=4, tokens=24)
+
+
+@pytest.mark.parametrize("tokens", [16, 64])
+def test_the_cost_of_a_row_is_what_its_layers_record(tokens: int) -> None:
+    """Counted, for a BERT in float32 on a CPU."""
+    shape = BertConfig(
+        vocab_size=50,
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=256,
+    )
+    model = BertModel(shape, add_pooling_layer=False).train()
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    seen: dict[int, torch.UntypedStorage] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            seen[storage.data_ptr()] = storage
+        return tensor
+
+    ids = torch.randint(1, 50, (4, tokens))
+    mask = torch.ones(4, 1, tokens, tokens, dtype=torch.bool)
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        model(input_ids=ids, attention_mask=mask)
+    counted = sum(storage.nbytes() for storage in seen.values()) / 4
+    cost = replace(BERT, layers=2, hidden=64, heads=4, tokens=tokens)
+    assert cost.row == pytest.approx(counted, rel=0.15)
+
+
+def test_what_is_kept_by_hand() -> None:
+    cost = replace(BERT, trained=1000, frozen=500)
+    assert cost.kept == 4 * (6 * 1000 + 500)
+    assert cost.rows_within(cost.kept + 3.5 * cost.row) == 3
+    assert cost.rows_within(cost.kept / 2) == 0
+    assert cost.recomputing().row < cost.row
+
+
+def test_a_model_that_cannot_fit_is_refused_before_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """36 GB are kept for 1.5 billion parameters; of 24 GB, half a billion can be trained."""
+    cost = replace(BERT, trained=1_500_000_000)
+    monkeypatch.setattr(memory_needed, "device_memory", lambda device: 24_000_000_000)
+    with pytest.raises(ConfigError, match=r"1,500\.0 M .* 36\.00 GB .* cpu has 24\.00 GB; .* 780"):
+        check_memory(cost, torch.device("cpu"))
+    monkeypatch.setattr(memory_needed, "device_memory", lambda device: 36_000_000_000)
+    check_memory(cost, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "least", "recomputed", "options"),
+    [
+        (32, 1, False, ("--micro-batch-size", "10")),
+        (8, 1, False, ("--micro-batch-size", "4")),
+        (32, 20, False, ("--save-memory",)),
+        (1, 1, False, ("--save-memory",)),
+        (1, 1, True, ()),
+    ],
+)
+def test_it_is_told_what_to_lower_and_by_how_much(
+    monkeypatch: pytest.MonkeyPatch,
+    rows: int,
+    least: int,
+    recomputed: bool,
+    options: tuple[str, ...],
+) -> None:
+    """By the cost model, in a tenth less memory than there is: here for ten rows and a half."""
+    cost = replace(BERT, recomputed=recomputed)
+    there = int((cost.kept + 10.5 * cost.row) / 0.9)
+    monkeypatch.setattr(memory_needed, "device_memory", lambda device: there)
+    with (
+        pytest.raises(OutOfMemoryError, match="By the cost model, weights") as error,
+        lowering_told(cost, torch.device("cpu")),
+    ):
+        raise OutOfMemoryError("step 3: not enough memory", rows=rows, least=least)
+    assert error.value.go_on_with == options
+    assert " ".join(options or ("--max-length 12",)) in str(error.value)
+
+
+def test_a_run_goes_on_with_what_it_was_told(
+    aang: Aang,
+    train_options: list[object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The error names the options with which the run is resumed, and with them it finishes."""
+    run = tmp_path / "run"
+    step = StreamEngine.step
+
+    def full(engine: StreamEngine, *rows: Any, **options: Any) -> Any:
+        step(engine, *rows, **options)
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB")
+
+    monkeypatch.setattr(StreamEngine, "step", full)
+    done = aang("train", *train_options, "--space", "tapt", "--steps", 1, "--out", run)
+    assert done.status == 2
+    assert "not enough memory for one row at a time" in done.err
+    assert f"aang train --resume {run} --save-memory" in done.err
+    monkeypatch.setattr(StreamEngine, "step", step)
+    done = aang("train", "--resume", run, "--save-memory", "--micro-batch-size", 2)
+    assert done.status == 0, done.err
+    assert "--micro-batch-size was None when the run began and is 2" in done.err
+    assert (run / "result.json").is_file()

@@ -8,9 +8,15 @@ import pytest
 import torch
 import yaml
 
+from aang_core.errors import ConfigError
 from aang_core.tasks.processes import Processes
 from aang_core.training import precision
-from aang_core.training.precision import bf16_speed, in_effect, settle_precision
+from aang_core.training.precision import (
+    bf16_speed,
+    check_precision,
+    in_effect,
+    settle_precision,
+)
 from tests.training.conftest import Aang
 
 CPU = torch.device("cpu")
@@ -69,18 +75,42 @@ def test_fast_bf16_needs_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _SecondOfTwo(Processes):
-    """A process whose first companion has found that fp32 is to be taken."""
+    """A process whose companion gains nothing by bf16."""
 
     def __init__(self) -> None:
         super().__init__(rank=1, size=2)
 
-    def agree(self, numbers: Any) -> list[float]:
-        return [0.0 for _ in numbers]
+    def largest(self, number: int) -> int:
+        return max(number, 1)
 
 
-def test_processes_take_what_the_first_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_take_what_all_of_them_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One GPU without bf16 among others with it would make all of them wait."""
     monkeypatch.setattr(precision, "bf16_speed", lambda width: 2.9)
-    assert settle_precision("auto", CPU, 256, _SecondOfTwo())[0] == "fp32"
+    chosen, reason = settle_precision("auto", CPU, 256, _SecondOfTwo())
+    assert chosen == "fp32"
+    assert reason is not None
+    assert "another process of this training gains nothing by bf16" in reason
+
+
+def test_bf16_on_a_gpu_without_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is loaded; torch would emulate it, and say nothing."""
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: False)
+    monkeypatch.setattr(precision, "_product", lambda device, dtype: dtype)
+    with pytest.raises(ConfigError, match=r"bf16: cuda:0 .*--precision fp32 or --precision fp16$"):
+        check_precision("bf16", torch.device("cuda", 0))
+    check_precision("auto", torch.device("cuda", 0))
+
+
+def test_a_device_that_warns_of_bf16_and_computes_in_fp32_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """torch's autocast does so on some."""
+    for dtype in (torch.bfloat16, torch.float16):
+        check_precision("bf16" if dtype == torch.bfloat16 else "fp16", CPU)
+    monkeypatch.setattr(precision, "_product", lambda device, dtype: torch.float32)
+    with pytest.raises(ConfigError, match=r"--precision fp16: cpu .*; give --precision fp32$"):
+        settle_precision("fp16", CPU, 256)
 
 
 def test_a_run_records_what_it_has_come_to(

@@ -1,6 +1,7 @@
 """Rows that are prepared while an accelerator computes change nothing but the time."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +34,8 @@ def states(trainer: Trainer, rounds: int = ROUNDS) -> list[Mapping[str, Any]]:
         trainer.bench.begin_round()
         trainer.weighter.round(trainer.bench)
         state = trainer.bench.state_dict(whole=False)
-        found.append({"draws": state["draws"], "losses": trainer.bench.losses.means()})
+        kept = {name: state[name] for name in ("draws", "streams")}
+        found.append(kept | {"losses": trainer.bench.losses.means()})
     return found
 
 
@@ -75,6 +77,22 @@ def test_what_is_known_is_not_prepared_in_vain(options: dict[str, Any], setting:
     assert prepared.used % (ROUNDS - 1) == 0 or setting == "sampled"
     assert prepared.used >= ROUNDS - 1
     assert prepared.dropped == 0
+
+
+def test_a_stream_that_moves_on(options: dict[str, Any], task_files: Path) -> None:
+    """Rows of the next block are not prepared from the last one, and no state is ahead of them."""
+    settings = {"s2orc": {"stream": True, "buffer": 16}}
+    chosen = {"space": "dapt", "domain": task_files / "domain.txt", "set": settings}
+    trainer = build(options, **chosen)[2]
+    expected = states(trainer)
+    trainer = build(options, **chosen)[2]
+    trainer.bench.prepared.enabled = True
+    assert_same(states(trainer), expected)
+    places = [state["streams"]["s2orc"]["lanes"] for state in expected]
+    assert [places.count(place) for place in places] == [1, 2, 2, 2, 2, 1]
+    prepared = trainer.bench.prepared
+    assert prepared.used > 0
+    assert prepared.dropped > 0
 
 
 def test_weights_that_move_cost_some_of_what_is_prepared(options: dict[str, Any]) -> None:

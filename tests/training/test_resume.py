@@ -29,6 +29,8 @@ CASES: dict[str, list[object]] = {
     "balanced rows": ["--balanced-rows", "--class-weights", "xml=2.5", "--set", "factored.n=2"],
     "autosem": ["--weighter", "autosem", "--steps", 22, "--set", "autosem.k=2"],
     "pcgrad": ["--weighter", "pcgrad", "--set", "pcgrad.n=2"],
+    "cagrad": ["--weighter", "cagrad", "--set", "cagrad.n=2"],
+    "uncertainty": ["--weighter", "uncertainty", "--draws-per-step", 2],
     "gradnorm": ["--weighter", "gradnorm", "--weights-every", 3],
     "dwa": ["--weighter", "dwa", "--set", "dwa.every=2", "--draws-per-step", 2],
     "forkmerge": [

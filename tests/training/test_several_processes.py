@@ -44,7 +44,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("processes", [2, 3, 4])
 def test_model_and_weights_are_those_of_one_process(
     one: Path, tmp_path: Path, processes: int
 ) -> None:

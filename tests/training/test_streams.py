@@ -1,13 +1,14 @@
 """Training on text that is read as it is needed."""
 
 import json
+import os
 import signal
 from pathlib import Path
 
 import pytest
 
 from tests.training.conftest import Aang
-from tests.training.forks import Forks
+from tests.training.forks import ROOT, Forks
 from tests.training.resuming import after_lines, assert_same_stage, everything, kill
 
 STREAM = ["--set", "s2orc.stream=true", "--set", "s2orc.buffer=20"]
@@ -51,6 +52,30 @@ def test_killed_and_resumed(
     assert state["streams"]["s2orc"]["opened"]
 
 
+def test_resumed_from_another_folder(
+    aang: Aang,
+    forks: Forks,
+    small: list[object],
+    task_files: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A relative path and an absolute one name the same place in the stream."""
+    relative = os.path.relpath(task_files / "domain.txt", ROOT)
+    options = [*small, "--domain", relative, "--space", "dapt", *STREAM, "--steps", 10]
+    child = forks.aang(*options, "--out", tmp_path / "whole")
+    assert child.wait() == 0, child.said
+    run = tmp_path / "run"
+    child = forks.aang(*options, "--out", run)
+    child.when(after_lines(run / "weights.jsonl", 4))
+    kill(child)
+    assert not (run / "result.json").exists()
+    monkeypatch.chdir(tmp_path)
+    done = aang("train", "--resume", run, "--quiet")
+    assert done.status == 0, done.err
+    assert everything(run) == everything(tmp_path / "whole")
+
+
 def test_every_text_has_its_turn_and_none_is_kept(
     aang: Aang,
     train_options: list[object],
@@ -80,8 +105,7 @@ def test_every_text_has_its_turn_and_none_is_kept(
         newest = max((out / "checkpoints").iterdir())
         state = json.loads((newest / "state.json").read_text(encoding="utf-8"))
         positions.append(state["streams"]["s2orc"]["lanes"])
-    text = str(domain[1])
-    assert positions == [[], [[text, 19]], [[text, 79]]]
+    assert positions == [[], [["0/domain.txt", 19]], [["0/domain.txt", 79]]]
     # Of the labelled parts alone: train, dev and test.
     assert len(list(cache.rglob("*.arrow"))) == 3
 

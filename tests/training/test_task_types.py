@@ -215,3 +215,6 @@ def test_the_default_recipe_gives_way(
     assert any("default recipe contrast" in note for note in sources.report.notes)
     with pytest.raises(ConfigError, match="end-task:single-label"):
         prepare_sources(resolve_training({}, {**options, "recipe": "contrast"}, registry), registry)
+    mine = {"set": {"static": {"end_task_weight": 0.7}}}
+    with pytest.raises(ConfigError, match=r"--set static\.…: this run uses no .* 'static'"):
+        prepare_sources(resolve_training({}, {**options, **kind, **mine}, registry), registry)

@@ -145,5 +145,5 @@ def test_killed_and_resumed(
     assert everything(run) == everything(whole)
     state = json.loads(str(everything(run)["state"]))
     if stream:
-        # After 16 blocks of 9 of the 40 texts: 144 = 3 · 40 + 24.
-        assert state["streams"]["unlabelled"] == {"pass": 4, "given": 24}
+        # A block of 9 holds the 8 rows of a step. After 16 of the 40 texts: 128 = 3 · 40 + 8.
+        assert state["streams"]["unlabelled"] == {"pass": 4, "given": 8}

@@ -105,7 +105,8 @@ def measure_signal_quality(
     remembers = config.model_copy(update={"dev_head": "remembered"})
     assembly = assemble(remembers, sources)
     trainer = build_trainer(remembers, assembly, device)
-    trainer.bench.remembers = True
+    # It measures between steps that ask for no signals.
+    trainer.bench.plans.remembers = True
     if sources.task.task_type.reads_every_token:
         sources.report.note(
             "there is no column logistic: a logistic regression needs one label a text, and this "

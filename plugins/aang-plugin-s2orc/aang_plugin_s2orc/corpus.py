@@ -1,7 +1,7 @@
 """Metadata and full texts joined by paper, without keeping texts in memory."""
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class Corpus:
     (``has_pdf_parse`` is about the whole release, not about the given shards).
 
     Args:
-        files: the files.
+        files: the files, and what each is called wherever they are.
         wanted: decides which papers are wanted.
         marks: what ``wanted`` and the corpus remember of papers; nothing else grows.
         report: where faults are reported.
@@ -40,14 +40,15 @@ class Corpus:
 
     def __init__(
         self,
-        files: Sequence[Path],
+        files: Mapping[Path, str],
         wanted: Wanted,
         marks: Marks,
         report: ReadReport,
         *,
         at_once: int = 1,
     ) -> None:
-        self._files = files
+        self._files = list(files)
+        self._names = files
         self._wanted = wanted
         self._marks = marks
         self._report = report
@@ -104,7 +105,8 @@ class Corpus:
             self._wanted.require_language()
             return self.nothing_found()
 
-        return EndlessTexts(read, records, nothing, self._at_once)
+        names = {path: self._names[path] for path in read}
+        return EndlessTexts(names, records, nothing, self._at_once)
 
     def _records(
         self, path: Path, after: int, report: ReadReport
@@ -132,9 +134,14 @@ class Corpus:
         """The error to raise if `texts` yielded nothing."""
         if not self._files:
             return DataError("--domain: no .jsonl, .json, .txt or .gz file in the folders named.")
-        met = "; ".join(self._report.lines()) or "nothing in it"
+        # The report also has what was met in other data. No option is named, because
+        # aang prepare-encoder reads these files, too.
+        here = tuple(str(path) for path in self._files)
+        first = {event: w for event, w in self._report.first.items() if w.startswith(here)}
+        counts = Counter({event: self._report.counts[event] for event in first})
+        met = "; ".join(ReadReport(counts, first).lines()) or "nothing in it"
         others = f" and {len(self._files) - 1} more files" if len(self._files) > 1 else ""
-        return DataError(f"--domain: no usable text in {self._files[0]}{others}: {met}.")
+        return DataError(f"no usable text in {self._files[0]}{others}: {met}.")
 
     def _judge(self, report: ReadReport) -> None:
         """Find out from metadata which papers are wanted."""

@@ -1,7 +1,7 @@
 """A corpus that is read over and over and can be continued from any place."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ Records = Iterator[tuple[int, Sequence[str]]]
 class _Lane:
     """A file that is being read and whose records up to number ``done`` are used up."""
 
-    path: Path
+    name: str
     done: int
     records: Records
 
@@ -25,11 +25,11 @@ class _Lane:
 class EndlessTexts:
     """The texts of files, one record of each of ``at_once`` files in turn, pass after pass.
 
-    Its state is a path and a number for each file that is being read, so files may be added or
-    removed before it continues.
+    Its state is a name and a number for each file that is being read, so files may be added or
+    removed before it continues, and all of them may be moved.
 
     Args:
-        files: the files.
+        files: the files, and what each is called wherever they are.
         read: returns the records of a file after a given record number.
         nothing: returns the error to raise if a pass yields no text.
         at_once: number of files read at a time.
@@ -37,12 +37,13 @@ class EndlessTexts:
 
     def __init__(
         self,
-        files: Sequence[Path],
+        files: Mapping[Path, str],
         read: Callable[[Path, int], Records],
         nothing: Callable[[], DataError],
         at_once: int,
     ) -> None:
         self._files = sorted(files, key=str)
+        self._names = files
         self._read = read
         self._nothing = nothing
         self._at_once = at_once
@@ -64,7 +65,7 @@ class EndlessTexts:
         """See `TextStream.state_dict`."""
         lanes = [*self._lanes] if self._record is None else [self._record[0], *self._lanes]
         return {
-            "lanes": [[str(lane.path), lane.done] for lane in lanes],
+            "lanes": [[lane.name, lane.done] for lane in lanes],
             "given": self._given,
             "opened": self._opened,
             "found": self._found,
@@ -84,7 +85,7 @@ class EndlessTexts:
             raise DataError("the saved place in a text is damaged: it is before its beginning")
         self._lanes = deque(lanes)
         self._opened = state["opened"]
-        self._waiting = iter([path for path in self._files if str(path) > self._opened])
+        self._waiting = iter(self._after(self._opened))
         self._found = state["found"]
         self._record, self._texts, self._given = None, (), 0
         if state["given"]:
@@ -92,13 +93,23 @@ class EndlessTexts:
             self._given = min(state["given"], len(self._texts))
 
     def _saved_lane(self, saved: Any) -> _Lane:
-        path, done = saved
+        name, done = saved
         if type(done) is not int or not 0 <= done < 2**63:
-            raise DataError(f"the saved place in {path} is damaged: it is {done!r}")
+            raise DataError(f"the saved place in {name} is damaged: it is {done!r}")
         # A file may have gone since; and the state may be a stranger's, who must not say what is
         # read.
-        known = Path(path) in self._files
-        return _Lane(Path(path), done, self._read(Path(path), done) if known else iter(()))
+        path = self._called(name)
+        return _Lane(name, done, iter(()) if path is None else self._read(path, done))
+
+    def _called(self, name: str) -> Path | None:
+        return next((path for path in self._files if self._names[path] == name), None)
+
+    def _after(self, name: str) -> list[Path]:
+        """The files that come after one that may have gone."""
+        there = self._called(name)
+        if there is not None:
+            return self._files[self._files.index(there) + 1 :]
+        return [path for path in self._files if self._names[path] > name]
 
     def _next_record(self) -> None:
         if self._record is not None:
@@ -107,8 +118,8 @@ class EndlessTexts:
             self._lanes.append(lane)
             self._record = None
         for path in islice(self._waiting, self._at_once - len(self._lanes)):
-            self._lanes.append(_Lane(path, 0, self._read(path, 0)))
-            self._opened = str(path)
+            self._lanes.append(_Lane(self._names[path], 0, self._read(path, 0)))
+            self._opened = self._names[path]
         self._texts, self._given = (), 0
         if not self._lanes:
             self._begin_again()

@@ -11,6 +11,7 @@ from aang_core import (
     find_files,
     whole_number_option,
 )
+from aang_core.corpora import names_of_files
 from aang_plugin_s2orc.corpus import Corpus
 from aang_plugin_s2orc.endless import EndlessTexts
 from aang_plugin_s2orc.language import Language
@@ -115,7 +116,8 @@ class S2orc:
         files = find_files(context.domain, EXTENSIONS, "--domain", context.report)
         marks = Marks()
         wanted = Wanted(self._field, self._years, self._language, marks)
-        return Corpus(files, wanted, marks, context.report, at_once=self._interleave)
+        names = names_of_files(context.domain, files)
+        return Corpus(names, wanted, marks, context.report, at_once=self._interleave)
 
     def _limited(self, corpus: Corpus, report: ReadReport) -> Iterator[Example]:
         count = 0

@@ -135,6 +135,18 @@ def test_files_without_a_usable_text(tmp_path: Path, content: str) -> None:
         read(path)
 
 
+def test_what_was_met_in_other_data_is_not_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("short\n", encoding="utf-8")
+    report = ReadReport()
+    report.add("text longer than 64 tokens, cut", "train.jsonl:7")
+    report.note("2 of 24 examples split off as the dev set")
+    with pytest.raises(DataError) as told:
+        list(S2orc().examples(DataContext(train=(), domain=[path], report=report)))
+    faults = f"1 × text under 20 characters, skipped (first: {path}:1)"
+    assert str(told.value) == f"no usable text in {path}: {faults}."
+
+
 def test_limit_and_shortest_text(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one\ntwo two\nthree three three\n", encoding="utf-8")

@@ -7,7 +7,7 @@ import yaml
 from aang_plugin_tune.plan import plan
 from aang_plugin_tune.search import Search
 
-from aang_core import AangError, Registry, load_plugins
+from aang_core import AangError, ConfigError, Registry, load_plugins
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,14 @@ def test_what_is_refused(
     with pytest.raises(AangError) as refused:
         planned(registry, *searched, **more)
     assert told in str(refused.value)
+
+
+def test_the_weighter_that_the_default_recipe_gives_way_to_is_searched(registry: Registry) -> None:
+    search = planned(registry, "factored.lr=0.1,1", arguments=["--task-type", "multi-label"])
+    assert search.listed() == [{"factored.lr": 0.1}, {"factored.lr": 1}]
+    for option in ("static.end_task_weight", "supervised-contrast.lr"):
+        with pytest.raises(ConfigError, match="no run uses a primitive or weighter"):
+            planned(registry, f"{option}=0.1,1", arguments=["--task-type", "multi-label"])
 
 
 def test_options_of_a_weighter_are_searched_where_it_is_used(registry: Registry) -> None:

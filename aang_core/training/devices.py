@@ -1,0 +1,96 @@
+"""The device of a process: which there are, and which of them it may compute on."""
+
+from collections.abc import Sequence
+
+import torch
+
+from aang_core.errors import ConfigError
+from aang_core.tasks.meeting import launched_processes, local_processes, local_rank
+
+CPU = torch.device("cpu")
+
+
+def automatic_device() -> torch.device:
+    """The accelerator if there is one, else the CPU.
+
+    Raises:
+        ConfigError: this machine has fewer accelerators than processes of this training.
+    """
+    kind = _accelerator()
+    return CPU if kind is None else _own(kind, "auto")
+
+
+def device_called(name: str) -> torch.device:
+    """The device called ``name``, such as ``cpu``, ``cuda`` or ``cuda:1``.
+
+    Of several processes, each gets a device of its own.
+
+    Raises:
+        ConfigError: there is no such device on this machine, or the processes cannot share it.
+    """
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ConfigError(f"--device {name}: is not the name of a device; {_there()}") from error
+    if device.type == "cpu":
+        return CPU
+    if device.type == "meta":
+        raise ConfigError(f"--device {name}: computes no numbers; {_there()}")
+    if device.type == _accelerator():
+        count = torch.accelerator.device_count()
+        if device.index is not None and device.index >= count:
+            raise ConfigError(f"--device {name}: does not exist; {_there()}")
+        if launched_processes() > 1:
+            device = _of_several(device, name)
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise ConfigError(
+            f"--device {name}: not available here: {_first_sentence(error)}; {_there()}"
+        ) from error
+    return device
+
+
+def _of_several(device: torch.device, name: str) -> torch.device:
+    if device.index is None:
+        return _own(device.type, name)
+    if local_processes() > 1:
+        raise ConfigError(
+            f"--device {name}: is one device, and each of the {local_processes()} processes on "
+            f"this machine needs its own; give --device {device.type}"
+        )
+    return device
+
+
+def _own(kind: str, name: str) -> torch.device:
+    """The accelerator that this process has for itself."""
+    count = torch.accelerator.device_count()
+    if launched_processes() > 1 and local_rank() >= count:
+        raise ConfigError(
+            f"--device {name}: each process needs a device of its own, and this is process "
+            f"{local_rank() + 1} on a machine with {count}; start at most {count} here, or give "
+            "--device cpu"
+        )
+    return torch.device(kind, local_rank() % count)
+
+
+def _accelerator() -> str | None:
+    """The kind of accelerator that this machine has."""
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return None if found is None else str(found.type)
+
+
+def _there() -> str:
+    kind = _accelerator()
+    count = 0 if kind is None else torch.accelerator.device_count()
+    return f"this machine has {_listed(['cpu', *(f'{kind}:{i}' for i in range(count))])}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _first_sentence(error: Exception) -> str:
+    """torch lists every operation and kernel after it."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].partition(". ")[0].rstrip(".")

@@ -1,0 +1,42 @@
+"""Memory that nothing uses goes back to the operating system."""
+
+import resource
+import sys
+from pathlib import Path
+
+import pytest
+
+from aang_core.training.free_memory import ReturnsFreeMemory
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+BLOCK = 32 * 1024
+"""Bytes that the allocator takes from its heap, where a block in use keeps those below it."""
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def leave_holes() -> list[bytes]:
+    """Take 128 MB, free every other block and keep the rest."""
+    blocks = [bytes(BLOCK) for _ in range(4096)]
+    return blocks[::2]
+
+
+def test_free_blocks_between_used_ones_are_returned() -> None:
+    returns = ReturnsFreeMemory(pause=0)
+    kept = leave_holes()
+    before = resident()
+    returns.after_round(1, {})
+    assert resident() < before - len(kept) * BLOCK / 2
+
+
+def test_fast_steps_do_not_return_memory_each() -> None:
+    returns = ReturnsFreeMemory(pause=1000)
+    returns.after_round(1, {})
+    kept = leave_holes()
+    before = resident()
+    returns.after_evaluation(1, {}, True, {})
+    returns.after_round(2, {})
+    assert resident() > before - len(kept) * BLOCK / 2
