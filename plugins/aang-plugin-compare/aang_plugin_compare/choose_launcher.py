@@ -73,7 +73,10 @@ def chosen_launcher(
     # Ray is an extra of this plug-in.
     from aang_plugin_compare.ray_engine import RayLauncher, ray_cluster
 
-    with ray_cluster(address):
+    with ray_cluster(address) as head:
         yield RayLauncher(
-            root, lambda line: echo(line, err=True), cpus=cpus or 1, gpus=gpus or 0, jobs=jobs
+            *(root, lambda line: echo(line, err=True), head),
+            cpus=cpus or 1,
+            gpus=gpus or 0,
+            jobs=jobs,
         )

@@ -22,6 +22,7 @@ from aang_plugin_compare import on_node
 from aang_plugin_compare.claim import ask_to_end, attempts_so_far, claim_file, read_claim
 from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.on_node import Site, Status
+from aang_plugin_compare.ray_head import HeadWatch
 
 try:
     import ray
@@ -53,8 +54,10 @@ _FROM_OUTSIDE: Mapping[int | None, str] = {
 
 
 @contextmanager
-def ray_cluster(address: str | None) -> Iterator[None]:
+def ray_cluster(address: str | None) -> Iterator[HeadWatch]:
     """Connect to a cluster, or start one on this machine, and disconnect at the end.
+
+    Its head is watched as long as it is connected.
 
     Args:
         address: ``HOST:PORT`` of the cluster, or ``auto`` for the one that this machine is part of;
@@ -70,9 +73,12 @@ def ray_cluster(address: str | None) -> Iterator[None]:
     # logs, too, and this module prints the one that matters.
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
         _connect(address)
+        head = HeadWatch(ray.get_runtime_context().gcs_address)
+        head.start()
         try:
-            yield
+            yield head
         finally:
+            head.stop()
             ray.shutdown()
 
 
@@ -98,7 +104,8 @@ def _connect(address: str | None) -> None:
             logging_level=logging.ERROR,
             log_to_driver=False,
         )
-    except (RuntimeError, OSError, ValueError, exceptions.RayError) as error:
+    # Ray raises a bare Exception, among others, if the machine is too busy to start a node in time.
+    except Exception as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise AangError(f"{_place(address)}: {said}") from error
     finally:
@@ -164,9 +171,13 @@ class _Begun:
         Ray tells a task that has not begun. A busy node may deliver that late, or never, to one
         that trains; that one looks for a mark in the folder.
         """
+        self.mark()
+        ray.cancel(self.task, force=force)
+
+    def mark(self) -> None:
+        """Leave the mark that a training looks for."""
         with suppress(AangError):  # a full disk: then Ray alone tells it
             ask_to_end(self.log, self.attempt)
-        ray.cancel(self.task, force=force)
 
 
 class RayLauncher:
@@ -175,6 +186,7 @@ class RayLauncher:
     Args:
         root: the folder of the comparison, on a file system that all nodes share.
         tell: called with a line for each run that is lost.
+        head: watches the head of the cluster.
         cpus: CPUs of each run.
         gpus: GPUs of each run; runs share a GPU if this is less than one.
         jobs: most runs at the same time; None for as many as the cluster has room for.
@@ -184,6 +196,7 @@ class RayLauncher:
         self,
         root: Path,
         tell: Callable[[str], None],
+        head: HeadWatch,
         *,
         cpus: int = 1,
         gpus: float = 0,
@@ -198,6 +211,11 @@ class RayLauncher:
         self._running: dict[Path, _Begun] = {}
         self._ended: set[Path] = set()
         self._stops = 0
+        self._head = head
+        head.before_the_end = self._ask_all_to_end
+        self._looking = Lock()
+        self._has_room = True
+        self._looked = time.monotonic()
 
     def ready(self) -> None:
         nodes = _nodes()
@@ -255,6 +273,11 @@ class RayLauncher:
             self._stops += 1
             for begun in self._running.values():
                 begun.end(force=self._stops > 1)
+
+    def _ask_all_to_end(self) -> None:
+        """Ask runs on nodes that live on to take a checkpoint, without Ray."""
+        for begun in list(self._running.values()):
+            begun.mark()
 
     def _tried(self, order: Order, attempt: int) -> Status | str:
         """How the run ended, or why it was lost."""
@@ -314,7 +337,7 @@ class RayLauncher:
         since = None
         while not ray.wait([task], timeout=_LOOK_SECONDS)[0]:
             self._cancel_again(order, task)
-            if any(self._fits(node) for node in _nodes()):
+            if not self._head.answers or self._room_left():
                 since = None
                 continue
             since = since or time.monotonic()
@@ -322,6 +345,14 @@ class RayLauncher:
                 ray.cancel(task, force=True)
                 return f"no node is left that has {self._asked()}"
         return ""
+
+    def _room_left(self) -> bool:
+        """Whether a node has what a run needs; hundreds of waiting runs ask Ray once."""
+        with self._looking:
+            if time.monotonic() - self._looked >= _LOOK_SECONDS:
+                self._has_room = any(self._fits(node) for node in _nodes())
+                self._looked = time.monotonic()
+            return self._has_room
 
     def _where(self, order: Order, attempt: int) -> str:
         claim = read_claim(claim_file(order.log))
