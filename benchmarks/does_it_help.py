@@ -1,0 +1,273 @@
+"""Does it help? Every method on ACL-ARC, SciERC and the demo, in the order in which runs decide.
+
+    python -m benchmarks.does_it_help DATA PREPARED MODEL OUT --plan
+    python -m benchmarks.does_it_help DATA PREPARED MODEL OUT --jobs 2 --minutes 120
+
+DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl``, ``dev.jsonl`` and
+``test.jsonl``, and ``s2orc-domain`` with text of each field. PREPARED is MiniLM after ``aang
+prepare-encoder``, MODEL is MiniLM before. The second command writes a comparison file for each
+setting and lets ``aang compare`` train what is planned, stage by stage. It can be stopped and
+resumed at any time; ``--minutes`` stops it. The tables are in ``OUT/SETTING/table.txt``.
+
+A later stage adds methods to a setting. Each draw of ACL-ARC and SciERC has its own training rows;
+every method gets the same ones. With 300 steps of 64 rows, SciERC's 3,219 are read six times.
+"""
+
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from benchmarks.comparison_files import DEMO, FOLDER, OPTIONS, PARTS
+from benchmarks.table_methods import ALONE, CHANGES, METHODS, READ_DOMAIN, ROWS
+
+SECONDS_PER_ROW = 0.055
+"""A row of at most 64 tokens in a training step of MiniLM on one of two busy cores."""
+DEMO_SECONDS_PER_ROW = 0.016
+"""The same of the demo's encoder."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A task with an encoder and a number of training rows.
+
+    Attributes:
+        task: ``scierc``, ``acl-arc`` or ``demo``.
+        rows: training rows of a draw; None for all.
+        prepared: whether the encoder was prepared; the demo has its own.
+        steps: of training.
+        baseline: the method that others are tested against.
+        methods: the options of every method by its name.
+    """
+
+    task: str
+    rows: int | None
+    prepared: bool
+    steps: int
+    baseline: str = "single-task"
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: METHODS)
+
+
+SETTINGS = {
+    "scierc-500": Setting("scierc", 500, prepared=True, steps=200),
+    "acl-arc-500": Setting("acl-arc", 500, prepared=True, steps=200),
+    "scierc-all": Setting("scierc", None, prepared=True, steps=300),
+    "scierc-500-unprepared": Setting("scierc", 500, prepared=False, steps=200),
+    "acl-arc-500-unprepared": Setting("acl-arc", 500, prepared=False, steps=200),
+    "demo": Setting("demo", None, prepared=True, steps=300),
+    "demo-changes": Setting(
+        "demo",
+        None,
+        prepared=True,
+        steps=300,
+        baseline="factored-td",
+        methods={"factored-td": METHODS["factored-td"], **CHANGES},
+    ),
+    "demo-alone": Setting(
+        "demo",
+        None,
+        prepared=True,
+        steps=300,
+        methods={"single-task": METHODS["single-task"], **ALONE},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Runs that decide a question.
+
+    Attributes:
+        question: what they decide.
+        settings: the settings in which they are trained.
+        methods: what is trained, besides what earlier stages trained there.
+        draws: how many draws of each.
+    """
+
+    question: str
+    settings: Sequence[str]
+    methods: Sequence[str]
+    draws: int
+
+
+CORE = ("single-task", "contrast")
+TD = ("static-td", "factored-td", "factored-td+ed", "tapt")
+LEARNED = ("single-task-96", "factored-td+c")
+PUBLISHED = ("dapt+tapt", "meta-tartan", "aang-td")
+VIEWS = ("contrast+views", "contrast+views-96")
+ROWS_96 = ("contrast+views-96", "single-task-96", "contrast-96")
+OTHER_ROWS = ("contrast-other-rows", "masked-lm")
+FEW = ("scierc-500", "acl-arc-500")
+UNPREPARED = ("scierc-500-unprepared", "acl-arc-500-unprepared")
+
+STAGES = (
+    Stage("Does contrast help where all rows are labelled?", ["scierc-all"], CORE, 3),
+    Stage("And on the demo?", ["demo"], CORE, 5),
+    Stage("Is what gets most weight best alone?", ["demo-alone"], ["single-task", *ALONE], 1),
+    Stage("Which part of AANG adds what?", ["demo-changes"], ["factored-td", *CHANGES], 3),
+    Stage("Do changed texts add to contrast?", ["demo"], VIEWS, 3),
+    Stage("Are 64 rows and 32 changed ones ahead?", ["scierc-500"], [*ROWS_96, *CORE], 3),
+    Stage("Are 64 rows and 32 changed ones ahead?", ["demo"], ROWS_96, 5),
+    Stage("Are 64 rows and 32 changed ones ahead?", ["acl-arc-500"], [*ROWS_96, *CORE], 3),
+    Stage("What do td, td+ed and further pre-training reach?", FEW, [*CORE, *TD], 3),
+    Stage("And without preparing the encoder?", UNPREPARED, CORE, 3),
+    Stage("What do the published methods reach?", FEW, PUBLISHED, 3),
+    Stage("Do learned weights add anything?", [*FEW, "scierc-all"], LEARNED, 3),
+    Stage("Is the default ahead over more draws?", FEW, CORE, 5),
+    Stage("Is what gets most weight best alone?", ["demo-alone"], ["single-task", *ALONE], 3),
+    Stage("Do 32 rows and 32 changed ones?", FEW, ["views", "contrast+views"], 3),
+    Stage("Does contrast need the end task's rows?", FEW, OTHER_ROWS, 3),
+    Stage(
+        "The others without preparing",
+        UNPREPARED,
+        [*VIEWS, "views", "contrast-96", *TD, *PUBLISHED, *LEARNED, *OTHER_ROWS],
+        3,
+    ),
+    Stage(
+        "The others where all rows are labelled",
+        ["scierc-all"],
+        [*VIEWS, "views", "contrast-96", *TD, *PUBLISHED, *OTHER_ROWS],
+        3,
+    ),
+    Stage("The others on the demo", ["demo"], [*LEARNED, "static-td"], 5),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stage in one of its settings.
+
+    Attributes:
+        number: of the stage, from 1.
+        setting: the setting's name.
+        methods: those of this stage, and those of earlier ones that have as many draws.
+        new: how many runs earlier stages did not train.
+        hours: what these take on one core.
+    """
+
+    number: int
+    setting: str
+    methods: tuple[str, ...]
+    draws: int
+    new: int
+    hours: float
+
+
+def parts() -> Iterator[Part]:
+    """The plan, in order."""
+    trained: dict[str, dict[tuple[str, int], None]] = {name: {} for name in SETTINGS}
+    for number, stage in enumerate(STAGES, start=1):
+        for name in stage.settings:
+            runs = [(method, draw) for method in stage.methods for draw in range(stage.draws)]
+            new = [run for run in runs if run not in trained[name]]
+            trained[name] |= dict.fromkeys(new)
+            rows = SETTINGS[name].steps * sum(ROWS.get(method, 64) for method, _ in new)
+            methods = dict.fromkeys(method for method, _ in trained[name])
+            complete = tuple(m for m in methods if (m, stage.draws - 1) in trained[name])
+            of_row = DEMO_SECONDS_PER_ROW if SETTINGS[name].task == "demo" else SECONDS_PER_ROW
+            hours = rows * of_row / 3600
+            yield Part(number, name, complete, stage.draws, len(new), hours)
+
+
+def comparison(part: Part, data: Path, prepared: Path, model: Path) -> dict[str, Any]:
+    """The comparison file of a part of the plan."""
+    setting = SETTINGS[part.setting]
+    if setting.task == "demo":
+        task: Mapping[str, Any] = DEMO
+    else:
+        task = {name: str(data / setting.task / f"{name}.jsonl") for name in PARTS}
+        if setting.rows is not None:
+            task = {**task, "train_rows": setting.rows}
+    domain = {"domain": str(data / "s2orc-domain" / f"{setting.task}.1x.txt")}
+    return {
+        "tasks": {setting.task: {**task, "steps": setting.steps}},
+        "methods": {
+            name: {**setting.methods[name], **(domain if name in READ_DOMAIN else {})}
+            for name in part.methods
+        },
+        "seeds": list(range(part.draws)),
+        "baseline": setting.baseline,
+        "options": {
+            **{name: value for name, value in OPTIONS.items() if name not in task},
+            "precision": "fp32",
+            **({} if "model" in task else {"model": str(prepared if setting.prepared else model)}),
+        },
+    }
+
+
+def tell_plan() -> None:
+    """Print the plan with its hours on one core, as a table."""
+    click.echo("| stage | question | setting | draws | runs | hours |")
+    click.echo("|---|---|---|---|---|---|")
+    total = 0.0
+    for part in parts():
+        total += part.hours
+        question = STAGES[part.number - 1].question
+        click.echo(
+            f"| {part.number} | {question} | {part.setting} | {part.draws} | {part.new} "
+            f"| {part.hours:.1f} |"
+        )
+    click.echo(f"\n{total:.0f} hours on one core")
+
+
+@click.command(help=__doc__, context_settings={"show_default": True})
+@click.argument("data", type=FOLDER)
+@click.argument("prepared", type=FOLDER)
+@click.argument("model", type=FOLDER)
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--plan", is_flag=True, help="print the plan and its hours, and train nothing")
+@click.option("--jobs", default=1, help="runs at once; give each one thread")
+@click.option("--minutes", type=float, help="stop after so many minutes")
+@click.option("--setting", "only", type=click.Choice(list(SETTINGS)), help="only this setting")
+def main(
+    data: Path,
+    prepared: Path,
+    model: Path,
+    out: Path,
+    plan: bool,
+    jobs: int,
+    minutes: float | None,
+    only: str | None,
+) -> None:
+    """Train what is planned and not yet trained."""
+    if plan:
+        tell_plan()
+        return
+    began = time.monotonic()
+    out.mkdir(parents=True, exist_ok=True)
+    for part in parts():
+        if only not in (None, part.setting):
+            continue
+        left = None if minutes is None else minutes - (time.monotonic() - began) / 60
+        if left is not None and left <= 0:
+            break
+        file = out / f"{part.number}-{part.setting}.yaml"
+        content = comparison(part, data, prepared, model)
+        file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        command = ["aang", "compare", str(file), "--out", str(out / part.setting)]
+        command += ["--jobs", str(jobs), "--difference"]
+        command += [] if left is None else ["--minutes", f"{left:.2f}"]
+        click.echo(shlex.join(command))
+        if status := _run([sys.executable, "-m", "aang_core", *command[1:]]):
+            sys.exit(status)
+
+
+def _run(command: Sequence[str]) -> int:
+    """The exit status of a command, which takes checkpoints before Ctrl-C ends it."""
+    process = subprocess.Popen(command)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        return process.wait() or 128 + signal.SIGINT  # Ctrl-C reached the command, too
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""The methods of ``benchmarks.does_it_help``, as options of ``aang compare``."""
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.first_look import CONTRAST_OWN, HALF, THIRDS
+from benchmarks.first_look import METHODS as FIRST_METHODS
+
+Methods = dict[str, dict[str, Any]]
+
+STAGE_STEPS = {"steps": 200, "batch_size": 32}
+"""Of each stage of pre-training that a recipe puts before fine-tuning."""
+_SPACES = Path(__file__).parent / "spaces"
+_STATIC = {"weighter": "static", "batch_size": 32, "aux_batch_size": 32, "set": HALF}
+_CONTRAST_AND_VIEWS = {
+    "weighter": "static",
+    "space": str(_SPACES / "contrast-and-views.yaml"),
+    "aux_batch_size": 32,
+    # Half of what is left for contrast, and the other half for eight objectives on changed texts.
+    "set": {"static": {"end_task_weight": 0.5, "weights": {CONTRAST_OWN: 8}}},
+}
+_FACTORED = FIRST_METHODS["factored-td"]
+
+METHODS: Methods = {
+    name: FIRST_METHODS[name]
+    for name in (
+        "single-task",
+        "single-task-96",
+        "contrast",
+        "contrast-other-rows",
+        "factored-td+c",
+        "factored-td",
+        "masked-lm",
+    )
+} | {
+    "static-td": {**_STATIC, "space": "td"},
+    "meta-tartan": {"weighter": "meta-tartan", "space": "tapt", "meta_every": 4, **THIRDS},
+    "tapt": {
+        "recipe": "tapt",
+        "batch_size": 64,
+        "set": {"tapt": STAGE_STEPS},
+    },
+    "dapt+tapt": {
+        "recipe": "dapt+tapt",
+        "batch_size": 64,
+        "set": {"dapt": STAGE_STEPS, "tapt": STAGE_STEPS},
+    },
+    "factored-td+ed": {"weighter": "factored", "space": "td+ed", "meta_every": 4, **THIRDS},
+    "aang-td": {"recipe": "aang-td", "scale_rows": 0.25},
+    "contrast-96": {"recipe": "contrast", "batch_size": 96},
+    "views": {**_STATIC, "space": "td-labels"},
+    "contrast+views": {**_CONTRAST_AND_VIEWS, "batch_size": 32},
+    "contrast+views-96": {**_CONTRAST_AND_VIEWS, "batch_size": 64},
+}
+"""Those of the table."""
+
+READ_DOMAIN = ("dapt+tapt", "factored-td+ed")
+"""The methods that read text of the field."""
+
+CHANGES: Methods = {
+    "own-rows-head": {**_FACTORED, "dev_head": "own-rows"},
+    "end-task-head": {**_FACTORED, "dev_head": "end-task"},
+    "task-clip": {**_FACTORED, "task_clip": 1.0},
+    "n-1": {**_FACTORED, "set": {"factored": {"n": 1}}},
+    "n-12": {**_FACTORED, "set": {"factored": {"n": 12}}},
+    "denoise": {**_FACTORED, "space": str(_SPACES / "td-denoise.yaml")},
+    "end-task": {**_FACTORED, "space": str(_SPACES / "td-end-task.yaml")},
+    "static": METHODS["static-td"],
+    "static-denoise": {**_STATIC, "space": str(_SPACES / "td-denoise.yaml")},
+    "static-end-task": {**_STATIC, "space": str(_SPACES / "td-end-task.yaml")},
+}
+"""``factored-td`` with one thing changed, and the same with fixed weights."""
+
+_SENTENCES = ("bidirectional", "random-factorized")
+"""The representations of td that can be classified."""
+
+OBJECTIVES = {
+    f"{transform}.{representation}.{output}": f"task/{transform}/{representation}/{output}"
+    for transform in ("bert-op", "mask", "replace", "no-op")
+    for representation in ("bidirectional", "left-to-right", "right-to-left", "random-factorized")
+    for output in ("denoise", "end-task")
+    if output == "denoise" or representation in _SENTENCES
+}
+"""The objectives of td by the name that each has as a method; names of methods have no slash."""
+
+ALONE: Methods = {name: {**_STATIC, "space": o} for name, o in OBJECTIVES.items()}
+"""Each objective of td alone beside the end task, with half of the loss."""
+
+ROWS = {
+    "single-task-96": 96,
+    "factored-td+c": 88,
+    "factored-td": 72,
+    "meta-tartan": 72,
+    "factored-td+ed": 72,
+    "tapt": 96,
+    "dapt+tapt": 128,
+    "aang-td": 96,
+    "contrast-96": 96,
+    "contrast+views-96": 96,
+    **{name: 72 for name, method in CHANGES.items() if method["weighter"] == "factored"},
+}
+"""Rows of a step, stages of pre-training included; 64 for the others."""

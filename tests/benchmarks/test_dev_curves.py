@@ -1,0 +1,46 @@
+"""Curves are averaged over the draws of a method, and drawn."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.dev_curves import main, read_curves
+
+LINES = """task,method,setting,seed,step,seconds,rows,metric,dev
+words,plain,,0,0,1.0,0,macro-f1,0.1
+words,plain,,0,25,11.0,1600,macro-f1,0.5
+words,plain,,0,50,21.0,3200,macro-f1,0.6
+words,plain,,1,0,3.0,0,macro-f1,0.3
+words,plain,,1,25,15.0,1600,macro-f1,0.3
+words,other,,0,0,1.0,0,macro-f1,0.2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "curves.csv").write_text(LINES, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_curve_is_the_mean_of_its_draws_where_all_have_been(folder: Path) -> None:
+    plain = read_curves(folder)["plain"]
+    assert plain.draws == 2
+    assert plain.steps == [0, 25]
+    assert plain.rows == [0, 1600]
+    assert plain.seconds == [2, 13]
+    assert plain.scores == pytest.approx([20, 40])
+    assert plain.errors == pytest.approx([10, 10])  # half of the difference of two draws
+    assert read_curves(folder)["other"].errors == [0]
+
+
+def test_the_figure_is_drawn(folder: Path) -> None:
+    figure = folder / "of" / "figure.png"
+    done = CliRunner().invoke(main, [str(figure), str(folder), "--method", "plain"])
+    assert done.exit_code == 0, done.output
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    refused = CliRunner().invoke(main, [str(figure), str(folder), "--method", "plane"])
+    assert refused.exit_code == 2
+    assert "has none of these methods, only plain, other" in refused.output
+    refused = CliRunner().invoke(main, [str(figure), str(folder), "--title", "a", "--title", "b"])
+    assert "2 titles for 1 folders" in refused.output

@@ -1,0 +1,68 @@
+"""The plan of the table is made of comparisons that ``aang compare`` can run."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from aang_plugin_compare.spec import read_comparison
+from click.testing import CliRunner
+
+from aang_core import load_plugins, load_space
+from benchmarks.does_it_help import SETTINGS, Part, comparison, main, parts
+from benchmarks.table_methods import METHODS, OBJECTIVES
+
+REGISTRY = load_plugins(environ={}).registry
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "s2orc-domain").mkdir()
+    for task in ("scierc", "acl-arc"):
+        (tmp_path / "s2orc-domain" / f"{task}.1x.txt").write_text("A text.\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("part", [*parts()], ids=lambda part: f"{part.number}-{part.setting}")
+def test_each_part_is_planned(part: Part, data: Path) -> None:
+    """Each part names known options, and has a run for every method and draw."""
+    file = data / "comparison.yaml"
+    file.write_text(yaml.safe_dump(comparison(part, data, data, data)))
+    plan = read_comparison(file, REGISTRY)
+    assert len(plan.cells) == len(part.methods) * part.draws
+    assert {cell.config.precision for cell in plan.cells} == {"fp32"}
+    assert {cell.config.steps for cell in plan.cells} == {SETTINGS[part.setting].steps}
+    assert {cell.config.train_rows for cell in plan.cells} == {SETTINGS[part.setting].rows}
+
+
+def test_every_method_is_trained_in_every_setting_of_papers() -> None:
+    for name, setting in SETTINGS.items():
+        if setting.task != "demo":
+            of_setting = [part for part in parts() if part.setting == name]
+            assert {m for part in of_setting for m in part.methods} == set(METHODS)
+
+
+def test_every_objective_of_td_is_trained_alone() -> None:
+    assert set(OBJECTIVES.values()) == {o.name for o in load_space("td", REGISTRY).objectives}
+    last = [part for part in parts() if part.setting == "demo-alone"][-1]
+    assert set(last.methods) == {"single-task", *OBJECTIVES}
+
+
+def test_a_part_trains_what_the_plan_counts() -> None:
+    """Every run of a comparison is new or was trained by an earlier part, and is counted once."""
+    trained: dict[str, set[tuple[str, int]]] = {name: set() for name in SETTINGS}
+    for part in parts():
+        runs = {(method, draw) for method in part.methods for draw in range(part.draws)}
+        assert SETTINGS[part.setting].baseline in part.methods
+        assert len(runs - trained[part.setting]) == part.new
+        trained[part.setting] |= runs
+
+
+def test_the_plan_is_printed_with_its_hours(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    told = CliRunner().invoke(main, [folder, folder, folder, str(tmp_path / "out"), "--plan"])
+    assert told.exit_code == 0, told.output
+    assert (
+        "| 1 | Does contrast help where all rows are labelled? | scierc-all | 3 | 6 |"
+        in told.output
+    )
+    assert not (tmp_path / "out").exists()
