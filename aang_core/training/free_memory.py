@@ -1,13 +1,14 @@
 """Returns memory that nothing uses to the operating system."""
 
 import ctypes
+import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-PAUSE = 0.5
-"""Least seconds between two returns, which take some milliseconds each."""
+SHARE = 0.03
+"""Largest part of the time of a training that returning memory may take."""
 
 
 class ReturnsFreeMemory:
@@ -15,22 +16,33 @@ class ReturnsFreeMemory:
 
     Batches differ in their numbers of rows and tokens, so the allocator of the GNU C library finds
     no freed block that fits, takes new memory and keeps the old: training grows for hundreds of
-    steps. It is told to give whole free pages back. Other C libraries are left alone.
+    steps. It is told to give whole free pages back. The next step takes most of them again, which
+    costs system time: on some machines next to nothing, on others a seventh of a step. So the more
+    it costs, the less often it is done. Other C libraries are left alone.
 
     Args:
-        pause: least seconds between two returns.
+        share: largest part of the time that this may take.
     """
 
-    def __init__(self, pause: float = PAUSE) -> None:
+    def __init__(self, share: float = SHARE) -> None:
         self._trim = _malloc_trim()
-        self._pause = pause
+        self._share = share
         self._last = float("-inf")
+        self._before: float | None = None  # System time before a return whose cost is not known.
+        self._cost = 0.0
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
-        """Return free memory, unless this was done less than the pause ago."""
-        if self._trim is not None and time.monotonic() - self._last >= self._pause:
+        """Return free memory, unless the last return has not paid off yet."""
+        if self._trim is None:
+            return
+        spent = resource.getrusage(resource.RUSAGE_SELF).ru_stime
+        if self._before is not None:
+            self._cost = spent - self._before
+            self._before = None
+        if time.monotonic() - self._last >= self._cost / self._share:
             self._trim(0)
             self._last = time.monotonic()
+            self._before = spent
 
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]

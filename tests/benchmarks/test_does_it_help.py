@@ -1,5 +1,6 @@
 """The plan of the table is made of comparisons that ``aang compare`` can run."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from aang_plugin_compare.spec import read_comparison
 from click.testing import CliRunner
 
 from aang_core import load_plugins, load_space
-from benchmarks.does_it_help import SETTINGS, Part, comparison, main, parts
+from benchmarks.does_it_help import SETTINGS, Part, comparison, main, parts, still_to_train
 from benchmarks.table_methods import METHODS, OBJECTIVES
 
 REGISTRY = load_plugins(environ={}).registry
@@ -55,6 +56,25 @@ def test_a_part_trains_what_the_plan_counts() -> None:
         assert SETTINGS[part.setting].baseline in part.methods
         assert len(runs - trained[part.setting]) == part.new
         trained[part.setting] |= runs
+
+
+def test_what_is_known_is_not_trained_again(data: Path) -> None:
+    """All draws of a method must be; without its baseline, a comparison makes no tests."""
+    part = Part(7, "demo", ("single-task", "contrast", "contrast-96"), 5, 15, 1.0)
+    assert still_to_train(part, data) == part
+    (data / "demo").mkdir()
+    known = [
+        {"method": "single-task", "seeds": [0, 1, 2, 3, 4]},
+        {"method": "contrast", "seeds": [0, 1, 2]},
+    ]
+    (data / "demo" / "table.json").write_text(json.dumps(known))
+    left = still_to_train(part, data)
+    assert left.methods == ("contrast", "contrast-96")
+    file = data / "comparison.yaml"
+    file.write_text(yaml.safe_dump(comparison(left, data, data, data)))
+    plan = read_comparison(file, REGISTRY)
+    assert plan.baseline is None
+    assert len(plan.cells) == 10
 
 
 def test_the_plan_is_printed_with_its_hours(tmp_path: Path) -> None:

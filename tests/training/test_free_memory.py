@@ -25,18 +25,28 @@ def leave_holes() -> list[bytes]:
 
 
 def test_free_blocks_between_used_ones_are_returned() -> None:
-    returns = ReturnsFreeMemory(pause=0)
+    returns = ReturnsFreeMemory()
     kept = leave_holes()
     before = resident()
     returns.after_round(1, {})
     assert resident() < before - len(kept) * BLOCK / 2
 
 
-def test_fast_steps_do_not_return_memory_each() -> None:
-    returns = ReturnsFreeMemory(pause=1000)
+def test_a_return_that_costs_much_is_not_repeated_soon() -> None:
+    """Pages that are taken again after it are its cost, here for more than a step of no time."""
+    returns = ReturnsFreeMemory(share=1e-6)
     returns.after_round(1, {})
     kept = leave_holes()
     before = resident()
     returns.after_evaluation(1, {}, True, {})
     returns.after_round(2, {})
     assert resident() > before - len(kept) * BLOCK / 2
+
+
+def test_a_return_that_costs_little_is_repeated() -> None:
+    returns = ReturnsFreeMemory(share=1e6)
+    returns.after_round(1, {})
+    kept = leave_holes()
+    before = resident()
+    returns.after_evaluation(1, {}, True, {})
+    assert resident() < before - len(kept) * BLOCK / 2

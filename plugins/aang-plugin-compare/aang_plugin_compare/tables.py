@@ -109,7 +109,7 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
         entries += [e for e in controls if e.quick]
         entries += methods
         entries += [e for e in controls if not e.quick]
-    return _judged(entries, comparison.baseline)
+    return judged(entries, comparison.baseline)
 
 
 def _check_rows(cells: Sequence[Cell], finished: Set[Path], root: Path) -> None:
@@ -173,8 +173,13 @@ def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], r
     )
 
 
-def _judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
-    """The entries with tests against the baseline and the best of each task marked."""
+def judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
+    """The entries with tests against the baseline and the best of each task marked.
+
+    Args:
+        entries: rows of a table, of which only the scores count.
+        baseline: the method that the others are tested against; None for no tests.
+    """
     scored = [e for e in entries if e.scores]
     against = {e.task: e for e in scored if e.method == baseline}
     beside = [e for e in scored if e.method != baseline and e.task in against]
@@ -191,10 +196,10 @@ def _judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
         task: max(_shown_mean(e) for e in scored if e.task == task)
         for task in {e.task for e in scored}
     }
-    judged = []
+    complete = []
     for e in entries:
         permutation, t_test = values.get((e.task, e.method), (None, None))
-        judged.append(
+        complete.append(
             replace(
                 e,
                 points=points.get((e.task, e.method)),
@@ -203,7 +208,7 @@ def _judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
                 best=bool(e.scores) and _shown_mean(e) == best[e.task],
             )
         )
-    return judged
+    return complete
 
 
 def _shown_mean(entry: Entry) -> float:

@@ -1,0 +1,121 @@
+"""Join the results of comparisons that trained parts of one table, on one machine or on several.
+
+    python -m benchmarks.joined_results OUT FOLDER... --baseline single-task
+
+FOLDER is that of an ``aang compare``, or holds copies of its ``table.json`` and ``curves.csv``; OUT
+gets both for all of them, with the tests against the baseline made anew. OUT may be one of them.
+Where two have the same run, their scores must be the same, as they are on processors of one kind;
+so a run or two that both have show that the others may stand in one table. Each method must have
+been trained with one setting. Quick controls, which are never trained and not tested, are those of
+the first folder that has them.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from aang_plugin_compare.tables import Entry, judged, table
+
+from aang_core.storage import write_file
+from benchmarks.comparison_files import FOLDER
+
+Line = Mapping[str, str]
+"""A line of ``curves.csv``."""
+
+
+def joined_entries(tables: Iterable[Sequence[Entry]], baseline: str | None) -> list[Entry]:
+    """One entry for each task and method, with the runs of all tables.
+
+    Args:
+        tables: each comparison's.
+        baseline: the method that the others are tested against.
+
+    Raises:
+        click.ClickException: two tables have different scores for a run, or different settings.
+    """
+    found: dict[tuple[str, str], list[Entry]] = {}
+    for entries in tables:
+        for entry in entries:
+            found.setdefault((entry.task, entry.method), []).append(entry)
+    whole = [_joined(parts) for parts in found.values()]
+    seeds = {task: {s for e in whole if e.task == task for s in e.seeds} for task, _ in found}
+    counted = [replace(e, missing=len(seeds[e.task]) - len(e.seeds)) for e in whole]
+    return judged(sorted(counted, key=lambda e: not e.quick), baseline)
+
+
+def _joined(parts: Sequence[Entry]) -> Entry:
+    trained = [part for part in parts if part.seeds]
+    first = trained[0] if trained else parts[0]
+    if first.quick:
+        return first
+    runs: dict[int, tuple[float, float | None, float]] = {}
+    for part in trained:
+        if part.setting != first.setting:
+            raise click.ClickException(
+                f"{first.task}/{first.method}: one table has the setting {first.setting!r} and "
+                f"another {part.setting!r}; give comparisons without a grid"
+            )
+        tests: Sequence[float | None] = part.test or [None] * len(part.seeds)
+        for seed, dev, test, taken in zip(part.seeds, part.dev, tests, part.seconds, strict=True):
+            known = runs.setdefault(seed, (dev, test, taken))
+            if known[:2] != (dev, test):
+                raise click.ClickException(
+                    f"{first.task}/{first.method}/seed-{seed}: scores {known[0]:.4f} on dev in one "
+                    f"table and {dev:.4f} in another; they come from different processors, "
+                    f"encoders or versions, so the rest cannot be compared either"
+                )
+    seeds = sorted(runs)
+    of_test = [runs[seed][1] for seed in seeds]
+    return replace(
+        first,
+        seeds=seeds,
+        dev=[runs[seed][0] for seed in seeds],
+        test=[score for score in of_test if score is not None],
+        seconds=[runs[seed][2] for seed in seeds],
+    )
+
+
+def joined_curves(files: Iterable[Iterable[Line]]) -> Iterator[Line]:
+    """The lines of all files, each evaluation once."""
+    seen = set()
+    for lines in files:
+        for line in lines:
+            evaluation = tuple(line[name] for name in ("task", "method", "setting", "seed", "step"))
+            if evaluation not in seen:
+                seen.add(evaluation)
+                yield line
+
+
+def _curves(folder: Path) -> list[Line]:
+    with (folder / "curves.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _table(folder: Path) -> list[Entry]:
+    return [Entry(**e) for e in json.loads((folder / "table.json").read_text(encoding="utf-8"))]
+
+
+@click.command(help=__doc__)
+@click.argument("out", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folders", type=FOLDER, nargs=-1, required=True)
+@click.option("--baseline", help="the method that the others are tested against")
+def main(out: Path, folders: tuple[Path, ...], baseline: str | None) -> None:
+    """Write both files of all folders."""
+    entries = joined_entries([_table(folder) for folder in folders], baseline)
+    lines = list(joined_curves([_curves(folder) for folder in folders]))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    out.mkdir(parents=True, exist_ok=True)
+    write_file(out / "table.json", table(entries, "json", baseline))
+    write_file(out / "curves.csv", text.getvalue())
+    click.echo(table(entries, "text", baseline, difference=baseline is not None))
+
+
+if __name__ == "__main__":
+    main()

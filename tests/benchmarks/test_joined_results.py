@@ -1,0 +1,78 @@
+"""Tables of several comparisons become one, with tests over all that they trained."""
+
+import csv
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from aang_plugin_compare.tables import Entry
+from click.testing import CliRunner, Result
+from scipy.stats import ttest_rel
+
+from benchmarks.joined_results import main
+
+HEADER = "task,method,setting,seed,step,seconds,rows,metric,dev\n"
+
+
+def entry(method: str, test: dict[int, float], **changes: object) -> Entry:
+    seeds, scores = list(test), list(test.values())
+    same = {"metric": "macro-f1", "setting": "", "tried": 1, "missing": 0}
+    runs = {"seeds": seeds, "dev": scores, "test": scores, "seconds": [60.0] * len(seeds)}
+    return Entry(task="words", method=method, **{**same, **runs, **changes})  # type: ignore[arg-type]
+
+
+def folder(path: Path, *entries: Entry) -> Path:
+    path.mkdir()
+    (path / "table.json").write_text(json.dumps([asdict(e) for e in entries]))
+    lines = [f"words,{e.method},,{s},0,1.0,0,macro-f1,0.1\n" for e in entries for s in e.seeds]
+    (path / "curves.csv").write_text(HEADER + "".join(lines))
+    return path
+
+
+def join(*folders: Path) -> Result:
+    return CliRunner().invoke(main, [*map(str, folders), "--baseline", "plain"])
+
+
+def test_runs_of_a_method_are_put_together_and_tested_anew(tmp_path: Path) -> None:
+    plain = {0: 0.5, 1: 0.52, 2: 0.51}
+    first = folder(tmp_path / "first", entry("plain", plain), entry("other", {2: 0.57, 0: 0.55}))
+    quick = entry("tf-idf", {0: 0.4}, quick=True)
+    second = folder(tmp_path / "second", entry("other", {1: 0.56, 0: 0.55}), quick)
+    solvers_differ = entry("tf-idf", {0: 0.41, 1: 0.41}, quick=True)
+    third = folder(tmp_path / "third", solvers_differ)
+    assert join(first, first, second, third).exit_code == 0  # Into one of them.
+    controls, baseline, other = json.loads((first / "table.json").read_text())
+    assert (controls["method"], controls["test"], controls["missing"]) == ("tf-idf", [0.4], 2)
+    assert (baseline["method"], baseline["t_test"]) == ("plain", None)
+    assert (other["seeds"], other["test"]) == ([0, 1, 2], [0.55, 0.56, 0.57])
+    assert other["points"] == pytest.approx(5)
+    assert other["t_test"] == pytest.approx(
+        ttest_rel([0.55, 0.56, 0.57], list(plain.values())).pvalue
+    )
+    with (first / "curves.csv").open(encoding="utf-8", newline="") as file:
+        evaluations = [(line["method"], line["seed"]) for line in csv.DictReader(file)]
+    assert len(evaluations) == len(set(evaluations)) == 8
+
+
+def test_a_run_with_two_scores_is_refused(tmp_path: Path) -> None:
+    """Where another processor or encoder made it, the others are not pairs either."""
+    first = folder(tmp_path / "first", entry("plain", {0: 0.5, 1: 0.52}))
+    second = folder(tmp_path / "second", entry("plain", {1: 0.53}), entry("other", {1: 0.6}))
+    done = join(tmp_path / "out", first, second)
+    assert done.exit_code == 1
+    assert "words/plain/seed-1: scores 0.5200 on dev in one table and 0.5300" in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_settings_of_a_grid_are_not_mixed(tmp_path: Path) -> None:
+    first = folder(tmp_path / "first", entry("plain", {0: 0.5}, setting="lr=1e-3"))
+    second = folder(tmp_path / "second", entry("plain", {1: 0.53}, setting="lr=1e-4"))
+    assert "words/plain: one table has the setting 'lr=1e-3'" in join(first, first, second).output
+
+
+def test_a_method_without_a_finished_run_keeps_its_place(tmp_path: Path) -> None:
+    first = folder(tmp_path / "first", entry("plain", {0: 0.5}), entry("other", {}))
+    assert join(first, first).exit_code == 0
+    plain, other = json.loads((first / "table.json").read_text())
+    assert (plain["missing"], other["missing"], other["points"]) == (0, 1, None)
