@@ -7,7 +7,9 @@ DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl``, ``dev.js
 ``test.jsonl``, and ``s2orc-domain`` with text of each field. PREPARED is MiniLM after ``aang
 prepare-encoder``, MODEL is MiniLM before. The second command writes a comparison file for each
 setting and lets ``aang compare`` train what is planned, stage by stage. It can be stopped and
-resumed at any time; ``--minutes`` stops it. The tables are in ``OUT/SETTING/table.txt``.
+resumed at any time; ``--minutes`` stops it. The tables are in ``OUT/SETTING/table.txt``. With
+``--known FOLDER``, methods whose draws are all in ``FOLDER/SETTING/table.json`` are not trained
+again; ``benchmarks.joined_results`` joins what was trained with what was known.
 
 A later stage adds methods to a setting. Each draw of ACL-ARC and SciERC has its own training rows;
 every method gets the same ones. With 300 steps of 64 rows, SciERC's 3,219 are read six times.
