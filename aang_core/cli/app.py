@@ -1,7 +1,6 @@
 """The ``aang`` command group: its global options, and where its commands come from."""
 
 import errno
-import os
 import signal
 import time
 import traceback
@@ -22,6 +21,7 @@ from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import CommandEntry
 from aang_core.plugins.standard import STANDARD_COMMANDS
 from aang_core.printable import printable
+from aang_core.tasks.launched import is_first
 
 COMMANDS = {
     "train": ("aang_core.cli.train:train", "Train a classifier with auxiliary objectives."),
@@ -141,11 +141,6 @@ _TIME_TO_SPEAK = 1.0
 """Seconds in which the first process of a training tells the user why it ends."""
 
 
-def _speaks() -> bool:
-    """Whether this is the first process of a training, or its only one."""
-    return (os.environ.get("RANK") or "0") == "0"
-
-
 def _tell(ctx: click.Context, error: AangError) -> None:
     if ctx.params.get("debug"):
         echo(traceback.format_exc(), err=True, nl=False)
@@ -164,7 +159,7 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
     try:
         yield
     except SharedError as error:
-        if _speaks() or ctx.params.get("debug"):
+        if is_first() or ctx.params.get("debug"):
             _tell(ctx, error)
         else:
             # A launcher ends all processes when one has ended, and the first must have spoken.

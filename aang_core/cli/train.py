@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,6 +22,7 @@ from aang_core.plugins import Plugins
 from aang_core.runs.run_files import refuse_links
 from aang_core.runs.unfinished import check_unfinished, resume_command, unfinished
 from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.launched import is_first, launched_processes
 
 if TYPE_CHECKING:
     from aang_core.runs.run import Run
@@ -105,11 +105,10 @@ def train(
         else:
             config = _checked(config_file, given, plugins)
     except AangError as error:
-        if not _several_processes():
+        if launched_processes() == 1:
             raise
         failure = error  # the other processes wait for this one, and have to be told
-    # torchrun and accelerate number their processes; the first one speaks for all.
-    quiet = quiet or os.environ.get("RANK", "0") != "0"
+    quiet = quiet or not is_first()
     if not quiet:
         echo("reading data and loading the encoder ...", err=True)
 
@@ -121,7 +120,7 @@ def train(
         try:
             config = _resumed(resume, given, plugins, say)
         except AangError as error:
-            if not _several_processes():
+            if launched_processes() == 1:
                 raise
             failure = error
     device = given.get("device", "auto") if config is None else config.device
@@ -149,11 +148,6 @@ def train(
         echo(json.dumps({**run.result, "run": str(run.folder)}, indent=2))
     else:
         print_result(run)
-
-
-def _several_processes() -> bool:
-    """Whether other processes share the training."""
-    return (os.environ.get("WORLD_SIZE") or "1") != "1"
 
 
 def _checked(config_file: Path | None, given: Mapping[str, Any], plugins: Plugins) -> TrainConfig:

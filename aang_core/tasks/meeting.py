@@ -1,4 +1,4 @@
-"""What a launcher says about the processes of a training, and what they say before they join."""
+"""What the processes of a training tell each other before they join."""
 
 import os
 from typing import TYPE_CHECKING
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from torch import distributed
 
 from aang_core.errors import AangError, ConfigError
+from aang_core.tasks.launched import launched_processes
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
@@ -78,33 +79,3 @@ def _said_by_all(own: str) -> "tuple[Store | None, list[str]]":
     elif size > 1:
         store.wait([f"aang/has-read/{other}" for other in range(1, size)])
     return store, said
-
-
-def launched_processes() -> int:
-    """How many processes a launcher has started for this training."""
-    return _number("WORLD_SIZE", 1)
-
-
-def local_processes() -> int:
-    """How many processes of this training are on the same machine, as far as the launcher says."""
-    return _number("LOCAL_WORLD_SIZE", 1)
-
-
-def local_rank() -> int:
-    """Rank of this process among those on the same machine."""
-    return _number("LOCAL_RANK", 0)
-
-
-def _number(name: str, default: int) -> int:
-    """What an environment variable says; if it is empty, as if it were not set.
-
-    Raises:
-        AangError: it is not a whole number.
-    """
-    value = os.environ.get(name) or str(default)
-    if not (value.isascii() and value.isdecimal()) or len(value) > 9:
-        raise AangError(
-            f"{name}={value!r}: is not a whole number; torchrun and accelerate launch set it. "
-            f"Without them, unset {name}"
-        )
-    return int(value)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, distributed
 
 from aang_core.errors import AangError, ConfigError, SharedError
-from aang_core.tasks.meeting import launched_processes, meet
+from aang_core.tasks.launched import launched_processes
+from aang_core.tasks.meeting import meet
 
 MESSAGE_BYTES = 2**25
 """Bytes of gradient in one message: enough to make the latency worthwhile, and too few to need

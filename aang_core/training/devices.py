@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from aang_core.errors import ConfigError
-from aang_core.tasks.meeting import launched_processes, local_processes, local_rank
+from aang_core.tasks.launched import launched_processes, local_processes, local_rank
 
 CPU = torch.device("cpu")
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from aang_core.errors import AangError
-from aang_core.tasks.meeting import local_rank
+from aang_core.tasks.launched import local_rank
 from aang_core.tasks.processes import ALONE, processes_of_environment
 
 
