@@ -28,13 +28,15 @@ def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitiv
         of pre-training, whose options belong to no primitive.
 
     Raises:
-        AangError: a name is unknown or ambiguous.
+        AangError: a name is unknown or ambiguous, or the weighter cannot be imported.
     """
     config = _settled_by_task_type(config, registry)
-    weighter = registry.weighter(config.weighter)
     stages = stage_objectives(config, registry)
-    objectives = [*_of_space(config, registry), *stages.values()]
-    return owners_among(weighter, objectives, (*config.aux_task, *stages))
+    return owners_among(
+        registry.weighter(config.weighter),
+        _trained(config, registry),
+        (*config.aux_task, *stages),
+    )
 
 
 def without_unread_text(config: TrainConfig, registry: Registry) -> TrainConfig:
@@ -51,10 +53,7 @@ def without_unread_text(config: TrainConfig, registry: Registry) -> TrainConfig:
     """
     if not any(getattr(config, name) for name in READ_BY):
         return config
-    objectives = list(stage_objectives(config, registry).values())
-    if getattr(registry.weighter(config.weighter).load(), "uses_auxiliaries", True):
-        objectives += _of_space(config, registry)
-    names = unread(config, [objective.data for objective in objectives])
+    names = unread(config, [objective.data for objective in _trained(config, registry)])
     return config.model_copy(update=dict.fromkeys(names, ()))
 
 
@@ -72,6 +71,14 @@ def _settled_by_task_type(config: TrainConfig, registry: Registry) -> TrainConfi
     except ConfigError:
         return other
     return config
+
+
+def _trained(config: TrainConfig, registry: Registry) -> list[Objective]:
+    """The objectives of the run: of its stages of pre-training, and those that its weighter uses."""
+    objectives = list(stage_objectives(config, registry).values())
+    if getattr(registry.weighter(config.weighter).load(), "uses_auxiliaries", True):
+        objectives += _of_space(config, registry)
+    return objectives
 
 
 def _of_space(config: TrainConfig, registry: Registry) -> list[Objective]:

@@ -105,6 +105,17 @@ def test_options_of_a_weighter_are_searched_where_it_is_used(registry: Registry)
     assert (best.weighter, best.lr, best.set) == ("factored", 1e-5, {"factored": {"lr": 0.1}})
 
 
+def test_options_of_a_primitive_are_searched_where_it_is_trained(registry: Registry) -> None:
+    search = planned(registry, "mask.rate=0.1,0.2", methods=["single-task", "static"])
+    assert search.listed() == [
+        {"method": "single-task"},
+        {"method": "static", "mask.rate": 0.1},
+        {"method": "static", "mask.rate": 0.2},
+    ]
+    with pytest.raises(ConfigError, match="no run uses a primitive or weighter 'mask'"):
+        planned(registry, "mask.rate=0.1,0.2", methods=["single-task"])
+
+
 def test_a_registered_grid(registry: Registry) -> None:
     listed = planned(registry, grid="paper-td", arguments=["--weighter", "factored"]).listed()
     assert listed is not None
