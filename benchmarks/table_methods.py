@@ -64,10 +64,10 @@ CHANGES: Methods = {
     "n-1": {**_FACTORED, "set": {"factored": {"n": 1}}},
     "n-12": {**_FACTORED, "set": {"factored": {"n": 12}}},
     "denoise": {**_FACTORED, "space": str(_SPACES / "td-denoise.yaml")},
-    "end-task": {**_FACTORED, "space": str(_SPACES / "td-end-task.yaml")},
+    "end-task": {**_FACTORED, "space": "td-labels"},
     "static": METHODS["static-td"],
     "static-denoise": {**_STATIC, "space": str(_SPACES / "td-denoise.yaml")},
-    "static-end-task": {**_STATIC, "space": str(_SPACES / "td-end-task.yaml")},
+    "static-end-task": {**_STATIC, "space": "td-labels"},
 }
 """``factored-td`` with one thing changed, and the same with fixed weights."""
 
