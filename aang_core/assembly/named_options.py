@@ -74,7 +74,7 @@ def _settled_by_task_type(config: TrainConfig, registry: Registry) -> TrainConfi
 
 
 def _trained(config: TrainConfig, registry: Registry) -> list[Objective]:
-    """The objectives of the run: of its stages of pre-training, and those that its weighter uses."""
+    """The objectives of the stages of pre-training, and those that the weighter uses."""
     objectives = list(stage_objectives(config, registry).values())
     if getattr(registry.weighter(config.weighter).load(), "uses_auxiliaries", True):
         objectives += _of_space(config, registry)

@@ -40,10 +40,11 @@ def run(
         agreements,
         measure_signal_quality,
         read_scores,
+        scores_of,
     )
     from aang_core.runs.training import choose_device
 
-    known = None if scores is None else read_scores(scores)
+    given = None if scores is None else read_scores(scores)
     weighter = plugins.registry.weighter(config.weighter).load()
     weighted = bool(getattr(weighter, "uses_auxiliaries", True))
     if not weighted:
@@ -55,6 +56,9 @@ def run(
         sources = prepare_sources(config, plugins.registry)
     if not sources.objectives:
         raise ConfigError(f"--space {config.space}: has no objective to measure")
+    # Names that do not match must not be told after minutes of measuring.
+    names = [objective.name for objective in sources.objectives]
+    known = None if given is None else scores_of(names, given, scores)
     steps, every, sample = plan
     with counting("steps", quiet=quiet) as progress, output_of_plugins():
         found = measure_signal_quality(

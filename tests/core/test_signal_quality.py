@@ -13,6 +13,7 @@ from aang_core.diagnosis.signal_quality import (
     SignalQuality,
     agreements,
     read_scores,
+    scores_of,
 )
 from aang_core.diagnosis.signal_quality.cosines import Reference, Sample
 from aang_core.diagnosis.signal_quality.figures import Figure
@@ -126,7 +127,8 @@ def test_rankings_are_compared_with_scores(tmp_path: Path) -> None:
         }
     )
     for name in ("table.json", "scores.csv", "scores.json"):
-        found = agreements(measured, read_scores(tmp_path / name))
+        names = [objective.name for objective in measured.objectives]
+        found = agreements(measured, scores_of(names, read_scores(tmp_path / name), name))
         assert [(a.variant, a.correlation, a.objectives) for a in found] == [
             ("up", pytest.approx(1.0), 4),
             ("down", pytest.approx(-1.0), 4),
@@ -152,5 +154,5 @@ def test_bad_scores(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"task": t, "method": "a", "dev": [1]} for t in "xy"]))
     with pytest.raises(DataError, match="several tasks"):
         read_scores(path)
-    with pytest.raises(DataError, match="2 of the 3 objectives"):
-        agreements(quality({"up": [1.0, 2.0, 3.0]}), {"task-a-denoise": 1, "task-b-denoise": 2})
+    with pytest.raises(DataError, match="has scores of 2 of the 3 objectives"):
+        scores_of(["a/x", "b/x", "c/x"], {"a-x": 1, "b-x": 2, "d-x": 3}, path)

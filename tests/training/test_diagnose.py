@@ -134,7 +134,9 @@ def test_signal_quality_on_the_way_of_a_training(
             assert -1 <= line["value"] <= 1
     scores = tmp_path / "scores.csv"
     scores.write_text("objective,dev\n" + "".join(f"{name},0.5\n" for name in names))
-    done = aang(*options, *more, "--scores", scores)
+    # They are refused before anything is measured: this would take days.
+    many = ("--steps", 10**6, "--quality-steps", 10**6)
+    done = aang(*options, *more, *many, "--scores", scores)
     assert done.status == 2
     assert "2 of the 2 objectives" in done.err
     done = aang(*options, *more)

@@ -6,7 +6,12 @@ same gradients. Each way is judged by its t (mean over standard error) and by ho
 of objectives agrees with the dev scores of training on each objective alone.
 """
 
-from aang_core.diagnosis.signal_quality.agreement import Agreement, agreements, read_scores
+from aang_core.diagnosis.signal_quality.agreement import (
+    Agreement,
+    agreements,
+    read_scores,
+    scores_of,
+)
 from aang_core.diagnosis.signal_quality.figures import ObjectiveQuality, SignalQuality
 from aang_core.diagnosis.signal_quality.measuring import QualityPlan, measure_signal_quality
 
@@ -18,4 +23,5 @@ __all__ = [
     "agreements",
     "measure_signal_quality",
     "read_scores",
+    "scores_of",
 ]

@@ -32,30 +32,45 @@ class Agreement:
     objectives: int
 
 
-def agreements(quality: SignalQuality, scores: Mapping[str, float]) -> list[Agreement]:
-    """The agreement of every variant, in the order of the table.
+def scores_of(
+    objectives: Sequence[str], scores: Mapping[str, float], source: object
+) -> dict[str, float]:
+    """The scores of those objectives that have one.
 
     Args:
-        quality: the measurement.
+        objectives: names of the objectives that are measured.
         scores: of objectives trained alone, as :func:`read_scores` returns them.
+        source: where they come from, for messages.
 
     Raises:
         DataError: fewer than three of the objectives have a score.
     """
     known = {plain(name): score for name, score in scores.items()}
-    scored = [o for o in quality.objectives if plain(o.name) in known]
-    if len(scored) < _LEAST:
+    found = {name: known[plain(name)] for name in objectives if plain(name) in known}
+    if len(found) < _LEAST:
         raise DataError(
-            f"scores of {len(scored)} of the {len(quality.objectives)} objectives that were "
-            f"measured: give at least {_LEAST}, named as the objectives are, such as "
-            f"{quality.objectives[0].name}"
+            f"{source}: has scores of {len(found)} of the {len(objectives)} objectives of the "
+            f"space; give at least {_LEAST}, named as the objectives are, such as "
+            f"{objectives[0]}"
         )
+    return found
+
+
+def agreements(quality: SignalQuality, scores: Mapping[str, float]) -> list[Agreement]:
+    """The agreement of every variant, in the order of the table.
+
+    Args:
+        quality: the measurement.
+        scores: of objectives trained alone, by the objective's name.
+    """
     found = []
     for variant in quality.variants:
         pairs = [
-            (value, known[plain(o.name)])
-            for o in scored
-            if variant in o.figures and (value := o.figures[variant].value) is not None
+            (value, scores[o.name])
+            for o in quality.objectives
+            if o.name in scores
+            and variant in o.figures
+            and (value := o.figures[variant].value) is not None
         ]
         found.append(Agreement(variant, _spearman(pairs), len(pairs)))
     return found
