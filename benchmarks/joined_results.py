@@ -7,7 +7,7 @@ gets both for all of them, with the tests against the baseline made anew. OUT ma
 Where two have the same run, their scores must be the same, as they are on processors of one kind;
 so a run or two that both have show that the others may stand in one table. Each method must have
 been trained with one setting. Quick controls, which are never trained and not tested, are those of
-the first folder that has them.
+the folder that has most draws of them.
 """
 
 import csv
@@ -51,7 +51,7 @@ def _joined(parts: Sequence[Entry]) -> Entry:
     trained = [part for part in parts if part.seeds]
     first = trained[0] if trained else parts[0]
     if first.quick:
-        return first
+        return max(trained or parts, key=lambda part: len(part.seeds))
     runs: dict[int, tuple[float, float | None, float]] = {}
     for part in trained:
         if part.setting != first.setting:
