@@ -27,10 +27,8 @@ METHODS: Methods = {
         "single-task",
         "single-task-96",
         "contrast",
-        "contrast-other-rows",
         "factored-td+c",
         "factored-td",
-        "masked-lm",
     )
 } | {
     "static-td": {**_STATIC, "space": "td"},
@@ -48,7 +46,6 @@ METHODS: Methods = {
     "factored-td+ed": {"weighter": "factored", "space": "td+ed", "meta_every": 4, **THIRDS},
     "aang-td": {"recipe": "aang-td", "scale_rows": 0.25},
     "contrast-96": {"recipe": "contrast", "batch_size": 96},
-    "views": {**_STATIC, "space": "td-labels"},
     "contrast+views": {**_CONTRAST_AND_VIEWS, "batch_size": 32},
     "contrast+views-96": {**_CONTRAST_AND_VIEWS, "batch_size": 64},
 }
