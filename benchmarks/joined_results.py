@@ -95,7 +95,8 @@ def _curves(folder: Path) -> list[Line]:
         return list(csv.DictReader(file))
 
 
-def _table(folder: Path) -> list[Entry]:
+def read_table(folder: Path) -> list[Entry]:
+    """The rows of a comparison's ``table.json``."""
     return [Entry(**e) for e in json.loads((folder / "table.json").read_text(encoding="utf-8"))]
 
 
@@ -105,7 +106,7 @@ def _table(folder: Path) -> list[Entry]:
 @click.option("--baseline", help="the method that the others are tested against")
 def main(out: Path, folders: tuple[Path, ...], baseline: str | None) -> None:
     """Write both files of all folders."""
-    entries = joined_entries([_table(folder) for folder in folders], baseline)
+    entries = joined_entries([read_table(folder) for folder in folders], baseline)
     lines = list(joined_curves([_curves(folder) for folder in folders]))
     text = io.StringIO()
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
