@@ -43,6 +43,12 @@ def test_each_part_is_planned(part: Part, data: Path) -> None:
     assert {cell.config.train_rows for cell in plan.cells} == {SETTINGS[part.setting].rows}
 
 
+def test_a_table_can_be_made_in_half_precision(data: Path) -> None:
+    part = next(parts())
+    content = comparison(part, data, data, data, precision="bf16")
+    assert content["options"]["precision"] == "bf16"
+
+
 def test_every_setting_of_papers_has_the_table() -> None:
     """And no method is defined that nothing trains."""
     trained = {
