@@ -30,7 +30,7 @@ import click
 import yaml
 
 from benchmarks.comparison_files import DEMO, FOLDER, OPTIONS, PARTS
-from benchmarks.table_methods import ALONE, CHANGES, METHODS, READ_DOMAIN, ROWS
+from benchmarks.table_methods import ALONE, CHANGES, DEFAULTS, METHODS, READ_DOMAIN, ROWS
 
 SECONDS_PER_ROW = 0.075
 """A row of at most 64 tokens in a training step of MiniLM in fp32 on one core without AVX-512."""
@@ -65,6 +65,9 @@ SETTINGS = {
     "scierc-all": Setting("scierc", None, prepared=True, steps=300),
     "scierc-500-unprepared": Setting("scierc", 500, prepared=False, steps=200),
     "acl-arc-500-unprepared": Setting("acl-arc", 500, prepared=False, steps=200),
+    "scierc-500-defaults": Setting(
+        "scierc", 500, prepared=False, steps=400, baseline="single-task-defaults", methods=DEFAULTS
+    ),
     "demo": Setting("demo", None, prepared=True, steps=300),
     "demo-changes": Setting(
         "demo",
@@ -122,6 +125,7 @@ STAGES = (
     Stage("Do changed texts add to contrast?", ["demo"], [*VIEWS, "contrast-96"], 3),
     Stage("Does contrast help without preparing?", ["scierc-500-unprepared"], CORE, 3),
     Stage("And changed texts?", ["scierc-500-unprepared"], ["contrast-96", "contrast+views-96"], 3),
+    Stage("And with the defaults of aang train?", ["scierc-500-defaults"], [*DEFAULTS], 3),
     Stage("What do td and td+ed reach with the prepared encoder?", FEW, [*CORE, *TD], 3),
     Stage("And the published methods?", FEW, [*PUBLISHED, *LEARNED, *CONTROL], 3),
     Stage("Is contrast ahead with 96 rows each?", UNPREPARED, [*CORE, *ROWS_96], 3),

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from aang_core.config import TrainConfig
 from benchmarks.first_look import CONTRAST_OWN, HALF, THIRDS
 from benchmarks.first_look import METHODS as FIRST_METHODS
 
@@ -51,6 +52,16 @@ METHODS: Methods = {
 }
 """Those of the table."""
 
+_BY_DEFAULT = {
+    name: TrainConfig.model_fields[name].default
+    for name in ("batch_size", "lr", "head_lr", "max_length")
+}
+
+DEFAULTS: Methods = {
+    f"{name}-defaults": {**METHODS[name], **_BY_DEFAULT} for name in ("single-task", "contrast")
+}
+"""Plain fine-tuning and contrast with the options that ``aang train`` has by itself."""
+
 READ_DOMAIN = ("dapt+tapt", "factored-td+ed")
 """The methods that read text of the field."""
 
@@ -94,6 +105,7 @@ ROWS = {
     "aang-td": 96,
     "contrast-96": 96,
     "contrast+views-96": 96,
+    **dict.fromkeys(DEFAULTS, 32),
     **{name: 72 for name, method in CHANGES.items() if method["weighter"] == "factored"},
 }
 """Rows of a step, stages of pre-training included; 64 for the others."""
