@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -96,10 +97,20 @@ def assert_alike(run: Path, expected: Path) -> None:
     """Logs, scores and the trained model are the same but for rounding."""
     for name in ("weights.jsonl", "metrics.jsonl"):
         for one, two in zip(lines(expected / name), lines(run / name), strict=True):
-            assert flat(two) == pytest.approx(flat(one), abs=1e-5), (run, name)
+            assert _steady(two) == pytest.approx(_steady(one), abs=1e-5), (run, name)
     models = [load_file(r / "model" / "model.safetensors") for r in (run, expected)]
     for name, value in models[1].items():
         torch.testing.assert_close(models[0][name], value, rtol=0, atol=1e-5)
+
+
+def _steady(line: dict[str, Any]) -> dict[str, float]:
+    """The numbers of a line without the correlations of regression.
+
+    These divide by the spread of the predictions. After five steps all predictions are nearly
+    alike, so rounding moves a correlation by more than 1e-5 and r2 and rmse, which are of the same
+    predictions, by less than 1e-9.
+    """
+    return {k: v for k, v in flat(line).items() if k not in ("/dev/pearson", "/dev/spearman")}
 
 
 @pytest.fixture
