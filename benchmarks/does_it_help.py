@@ -60,20 +60,19 @@ class Setting:
 
 
 _DEFAULTS = Setting(
-    "scierc", 500, prepared=True, steps=400, baseline="single-task-defaults", methods=DEFAULTS
+    "scierc", 500, prepared=False, steps=400, baseline="single-task-defaults", methods=DEFAULTS
 )
 
 SETTINGS = {
-    "scierc-500": Setting("scierc", 500, prepared=True, steps=200),
-    "acl-arc-500": Setting("acl-arc", 500, prepared=True, steps=200),
     "scierc-all": Setting("scierc", None, prepared=True, steps=300),
+    "scierc-500": Setting("scierc", 500, prepared=True, steps=200),
     "scierc-500-unprepared": Setting("scierc", 500, prepared=False, steps=200),
-    "acl-arc-500-unprepared": Setting("acl-arc", 500, prepared=False, steps=200),
-    "scierc-500-defaults": _DEFAULTS,
-    "scierc-500-unprepared-defaults": replace(_DEFAULTS, prepared=False),
-    "acl-arc-500-defaults": replace(_DEFAULTS, task="acl-arc"),
-    "scierc-200-defaults": replace(_DEFAULTS, rows=200, prepared=False),
-    "acl-arc-200-defaults": replace(_DEFAULTS, task="acl-arc", rows=200, prepared=False),
+    "scierc-500-defaults": replace(_DEFAULTS, prepared=True),
+    "acl-arc-500-defaults": replace(_DEFAULTS, task="acl-arc", prepared=True),
+    "scierc-500-unprepared-defaults": _DEFAULTS,
+    "acl-arc-500-unprepared-defaults": replace(_DEFAULTS, task="acl-arc"),
+    "scierc-200-defaults": replace(_DEFAULTS, rows=200),
+    "acl-arc-200-defaults": replace(_DEFAULTS, task="acl-arc", rows=200),
     "demo": Setting("demo", None, prepared=True, steps=300),
     "demo-changes": Setting(
         "demo",
@@ -91,6 +90,11 @@ SETTINGS = {
         methods={"single-task": METHODS["single-task"], **ALONE},
     ),
 }
+
+
+def _by_default(methods: Sequence[str]) -> tuple[str, ...]:
+    """The same methods with default options."""
+    return tuple(f"{name}-defaults" for name in methods)
 
 
 @dataclass(frozen=True)
@@ -111,18 +115,21 @@ class Stage:
 
 
 CORE = ("single-task", "contrast")
-TD = ("factored-td", "factored-td+ed", "static-td", "tapt")
+TD = ("static-td", "factored-td", "factored-td+ed", "tapt")
 PUBLISHED = ("dapt+tapt", "meta-tartan", "aang-td")
 LEARNED = ("factored-td+c",)
 CONTROL = ("single-task-96",)
 TABLE = (*CORE, *TD, *PUBLISHED, *LEARNED, *CONTROL)
-"""What each setting with a task from papers is to have."""
+"""What the setting with all rows is to have."""
 VIEWS = ("contrast+views", "contrast+views-96")
-ROWS_96 = ("contrast-96", *CONTROL)
-FEW = ("scierc-500", "acl-arc-500")
+
+CORE_DEFAULTS = _by_default(CORE)
+TABLE_DEFAULTS = tuple(DEFAULTS)
+"""And what the settings with 500 rows are to have."""
+FEW = ("scierc-500-defaults", "acl-arc-500-defaults")
 """Both need a prepared encoder, and the same one: one machine trains both."""
-UNPREPARED = ("scierc-500-unprepared", "acl-arc-500-unprepared")
-BY_DEFAULT = tuple(name for name, setting in SETTINGS.items() if setting.methods is DEFAULTS)
+UNPREPARED = ("scierc-500-unprepared-defaults", "acl-arc-500-unprepared-defaults")
+FEWER = ("scierc-200-defaults", "acl-arc-200-defaults")
 
 STAGES = (
     Stage("Does contrast help where all rows are labelled?", ["scierc-all"], CORE, 3),
@@ -132,15 +139,13 @@ STAGES = (
     Stage("Do changed texts add to contrast?", ["demo"], [*VIEWS, "contrast-96"], 3),
     Stage("Does contrast help without preparing?", ["scierc-500-unprepared"], CORE, 3),
     Stage("And changed texts?", ["scierc-500-unprepared"], ["contrast-96", "contrast+views-96"], 3),
-    Stage("And with the defaults of aang train?", BY_DEFAULT, [*DEFAULTS], 3),
-    Stage("What do td and td+ed reach with the prepared encoder?", FEW, [*CORE, *TD], 3),
-    Stage("And the published methods?", FEW, [*PUBLISHED, *LEARNED, *CONTROL], 3),
-    Stage("Is contrast ahead with 96 rows each?", UNPREPARED, [*CORE, *ROWS_96], 3),
-    Stage("What do td, td+ed and further pre-training reach?", UNPREPARED, TD, 3),
-    Stage("What do the published methods reach?", UNPREPARED, PUBLISHED, 3),
-    Stage("Do learned weights add anything to contrast?", UNPREPARED, LEARNED, 3),
+    Stage("And a third encoder?", ["scierc-500"], CORE, 3),
+    Stage("Does contrast help by default?", [*FEW[:1], *UNPREPARED, *FEWER], CORE_DEFAULTS, 3),
+    Stage("What do td and further pre-training reach?", UNPREPARED, _by_default(TD), 3),
+    Stage("And the rest of the table?", UNPREPARED, TABLE_DEFAULTS, 3),
+    Stage("And with a prepared encoder?", FEW, TABLE_DEFAULTS, 3),
     Stage("And where all rows are labelled?", ["scierc-all"], TABLE, 3),
-    Stage("Is the default ahead over more draws?", FEW, [*CORE, *CONTROL], 5),
+    Stage("Is the default ahead over more draws?", [*UNPREPARED, *FEW], CORE_DEFAULTS, 5),
     Stage("And learned weights on the demo?", ["demo"], [*LEARNED, *CONTROL, "static-td"], 5),
     Stage("Is what gets most weight best alone?", ["demo-alone"], ["single-task", *ALONE], 3),
 )

@@ -1,5 +1,6 @@
 """The methods of ``benchmarks.does_it_help``, as options of ``aang compare``."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,17 +53,33 @@ METHODS: Methods = {
 }
 """Those of the table."""
 
-_BY_DEFAULT = {
-    name: TrainConfig.model_fields[name].default
-    for name in ("batch_size", "lr", "head_lr", "max_length")
+_RATES_AND_LENGTH = {
+    name: TrainConfig.model_fields[name].default for name in ("lr", "head_lr", "max_length")
 }
+
+
+def _with_defaults(method: Mapping[str, Any]) -> dict[str, Any]:
+    """The method with default rates and length and half of the rows: 32 for plain fine-tuning,
+    its default, and as many for what it is compared with."""
+    halved = {
+        name: method[name] / 2 if name == "scale_rows" else method[name] // 2
+        for name in ("batch_size", "dev_batch_size", "aux_batch_size", "scale_rows")
+        if name in method
+    }
+    return {**method, **halved, **_RATES_AND_LENGTH}
+
 
 DEFAULTS: Methods = {
-    f"{name}-defaults": {**METHODS[name], **_BY_DEFAULT} for name in ("single-task", "contrast")
-}
-"""Plain fine-tuning and contrast with the options that ``aang train`` has by itself."""
+    f"{name}-defaults": _with_defaults(METHODS[name])
+    for name in METHODS
+    if "96" not in name and "views" not in name
+} | {"single-task-48-defaults": _with_defaults(METHODS["single-task-96"])}
+"""The same with the options that ``aang train`` has by itself: 32 rows a step for plain fine-tuning
+and contrast, lower rates and longer texts. Twice as many steps read as many rows."""
 
-READ_DOMAIN = ("dapt+tapt", "factored-td+ed")
+READ_DOMAIN = tuple(
+    f"{name}{suffix}" for name in ("dapt+tapt", "factored-td+ed") for suffix in ("", "-defaults")
+)
 """The methods that read text of the field."""
 
 CHANGES: Methods = {
@@ -94,7 +111,7 @@ OBJECTIVES = {
 ALONE: Methods = {name: {**_STATIC, "space": o} for name, o in OBJECTIVES.items()}
 """Each objective of td alone beside the end task, with half of the loss."""
 
-ROWS = {
+_ROWS = {
     "single-task-96": 96,
     "factored-td+c": 88,
     "factored-td": 72,
@@ -105,7 +122,11 @@ ROWS = {
     "aang-td": 96,
     "contrast-96": 96,
     "contrast+views-96": 96,
-    **dict.fromkeys(DEFAULTS, 32),
     **{name: 72 for name, method in CHANGES.items() if method["weighter"] == "factored"},
 }
+ROWS = (
+    _ROWS
+    | {name: _ROWS.get(name.removesuffix("-defaults"), 64) // 2 for name in DEFAULTS}
+    | {"single-task-48-defaults": 48}
+)
 """Rows of a step, stages of pre-training included; 64 for the others."""
