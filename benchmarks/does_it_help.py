@@ -30,7 +30,15 @@ import click
 import yaml
 
 from benchmarks.comparison_files import DEMO, FOLDER, OPTIONS, PARTS
-from benchmarks.table_methods import ALONE, CHANGES, DEFAULTS, METHODS, READ_DOMAIN, ROWS
+from benchmarks.table_methods import (
+    ALONE,
+    CHANGES,
+    DEFAULTS,
+    DEMO_BY_DEFAULT,
+    METHODS,
+    READ_DOMAIN,
+    ROWS,
+)
 
 SECONDS_PER_ROW = 0.075
 """A row of at most 64 tokens in a training step of MiniLM in fp32 on one core without AVX-512."""
@@ -74,6 +82,14 @@ SETTINGS = {
     "scierc-200-defaults": replace(_DEFAULTS, rows=200),
     "acl-arc-200-defaults": replace(_DEFAULTS, task="acl-arc", rows=200),
     "demo": Setting("demo", None, prepared=True, steps=300),
+    "demo-defaults": Setting(
+        "demo",
+        None,
+        prepared=True,
+        steps=300,
+        baseline="single-task-defaults",
+        methods=DEMO_BY_DEFAULT,
+    ),
     "demo-changes": Setting(
         "demo",
         None,
@@ -141,6 +157,7 @@ STAGES = (
     Stage("And changed texts?", ["scierc-500-unprepared"], ["contrast-96", "contrast+views-96"], 3),
     Stage("And a third encoder?", ["scierc-500"], CORE, 3),
     Stage("Does contrast help by default?", [*FEW[:1], *UNPREPARED, *FEWER], CORE_DEFAULTS, 3),
+    Stage("And on the demo?", ["demo-defaults"], CORE_DEFAULTS, 5),
     Stage("What do td and further pre-training reach?", UNPREPARED, _by_default(TD), 3),
     Stage("And the rest of the table?", UNPREPARED, TABLE_DEFAULTS, 3),
     Stage("And with a prepared encoder?", FEW, TABLE_DEFAULTS, 3),

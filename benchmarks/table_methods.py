@@ -77,6 +77,12 @@ DEFAULTS: Methods = {
 """The same with the options that ``aang train`` has by itself: 32 rows a step for plain fine-tuning
 and contrast, lower rates and longer texts. Twice as many steps read as many rows."""
 
+DEMO_BY_DEFAULT: Methods = {
+    f"{name}-defaults": {**METHODS[name], "batch_size": DEFAULTS[f"{name}-defaults"]["batch_size"]}
+    for name in ("single-task", "contrast")
+}
+"""The same for the demo, which has rates of its own."""
+
 READ_DOMAIN = tuple(
     f"{name}{suffix}" for name in ("dapt+tapt", "factored-td+ed") for suffix in ("", "-defaults")
 )

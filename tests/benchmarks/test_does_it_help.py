@@ -9,7 +9,8 @@ from aang_plugin_compare.spec import read_comparison
 from click.testing import CliRunner
 
 from aang_core import load_plugins, load_space
-from aang_core.config import TrainConfig
+from aang_core.config import TrainConfig, resolve_config
+from aang_core.objectives.defaults import DEFAULT_RECIPE
 from benchmarks.does_it_help import (
     FEW,
     SETTINGS,
@@ -73,6 +74,18 @@ def test_defaults_are_those_of_aang_train() -> None:
         }.items() <= own.items()
     for name in ("single-task-defaults", "contrast-defaults"):
         assert DEFAULTS[name]["batch_size"] == own["batch_size"]
+
+
+def test_the_demo_is_trained_as_aang_train_does(data: Path) -> None:
+    """The demo's own defaults, and bf16 on processors that have it."""
+    part = next(part for part in parts() if part.setting == "demo-defaults")
+    file = data / "comparison.yaml"
+    file.write_text(yaml.safe_dump(comparison(part, data, data, data, "bf16")))
+    plan = read_comparison(file, REGISTRY)
+    trained = next(c.config for c in plan.cells if c.method == "contrast-defaults" and c.seed == 0)
+    assert trained.model_copy(update={"precision": "auto"}) == resolve_config(
+        {}, {"recipe": DEFAULT_RECIPE}, REGISTRY
+    )
 
 
 def test_every_objective_of_td_is_trained_alone() -> None:
