@@ -109,6 +109,8 @@ def main(
             for axis, places in zip(row, (curve.steps, curve.rows, curve.seconds), strict=True):
                 axis.plot(places, curve.scores, color=colours[name], label=label)
                 axis.fill_between(places, low, high, color=colours[name], alpha=0.15, linewidth=0)
+        for axis in row:
+            axis.locator_params(axis="x", nbins=5)
         row[0].set_title(title, loc="left")
         row[0].set_ylabel("dev, percent")
         row[0].legend(fontsize="small")
