@@ -9,12 +9,13 @@ in points. The second says of each method what it adds over all settings: how ma
 with the baseline, its mean lead over settings and over draws, the p value of the paired t-test over
 the draws of all settings (AANG, section 7) and its Holm correction for all methods of the table.
 Quick controls are not tested. Folders of one setting, given under the same name, are joined as by
-``benchmarks.joined_results``.
+``benchmarks.joined_results``. ``--called NAME OTHER`` counts a method as another one, which has
+that name in other settings.
 """
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -146,13 +147,25 @@ def _p_text(p: float | None) -> str:
 )
 @click.option("--baseline", required=True, help="the method that the others are compared with")
 @click.option("--method", "chosen", multiple=True, help="only these, in this order")
-def main(given: Sequence[tuple[str, Path]], baseline: str, chosen: tuple[str, ...]) -> None:
+@click.option(
+    "--called",
+    type=(str, str),
+    multiple=True,
+    metavar="NAME OTHER",
+    help="count the method NAME as OTHER; may be given again",
+)
+def main(
+    given: Sequence[tuple[str, Path]],
+    baseline: str,
+    chosen: tuple[str, ...],
+    called: Sequence[tuple[str, str]],
+) -> None:
     """Print both tables."""
     folders: dict[str, list[Path]] = {}
     for name, folder in given:
         folders.setdefault(name, []).append(folder)
     entries = {
-        name: joined_entries([read_table(folder) for folder in of_setting], baseline)
+        name: joined_entries([_renamed(folder, dict(called)) for folder in of_setting], baseline)
         for name, of_setting in folders.items()
     }
     settings = {name: scores_of(of_setting) for name, of_setting in entries.items()}
@@ -164,6 +177,20 @@ def main(given: Sequence[tuple[str, Path]], baseline: str, chosen: tuple[str, ..
     click.echo(by_setting(methods, baseline, settings))
     tested = [method for method in methods if method not in quick]
     click.echo(over_settings(tested, baseline, settings))
+
+
+def _renamed(folder: Path, called: Mapping[str, str]) -> list[Entry]:
+    """The entries of a folder, by the names that their methods have here.
+
+    Raises:
+        click.ClickException: two methods of the folder would have the same name.
+    """
+    entries = read_table(folder)
+    own = {entry.method for entry in entries}
+    for name, other in called.items():
+        if {name, other} <= own:
+            raise click.ClickException(f"{folder} has {other}, so {name} cannot be counted as it")
+    return [replace(entry, method=called.get(entry.method, entry.method)) for entry in entries]
 
 
 if __name__ == "__main__":

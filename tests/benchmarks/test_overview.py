@@ -90,3 +90,18 @@ def test_a_method_that_nothing_trained_is_refused(tmp_path: Path) -> None:
     told = overview(("few", one), options=("--method", "other"))
     assert told.exit_code == 1
     assert "no setting has other, only plain" in told.output
+
+
+def test_a_method_with_another_name_counts_as_the_same(tmp_path: Path) -> None:
+    first = folder(tmp_path / "first", plain={0: 40.0, 1: 42.0}, other={0: 48.0, 1: 52.0})
+    second = folder(tmp_path / "second", plain_by_default={0: 50.0}, other={0: 53.0})
+    settings = (("one", first), ("two", second))
+    told = overview(*settings, options=("--called", "plain_by_default", "plain"))
+    assert rows(told)["other"][1][:4] == ["2", "3", "+6.0", "+7.0"]
+
+
+def test_two_methods_of_a_folder_are_not_counted_as_one(tmp_path: Path) -> None:
+    first = folder(tmp_path / "first", plain={0: 40.0}, other={0: 48.0})
+    told = overview(("one", first), options=("--called", "other", "plain"))
+    assert told.exit_code == 1
+    assert "has plain, so other cannot be counted as it" in told.output
