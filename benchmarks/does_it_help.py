@@ -11,6 +11,8 @@ resumed at any time; ``--minutes`` stops it. The tables are in ``OUT/SETTING/tab
 ``--known FOLDER``, methods whose draws are all in ``FOLDER/SETTING/table.json`` are not trained
 again; ``benchmarks.joined_results`` joins what was trained with what was known.
 
+``--setting`` and ``--method`` train a row of a table alone.
+
 A later stage adds methods to a setting. Each draw of ACL-ARC and SciERC has its own training rows;
 every method gets the same ones. With 300 steps of 64 rows, SciERC's 3,219 are read six times.
 """
@@ -218,6 +220,27 @@ def still_to_train(part: Part, known: Path) -> Part:
     return replace(part, methods=tuple(m for m in part.methods if draws - trained.get(m, set())))
 
 
+def asked_for(setting: str | None, methods: Sequence[str], known: Path | None) -> list[Part]:
+    """The parts of the plan that have something to train, with nothing else.
+
+    Args:
+        setting: the only one; None for all.
+        methods: the only ones; none for all.
+        known: a folder with tables of what need not be trained.
+
+    Raises:
+        click.UsageError: a method is not planned there.
+    """
+    planned = [part for part in parts() if setting in (None, part.setting)]
+    names = {method for part in planned for method in part.methods}
+    if missing := set(methods) - names:
+        raise click.UsageError(f"no method {min(missing)}, only {', '.join(sorted(names))}")
+    left = [part if known is None else still_to_train(part, known) for part in planned]
+    chosen = set(methods) or names
+    kept = [replace(part, methods=tuple(m for m in part.methods if m in chosen)) for part in left]
+    return [part for part in kept if part.methods]
+
+
 def comparison(
     part: Part, data: Path, prepared: Path, model: Path, precision: str = "fp32"
 ) -> dict[str, Any]:
@@ -277,6 +300,7 @@ def tell_plan() -> None:
     help="of all runs; a table has one",
 )
 @click.option("--setting", "only", type=click.Choice(list(SETTINGS)), help="only this setting")
+@click.option("--method", "chosen", multiple=True, help="only this method; may be given again")
 def main(
     data: Path,
     prepared: Path,
@@ -288,18 +312,16 @@ def main(
     known: Path | None,
     precision: str,
     only: str | None,
+    chosen: tuple[str, ...],
 ) -> None:
     """Train what is planned and not yet trained."""
     if plan:
         tell_plan()
         return
     began = time.monotonic()
+    asked = asked_for(only, chosen, known)
     out.mkdir(parents=True, exist_ok=True)
-    for part in parts():
-        if only not in (None, part.setting):
-            continue
-        if known and not (part := still_to_train(part, known)).methods:
-            continue
+    for part in asked:
         left = None if minutes is None else minutes - (time.monotonic() - began) / 60
         if left is not None and left <= 0:
             break

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from aang_plugin_compare.spec import read_comparison
@@ -17,6 +18,7 @@ from benchmarks.does_it_help import (
     TABLE,
     UNPREPARED,
     Part,
+    asked_for,
     comparison,
     main,
     parts,
@@ -121,6 +123,16 @@ def test_what_is_known_is_not_trained_again(data: Path) -> None:
     plan = read_comparison(file, REGISTRY)
     assert plan.baseline is None
     assert len(plan.cells) == 10
+
+
+def test_a_row_of_a_table_is_asked_for_alone() -> None:
+    """In every part of the plan that trains it, without its baseline."""
+    asked = asked_for("scierc-500-unprepared-defaults", ["tapt-defaults"], None)
+    assert {(part.setting, part.methods) for part in asked} == {
+        ("scierc-500-unprepared-defaults", ("tapt-defaults",))
+    }
+    with pytest.raises(click.UsageError, match="no method tapt, only aang-td-defaults, contrast"):
+        asked_for("scierc-500-unprepared-defaults", ["tapt"], None)
 
 
 def test_the_plan_is_printed_with_its_hours(tmp_path: Path) -> None:
