@@ -69,11 +69,15 @@ def _with_defaults(method: Mapping[str, Any]) -> dict[str, Any]:
     return {**method, **halved, **_RATES_AND_LENGTH}
 
 
-DEFAULTS: Methods = {
-    f"{name}-defaults": _with_defaults(METHODS[name])
+_BESIDE_THE_TABLE = ("contrast-96", "contrast+views", "contrast+views-96")
+_HALVED = {
+    f"{name}-defaults": name
     for name in METHODS
-    if "96" not in name and "views" not in name
-} | {"single-task-48-defaults": _with_defaults(METHODS["single-task-96"])}
+    if name not in ("single-task-96", *_BESIDE_THE_TABLE)
+} | {"single-task-48-defaults": "single-task-96"}
+"""The method of which each has half of the rows."""
+
+DEFAULTS: Methods = {name: _with_defaults(METHODS[whole]) for name, whole in _HALVED.items()}
 """The same with the options that ``aang train`` has by itself: 32 rows a step for plain fine-tuning
 and contrast, lower rates and longer texts. Twice as many steps read as many rows."""
 
@@ -83,9 +87,8 @@ DEMO_BY_DEFAULT: Methods = {
 }
 """The same for the demo, which has rates of its own."""
 
-READ_DOMAIN = tuple(
-    f"{name}{suffix}" for name in ("dapt+tapt", "factored-td+ed") for suffix in ("", "-defaults")
-)
+_READ_DOMAIN = ("dapt+tapt", "factored-td+ed")
+READ_DOMAIN = (*_READ_DOMAIN, *(n for n, whole in _HALVED.items() if whole in _READ_DOMAIN))
 """The methods that read text of the field."""
 
 CHANGES: Methods = {
@@ -130,9 +133,5 @@ _ROWS = {
     "contrast+views-96": 96,
     **{name: 72 for name, method in CHANGES.items() if method["weighter"] == "factored"},
 }
-ROWS = (
-    _ROWS
-    | {name: _ROWS.get(name.removesuffix("-defaults"), 64) // 2 for name in DEFAULTS}
-    | {"single-task-48-defaults": 48}
-)
+ROWS = _ROWS | {name: _ROWS.get(whole, 64) // 2 for name, whole in _HALVED.items()}
 """Rows of a step, stages of pre-training included; 64 for the others."""
