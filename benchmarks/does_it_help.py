@@ -81,6 +81,7 @@ SETTINGS = {
     "acl-arc-500-defaults": replace(_DEFAULTS, task="acl-arc", prepared=True),
     "scierc-500-unprepared-defaults": _DEFAULTS,
     "acl-arc-500-unprepared-defaults": replace(_DEFAULTS, task="acl-arc"),
+    "scierc-all-unprepared-defaults": replace(_DEFAULTS, rows=None, steps=600),
     "scierc-200-defaults": replace(_DEFAULTS, rows=200),
     "acl-arc-200-defaults": replace(_DEFAULTS, task="acl-arc", rows=200),
     "demo": Setting("demo", None, prepared=True, steps=300),
@@ -137,17 +138,16 @@ TD = ("static-td", "factored-td", "factored-td+ed", "tapt")
 PUBLISHED = ("dapt+tapt", "meta-tartan", "aang-td")
 LEARNED = ("factored-td+c",)
 CONTROL = ("single-task-96",)
-TABLE = (*CORE, *TD, *PUBLISHED, *LEARNED, *CONTROL)
-"""What the setting with all rows is to have."""
 VIEWS = ("contrast+views", "contrast+views-96")
 
 CORE_DEFAULTS = _by_default(CORE)
 TABLE_DEFAULTS = tuple(DEFAULTS)
-"""And what the settings with 500 rows are to have."""
+"""What the settings with 500 rows, and the one with all, are to have."""
 FEW = ("scierc-500-defaults", "acl-arc-500-defaults")
 """Both need a prepared encoder, and the same one: one machine trains both."""
 UNPREPARED = ("scierc-500-unprepared-defaults", "acl-arc-500-unprepared-defaults")
 FEWER = ("scierc-200-defaults", "acl-arc-200-defaults")
+ALL = ("scierc-all-unprepared-defaults",)
 
 STAGES = (
     Stage("Does contrast help where all rows are labelled?", ["scierc-all"], CORE, 3),
@@ -160,10 +160,11 @@ STAGES = (
     Stage("And a third encoder?", ["scierc-500"], CORE, 3),
     Stage("Does contrast help by default?", [*FEW[:1], *UNPREPARED, *FEWER], CORE_DEFAULTS, 3),
     Stage("And on the demo?", ["demo-defaults"], CORE_DEFAULTS, 5),
+    Stage("And where all rows are labelled?", ALL, CORE_DEFAULTS, 3),
     Stage("What do td and further pre-training reach?", UNPREPARED, _by_default(TD), 3),
     Stage("And the rest of the table?", UNPREPARED, TABLE_DEFAULTS, 3),
     Stage("And with a prepared encoder?", FEW, TABLE_DEFAULTS, 3),
-    Stage("And where all rows are labelled?", ["scierc-all"], TABLE, 3),
+    Stage("And all of it where all rows are labelled?", ALL, TABLE_DEFAULTS, 3),
     Stage("Is the default ahead over more draws?", [*UNPREPARED, *FEW], CORE_DEFAULTS, 5),
     Stage("And learned weights on the demo?", ["demo"], [*LEARNED, *CONTROL, "static-td"], 5),
     Stage("Is what gets most weight best alone?", ["demo-alone"], ["single-task", *ALONE], 3),
