@@ -3,6 +3,7 @@
     python -m benchmarks.step_cost flops
     python -m benchmarks.step_cost times --size 6x384 --n 3 --n 24
     python -m benchmarks.step_cost times --paper
+    python -m benchmarks.step_cost times --size 6x384 --way plain --way static --precision bf16
     python -m benchmarks.step_cost memory --size 6x384
     python -m benchmarks.step_cost memory --size 6x384 --n 3 --lora 8
     python -m benchmarks.step_cost flops --size 2x64 --out benchmarks/baseline.json
@@ -24,6 +25,7 @@ from typing import Any
 import click
 import torch
 
+from aang_core.gradients.passes import Precision
 from benchmarks.steps.measure import WAYS, count_flops, peak_memory, time_interleaved
 from benchmarks.steps.setting import Setting
 from benchmarks.steps.table import print_tables
@@ -32,9 +34,11 @@ SIZES = {
     "2x64": Setting(2, 64, 0, 8, 8, 24, 32, 2000),
     "4x256": Setting(4, 256, 0, 32, 32, 64, 64),
     "6x384": Setting(6, 384, 0, 32, 32, 64, 64),
+    "6x384-few": Setting(6, 384, 0, 16, 16, 16, 64),
     "12x768": Setting(12, 768, 0, 8, 8, 24, 64, 50265),
 }
-"""n is filled in; 2x64 is what the tests count, 6x384 MiniLM's shape, 12x768 RoBERTa-base's."""
+"""n is filled in; 2x64 is what the tests count, 6x384 MiniLM's shape, also with the few rows of a
+step by default, 12x768 RoBERTa-base's."""
 
 PAPER = Setting(6, 384, 6, 32, 32, 64, 64, 50265)
 """AANG's own proportions, 128 end-task, 128 dev and 256 auxiliary rows, a quarter of each."""
@@ -51,6 +55,9 @@ OF_THE_PAPER = (*OURS, "published", "torchjd")
 @click.option("--lora", type=int, help="rank of adapters that are trained instead of the body")
 @click.option("--freeze-layers", "frozen", type=int, help="first layers that are not trained")
 @click.option("--way", "ways", multiple=True, type=click.Choice(list(WAYS)))
+@click.option(
+    "--precision", default="fp32", type=click.Choice(["fp32", "bf16"]), help="of what is timed"
+)
 @click.option("--repeats", default=7, show_default=True, help="steps of each way")
 @click.option("--threads", default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="file that keeps the cells")
@@ -63,21 +70,26 @@ def main(
     lora: int | None,
     frozen: int | None,
     ways: tuple[str, ...],
+    precision: Precision,
     repeats: int,
     threads: int,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Measure one kind of cost, WHAT, of a step."""
+    if what != "times" and precision != "fp32":
+        raise click.UsageError(f"{what} are counted in fp32; leave --precision out")
     torch.set_num_threads(threads)
     cells: dict[str, Any] = json.loads(out.read_text()) if out and out.is_file() else {}
     for full in settings_of(sizes, numbers, paper):
         setting = dataclasses.replace(full, lora=lora, frozen=frozen)
         chosen = [w for w in ways or (OF_THE_PAPER if paper else OURS) if _available(w)]
-        cell = cells.setdefault(setting.name, {})
+        name = setting.name if precision == "fp32" else f"{setting.name} {precision}"
+        cell = cells.setdefault(name, {})
         missing = [way for way in chosen if what not in cell.get(way, {})]
         if missing:
-            for way, value in _measure(what, setting, missing, repeats, threads).items():
+            measured = _measure(what, setting, missing, precision, repeats, threads)
+            for way, value in measured.items():
                 cell.setdefault(way, {})[what] = value
             if out:
                 out.write_text(json.dumps(cells, indent=1) + "\n")
@@ -102,13 +114,18 @@ def _available(way: str) -> bool:
 
 
 def _measure(
-    what: str, setting: Setting, ways: list[str], repeats: int, threads: int
+    what: str,
+    setting: Setting,
+    ways: list[str],
+    precision: Precision,
+    repeats: int,
+    threads: int,
 ) -> dict[str, Any]:
     if what == "flops":
         return {way: count_flops(setting, way) for way in ways}
     if what == "memory":
         return {way: peak_memory(setting, way) for way in ways}
-    measured = time_interleaved(setting, ways, repeats, "fp32")
+    measured = time_interleaved(setting, ways, repeats, precision)
     return {
         way: {
             "cpu_seconds": statistics.median(t.cpu for t in times),

@@ -10,6 +10,7 @@ from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.engine import Rider, Segment, members_of
 from aang_core.gradients.ledger import Ledger
 from aang_core.gradients.passes import Precision
+from aang_core.gradients.shared_passes import largest_batch, tokens
 from aang_core.gradients.signals import GradientStatistics, assemble_statistics
 from aang_core.gradients.sink import GradientSink, trained
 from aang_core.gradients.stream import StreamEngine
@@ -99,7 +100,8 @@ class DistributedEngine:
             ledger.enter_v(parameter, part)
         measures = norms or dev is not None
         sink = self._stream.sink(ledger, auxiliaries, measures=measures)
-        numbers = self._run_auxiliaries(sink, ledger, auxiliaries, parameters[0])
+        most_rows = largest_batch((*auxiliaries, end))
+        numbers = self._run_auxiliaries(sink, ledger, auxiliaries, most_rows)
         auxiliary = summed_over(self.processes, ledger.totals, parameters)
         live = dict(zip(mine, features, strict=True)) if end.riders else {}
         seen = [live.get(i, features) for i, features in enumerate(everywhere)]
@@ -127,24 +129,30 @@ class DistributedEngine:
         )
 
     def _run_auxiliaries(
-        self, sink: GradientSink, ledger: Ledger, auxiliaries: Sequence[Segment], like: Tensor
+        self, sink: GradientSink, ledger: Ledger, auxiliaries: Sequence[Segment], most_rows: int
     ) -> Tensor:
         """Run this process's auxiliary segments.
+
+        Args:
+            sink: takes the gradients.
+            ledger: the sink's.
+            auxiliaries: the auxiliary segments of all processes.
+            most_rows: most rows in a pass that several segments share.
 
         Returns:
             ``[3, K]``, dot, square and loss of each of the K auxiliary tasks of all processes.
         """
         first = [0, *itertools.accumulate(len(segment.members) for segment in auxiliaries)]
+        like = next(self._passes.body.parameters())
         numbers = torch.zeros(3, first[-1], dtype=like.dtype, device=like.device)
-        costs = [sum(map(_cost, segment.batches)) for segment in auxiliaries]
-        mine: list[int] = []
+        costs = [sum(map(tokens, segment.batches)) for segment in auxiliaries]
+        own = self.processes.own(costs)[self.processes.rank]
+        mine = [place for i in own for place in range(first[i], first[i + 1])]
         with sink.attached():
-            for i in self.processes.own(costs)[self.processes.rank]:
-                losses = self._stream.accumulate(sink, auxiliaries[i])
-                places = range(first[i], first[i + 1])
-                numbers[LOSS, first[i] : first[i + 1]] = torch.stack(losses)
-                mine += places
+            losses = self._stream.accumulate(sink, [auxiliaries[i] for i in own], most_rows)
         sink.settle()
+        for place, loss in zip(mine, losses, strict=True):
+            numbers[LOSS, place] = loss
         if sink.measures and mine:
             for place, dot, square in zip(mine, *ledger.measured(), strict=True):
                 numbers[DOT, place], numbers[SQUARE, place] = dot, square
@@ -170,7 +178,7 @@ class DistributedEngine:
         return summed_over(self.processes, gradients, parameters), loss
 
     def _shares(self, batches: Sequence[Batch]) -> list[list[int]]:
-        return self.processes.own([_cost(batch) for batch in batches])
+        return self.processes.own([tokens(batch) for batch in batches])
 
     def _all_features(
         self, batches: int, numbers: Sequence[int], own: Sequence[Tensor]
@@ -227,11 +235,6 @@ class DistributedEngine:
 
 _DIMS = 8
 """Room for the shape of features, which have fewer dimensions than this."""
-
-
-def _cost(batch: Batch) -> float:
-    """Cost of running a batch, as its number of tokens including padding."""
-    return float(min(tensor.numel() for tensor in batch.inputs.values()))
 
 
 def _add(total: Gradients, gradient: Mapping[nn.Parameter, Tensor], coefficient: float) -> None:

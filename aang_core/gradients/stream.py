@@ -1,5 +1,6 @@
 """The stream engine: one task at a time, each gradient consumed as backward computes it."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -8,7 +9,9 @@ from torch import Tensor, nn
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.engine import Segment, members_of
 from aang_core.gradients.ledger import Ledger
+from aang_core.gradients.packing import CannotPackError, Pack
 from aang_core.gradients.passes import Passes, Precision
+from aang_core.gradients.shared_passes import largest_batch, share_passes
 from aang_core.gradients.signals import GradientStatistics
 from aang_core.gradients.sink import GradientSink, trained
 from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
@@ -25,7 +28,7 @@ class StreamEngine:
     is added to the step's gradient, and it is dropped. Memory is two gradient-sized buffers,
     whatever the number of tasks, and the activations of one batch of one auxiliary task. Losses are
     not multiplied by their coefficients before backward, so a task with coefficient zero still has
-    statistics.
+    statistics. In a step that measures nothing, auxiliary tasks of few rows share a pass.
 
     Statistics cover only the body's parameters. A parameter that is used twice, like word
     embeddings tied to a decoder, counts once with its whole gradient.
@@ -59,6 +62,7 @@ class StreamEngine:
         self.scale = self.passes.scale
         self.hold_end_task = hold_end_task
         self.losses: Sequence[Tensor] = []
+        self._packs = True
 
     def limit_rows(self, rows: int) -> None:
         """See `GradientEngine.limit_rows`."""
@@ -79,9 +83,8 @@ class StreamEngine:
         sink = self.sink(ledger, [end, *auxiliaries], measures=measures)
         if dev is None:
             with sink.attached():
-                self.losses = [
-                    loss for s in (*auxiliaries, end) for loss in self.accumulate(sink, s)
-                ]
+                losses = self.accumulate(sink, auxiliaries, largest_batch((*auxiliaries, end)))
+                self.losses = [*losses, *self._run(sink, end)]
             sink.settle()
             ledger.release()
             return ledger.statistics(names, self.clip) if measures else None
@@ -99,7 +102,7 @@ class StreamEngine:
         held: list[Tensor] | None = features if hold else None
         del features
         with sink.attached():
-            losses = [loss for s in auxiliaries for loss in self.accumulate(sink, s)]
+            losses = [loss for segment in auxiliaries for loss in self._run(sink, segment)]
             losses += self._riders(sink, end, held or [])
             self.losses = [*losses, self._own(sink, end, held)]
         sink.settle()
@@ -126,17 +129,51 @@ class StreamEngine:
             clip=self.clip,
         )
 
-    def accumulate(self, sink: GradientSink, segment: Segment) -> list[Tensor]:
-        """Run a segment's rows and pass the gradients of its tasks to the sink.
+    def accumulate(
+        self, sink: GradientSink, segments: Sequence[Segment], most_rows: int
+    ) -> list[Tensor]:
+        """Run the rows of auxiliary segments and pass the gradients of their tasks to the sink.
+
+        If the sink measures nothing, segments of few rows share a pass: one over two rows takes
+        almost as long as one over ten.
+
+        Args:
+            sink: takes the gradients.
+            segments: the segments.
+            most_rows: most rows in a pass that several segments share.
 
         Returns:
-            The mean loss of each task of the segment.
+            The mean loss of each task, in the order of `members_of`.
         """
+        if sink.measures or not self._packs:
+            return [loss for segment in segments for loss in self._run(sink, segment)]
+        losses: dict[int, list[Tensor]] = {}
+        for group in share_passes(segments, most_rows):
+            of_group = self._run_group(sink, [segments[i] for i in group])
+            losses |= zip(group, of_group, strict=True)
+        return [loss for i in range(len(segments)) for loss in losses[i]]
+
+    def _run_group(self, sink: GradientSink, segments: Sequence[Segment]) -> list[list[Tensor]]:
+        """Run segments of one batch each in one pass, if the body can, and return their losses."""
+        if len(segments) > 1:
+            try:
+                pack = Pack.of(self.passes.body, [segment.batches[0] for segment in segments])
+            except CannotPackError:
+                # Raised before any pass; one pass for each segment gives the same gradient.
+                self._packs = False
+            else:
+                hidden = self.passes.features(Batch(pack.inputs, {}, pack.rows))
+                parts = pack.features(self.passes.body, hidden)
+                return self._together(sink, segments, [[part] for part in parts])
+        return [self._run(sink, segment) for segment in segments]
+
+    def _run(self, sink: GradientSink, segment: Segment) -> list[Tensor]:
+        """Run a segment's rows in passes of their own and return the mean loss of each task."""
         if not segment.riders:
             return [self._own(sink, segment)]
         features = [self.passes.features(batch) for batch in segment.batches]
         if not sink.measures:
-            return self._together(sink, segment, features)
+            return self._together(sink, [segment], [features])[0]
         losses = self._riders(sink, segment, features)
         return [*losses, self._own(sink, segment, features)]
 
@@ -153,9 +190,32 @@ class StreamEngine:
         return losses
 
     def _together(
-        self, sink: GradientSink, segment: Segment, features: Sequence[Tensor]
-    ) -> list[Tensor]:
-        """One backward pass for all tasks of a segment, if single gradients are not needed."""
+        self,
+        sink: GradientSink,
+        segments: Sequence[Segment],
+        features: Sequence[Sequence[Tensor]],
+    ) -> list[list[Tensor]]:
+        """One backward pass for all tasks of several segments, if single gradients are not needed.
+
+        Args:
+            sink: takes the gradient.
+            segments: the segments.
+            features: of each segment's batches, with one graph for all or one for each.
+
+        Returns:
+            The mean losses of each segment's tasks.
+        """
+        losses = [self._losses(s, f) for s, f in zip(segments, features, strict=True)]
+        weighted = [
+            member.coefficient * loss
+            for member, loss in zip(members_of(segments), itertools.chain(*losses), strict=True)
+        ]
+        sink.begin(1.0)
+        torch.stack(weighted).sum().backward()
+        return [[loss.detach() for loss in of_segment] for of_segment in losses]
+
+    def _losses(self, segment: Segment, features: Sequence[Tensor]) -> list[Tensor]:
+        """Mean loss of each task of a segment; the dev head observes the features."""
         if segment.remember:
             self.dev_head.observe(self.passes.dev_features(features), segment.batches)
         own = [
@@ -163,11 +223,7 @@ class StreamEngine:
             for f, batch in zip(features, segment.batches, strict=True)
         ]
         losses = [rider_loss(self.passes, rider, features) for rider in segment.riders]
-        losses.append(RowLosses.pool(own).mean())
-        sink.begin(1.0)
-        weighted = [m.coefficient * loss for m, loss in zip(segment.members, losses, strict=True)]
-        torch.stack(weighted).sum().backward()
-        return [loss.detach() for loss in losses]
+        return [*losses, RowLosses.pool(own).mean()]
 
     def _own(
         self, sink: GradientSink, segment: Segment, held: list[Tensor] | None = None

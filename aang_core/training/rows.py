@@ -2,19 +2,16 @@
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from aang_core.gradients.shared_passes import PASS_OVERHEAD, group_by_length
 from aang_core.tasks.saved import saved_count, wrong
 from aang_core.tasks.task import Batch, Task, couples_rows
-
-PASS_OVERHEAD = 256
-"""Assumed cost of one more pass through the body, in tokens. It decides how rows are split by
-length and has no influence on results."""
 
 
 class RowStream(Protocol):
@@ -175,33 +172,3 @@ def make_batches(
         for start in range(0, len(group), size)
         for numbers in [indices[group[start : start + size]]]
     ]
-
-
-def group_by_length(lengths: Sequence[int], overhead: int) -> list[list[int]]:
-    """Split rows into batches so that padding and passes together cost least.
-
-    A batch costs its number of rows times its longest row, plus ``overhead``. The optimal split of
-    rows sorted by length is contiguous, so a shortest path over the sorted rows finds it in O(B²).
-
-    Args:
-        lengths: length of each row, in tokens.
-        overhead: cost of one more pass through the body, in tokens.
-
-    Returns:
-        Positions in ``lengths``, by batch, shortest rows first.
-    """
-    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
-    best = [0.0] + [float("inf")] * len(order)
-    start = [0] * (len(order) + 1)
-    for end in range(1, len(order) + 1):
-        longest = lengths[order[end - 1]]
-        for first in range(end):
-            cost = best[first] + (end - first) * longest + overhead
-            if cost < best[end]:
-                best[end], start[end] = cost, first
-    groups: list[list[int]] = []
-    end = len(order)
-    while end > 0:
-        groups.append(order[start[end] : end])
-        end = start[end]
-    return groups[::-1]

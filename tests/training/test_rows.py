@@ -1,12 +1,10 @@
 """Row orders and shares of a row budget."""
 
-import itertools
-
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aang_core.training.rows import RowOrder, group_by_length, share_rows
+from aang_core.training.rows import RowOrder, share_rows
 
 
 @given(rows=st.integers(1, 40), takes=st.lists(st.integers(1, 60), min_size=1, max_size=8))
@@ -43,23 +41,3 @@ def test_shares_add_up_and_nobody_goes_without(total: int, weights: list[float])
 
 def test_shares_are_in_proportion() -> None:
     assert share_rows(100, {"a": 0.7, "b": 0.2, "c": 0.1}) == {"a": 69, "b": 20, "c": 11}
-
-
-def cost(groups: list[list[int]], lengths: list[int], overhead: int) -> int:
-    return sum(len(g) * max(lengths[i] for i in g) + overhead for g in groups)
-
-
-@given(lengths=st.lists(st.integers(1, 30), min_size=1, max_size=7), overhead=st.integers(0, 60))
-def test_rows_are_split_at_the_least_cost(lengths: list[int], overhead: int) -> None:
-    """No split of the sorted rows into contiguous groups is cheaper, by trying them all."""
-    groups = group_by_length(lengths, overhead)
-    assert sorted(i for group in groups for i in group) == list(range(len(lengths)))
-    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
-    cuts = range(1, len(order))
-    every = (
-        [order[a:b] for a, b in itertools.pairwise([0, *chosen, len(order)])]
-        for k in range(len(order))
-        for chosen in itertools.combinations(cuts, k)
-    )
-    least = min(cost(split, lengths, overhead) for split in every)
-    assert cost(groups, lengths, overhead) == least
