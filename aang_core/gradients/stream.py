@@ -205,7 +205,8 @@ class StreamEngine:
         Returns:
             The mean losses of each segment's tasks.
         """
-        losses = [self._losses(s, f) for s, f in zip(segments, features, strict=True)]
+        with self.passes.autocast():  # one block, so that parameters of several heads are cast once
+            losses = [self._losses(s, f) for s, f in zip(segments, features, strict=True)]
         weighted = [
             member.coefficient * loss
             for member, loss in zip(members_of(segments), itertools.chain(*losses), strict=True)
