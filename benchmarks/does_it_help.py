@@ -136,6 +136,8 @@ class Stage:
 CORE = ("single-task", "contrast")
 TD = ("static-td", "factored-td", "factored-td+ed", "tapt")
 PUBLISHED = ("dapt+tapt", "meta-tartan", "aang-td")
+MORE_ROWS = ("single-task-48-defaults", "contrast-48-defaults")
+"""Controls that read as many rows as what has a stage of pre-training."""
 LEARNED = ("factored-td+c",)
 CONTROL = ("single-task-96",)
 VIEWS = ("contrast+views", "contrast+views-96")
@@ -162,6 +164,12 @@ STAGES = (
     Stage("And on the demo?", ["demo-defaults"], CORE_DEFAULTS, 5),
     Stage("And where all rows are labelled?", ALL, CORE_DEFAULTS, 3),
     Stage("What do td and further pre-training reach?", UNPREPARED, _by_default(TD), 3),
+    Stage(
+        "Does contrast add to further pre-training?",
+        UNPREPARED,
+        ["tapt+contrast-defaults", *MORE_ROWS],
+        3,
+    ),
     Stage("And the rest of the table?", UNPREPARED, TABLE_DEFAULTS, 3),
     Stage("And with a prepared encoder?", FEW, TABLE_DEFAULTS, 3),
     Stage("And all of it where all rows are labelled?", ALL, TABLE_DEFAULTS, 3),

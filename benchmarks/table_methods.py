@@ -45,6 +45,13 @@ METHODS: Methods = {
         "batch_size": 64,
         "set": {"dapt": STAGE_STEPS, "tapt": STAGE_STEPS},
     },
+    "tapt+contrast": {
+        "recipe": "tapt",
+        "weighter": "static",
+        "space": "contrast",
+        "batch_size": 64,
+        "set": {**HALF, "tapt": STAGE_STEPS},
+    },
     "factored-td+ed": {"weighter": "factored", "space": "td+ed", "meta_every": 4, **THIRDS},
     "aang-td": {"recipe": "aang-td", "scale_rows": 0.25},
     "contrast-96": {"recipe": "contrast", "batch_size": 96},
@@ -69,12 +76,12 @@ def _with_defaults(method: Mapping[str, Any]) -> dict[str, Any]:
     return {**method, **halved, **_RATES_AND_LENGTH}
 
 
-_BESIDE_THE_TABLE = ("contrast-96", "contrast+views", "contrast+views-96")
+_BESIDE_THE_TABLE = ("contrast+views", "contrast+views-96")
 _HALVED = {
-    f"{name}-defaults": name
+    f"{name.replace('-96', '-48')}-defaults": name
     for name in METHODS
-    if name not in ("single-task-96", *_BESIDE_THE_TABLE)
-} | {"single-task-48-defaults": "single-task-96"}
+    if name not in _BESIDE_THE_TABLE
+}
 """The method of which each has half of the rows."""
 
 DEFAULTS: Methods = {name: _with_defaults(METHODS[whole]) for name, whole in _HALVED.items()}
@@ -127,6 +134,7 @@ _ROWS = {
     "meta-tartan": 72,
     "factored-td+ed": 72,
     "tapt": 96,
+    "tapt+contrast": 96,
     "dapt+tapt": 128,
     "aang-td": 96,
     "contrast-96": 96,
