@@ -158,6 +158,11 @@ class Result(FilePart):
     pretraining: dict[str, StageResult] = {}
     logs: dict[str, str] = {}
 
+    @property
+    def all_seconds(self) -> float:
+        """Seconds of training, with those of the stages of pre-training."""
+        return self.train_seconds + sum(s.train_seconds for s in self.pretraining.values())
+
 
 class PluginUsed(Part):
     """A plug-in that was found; its ``status`` is ``ok`` if it was loaded."""

@@ -55,7 +55,7 @@ def matched(config: TrainConfig, match: Match, root: Path) -> TrainConfig:
         return config.model_copy(update={"batch_size": rows})
     assert match.pace is not None
     pace = _took(root, match.pace)
-    steps = of.train_seconds * pace.steps / max(pace.train_seconds, 1e-3)
+    steps = of.all_seconds * pace.steps / max(pace.train_seconds, 1e-3)
     return config.model_copy(update={"steps": max(1, round(steps))})
 
 

@@ -1,11 +1,14 @@
 """Controls that are given as much as another method: what a file may say, and what they get."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aang_plugin_compare.matching import matched
 from aang_plugin_compare.spec import Cell, Comparison, read_comparison
+from aang_plugin_compare.tables import outcome
 
 from aang_core.errors import ConfigError, DataError
 from aang_core.plugins import load_plugins
@@ -35,7 +38,9 @@ def cell(comparison: Comparison, method: str, seed: int = 3) -> Cell:
     return found
 
 
-def took(root: Path, run: Path, *, steps: int, seconds: float, rows: int) -> None:
+def took(
+    root: Path, run: Path, *, steps: int, seconds: float, rows: int, stages: Sequence[float] = ()
+) -> None:
     (root / run).mkdir(parents=True)
     result = {
         "metric": {"name": "accuracy", "dev": 0.5, "test": None},
@@ -43,8 +48,19 @@ def took(root: Path, run: Path, *, steps: int, seconds: float, rows: int) -> Non
         **dict.fromkeys(("weighter", "space", "model"), "x"),
         **dict.fromkeys(("seed", "objectives", "best_step", "peak_memory_bytes"), 1),
         **{"steps": steps, "train_seconds": seconds, "body_rows": rows},
+        "pretraining": {str(i): stage(seconds) for i, seconds in enumerate(stages)},
     }
     (root / run / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def stage(seconds: float) -> dict[str, Any]:
+    """The result of a stage of pre-training."""
+    return {
+        "objective": "task/bert-op/bidirectional/denoise",
+        **{"steps": 5, "best_step": 5, "train_seconds": seconds},
+        "log-likelihood": {"before": -2.0, "after": -1.0},
+        "model": "pretraining/tapt/model",
+    }
 
 
 def test_a_method_like_another(tmp_path: Path) -> None:
@@ -71,6 +87,20 @@ def test_as_many_seconds(tmp_path: Path) -> None:
     took(tmp_path, Path("runs/a/plain/seed-3"), steps=60, seconds=20.0, rows=960)
     config = matched(control.config, control.match, tmp_path)
     assert config == control.config.model_copy(update={"steps": 270})
+
+
+def test_the_seconds_of_a_method_include_its_pretraining(tmp_path: Path) -> None:
+    """In the table, and for the control that gets as many: 120 seconds at a third of one each."""
+    comparison = read(tmp_path)
+    control = cell(comparison, "seconds")
+    assert control.match is not None
+    aang = Path("runs/a/aang/seed-3")
+    took(tmp_path, aang, steps=100, seconds=90.0, rows=9600, stages=[10.0, 20.0])
+    took(tmp_path, Path("runs/a/plain/seed-3"), steps=60, seconds=20.0, rows=960)
+    config = matched(control.config, control.match, tmp_path)
+    assert config == control.config.model_copy(update={"steps": 360})
+    (entry,) = (e for e in outcome(comparison, tmp_path) if (e.task, e.method) == ("a", "aang"))
+    assert entry.seconds == [120.0]
 
 
 def test_what_has_not_run(tmp_path: Path) -> None:
