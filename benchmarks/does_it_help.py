@@ -135,7 +135,6 @@ class Stage:
 
 CORE = ("single-task", "contrast")
 TD = ("static-td", "factored-td", "factored-td+ed", "tapt")
-PUBLISHED = ("dapt+tapt", "meta-tartan", "aang-td")
 MORE_ROWS = ("single-task-48-defaults", "contrast-48-defaults")
 """Controls that read as many rows as what has a stage of pre-training."""
 LEARNED = ("factored-td+c",)

@@ -37,8 +37,8 @@ SIZES = {
     "6x384-few": Setting(6, 384, 0, 16, 16, 16, 64),
     "12x768": Setting(12, 768, 0, 8, 8, 24, 64, 50265),
 }
-"""n is filled in; 2x64 is what the tests count, 6x384 MiniLM's shape, also with the few rows of a
-step by default, 12x768 RoBERTa-base's."""
+"""n is filled in; 2x64 is what the tests count, 6x384 MiniLM's shape, also with half
+of the rows that a step has by default, 12x768 RoBERTa-base's."""
 
 PAPER = Setting(6, 384, 6, 32, 32, 64, 64, 50265)
 """AANG's own proportions, 128 end-task, 128 dev and 256 auxiliary rows, a quarter of each."""

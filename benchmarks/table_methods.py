@@ -77,14 +77,14 @@ def _with_defaults(method: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _BESIDE_THE_TABLE = ("contrast+views", "contrast+views-96")
-_HALVED = {
+HALVED = {
     f"{name.replace('-96', '-48')}-defaults": name
     for name in METHODS
     if name not in _BESIDE_THE_TABLE
 }
 """The method of which each has half of the rows."""
 
-DEFAULTS: Methods = {name: _with_defaults(METHODS[whole]) for name, whole in _HALVED.items()}
+DEFAULTS: Methods = {name: _with_defaults(METHODS[whole]) for name, whole in HALVED.items()}
 """The same with the options that ``aang train`` has by itself: 32 rows a step for plain fine-tuning
 and contrast, lower rates and longer texts. Twice as many steps read as many rows."""
 
@@ -95,7 +95,7 @@ DEMO_BY_DEFAULT: Methods = {
 """The same for the demo, which has rates of its own."""
 
 _READ_DOMAIN = ("dapt+tapt", "factored-td+ed")
-READ_DOMAIN = (*_READ_DOMAIN, *(n for n, whole in _HALVED.items() if whole in _READ_DOMAIN))
+READ_DOMAIN = (*_READ_DOMAIN, *(n for n, whole in HALVED.items() if whole in _READ_DOMAIN))
 """The methods that read text of the field."""
 
 CHANGES: Methods = {
@@ -141,5 +141,5 @@ _ROWS = {
     "contrast+views-96": 96,
     **{name: 72 for name, method in CHANGES.items() if method["weighter"] == "factored"},
 }
-ROWS = _ROWS | {name: _ROWS.get(whole, 64) // 2 for name, whole in _HALVED.items()}
+ROWS = _ROWS | {name: _ROWS.get(whole, 64) // 2 for name, whole in HALVED.items()}
 """Rows of a step, stages of pre-training included; 64 for the others."""

@@ -79,7 +79,7 @@ def share_passes(segments: Sequence[Segment], most_rows: int) -> list[list[int]]
 
 
 def largest_batch(segments: Iterable[Segment]) -> int:
-    """Rows of the largest batch of a step, which fit into memory in one pass."""
+    """Rows of the largest batch of a step; no pass that several segments share has more."""
     return max(batch.rows for segment in segments for batch in segment.batches)
 
 

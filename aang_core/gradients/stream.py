@@ -62,7 +62,6 @@ class StreamEngine:
         self.scale = self.passes.scale
         self.hold_end_task = hold_end_task
         self.losses: Sequence[Tensor] = []
-        self._packs = True
 
     def limit_rows(self, rows: int) -> None:
         """See `GradientEngine.limit_rows`."""
@@ -81,9 +80,10 @@ class StreamEngine:
         measures = norms or dev is not None
         ledger = self.ledger(end=len(names) - 1 if measures else None)
         sink = self.sink(ledger, [end, *auxiliaries], measures=measures)
+        most_rows = largest_batch((*auxiliaries, end))
         if dev is None:
             with sink.attached():
-                losses = self.accumulate(sink, auxiliaries, largest_batch((*auxiliaries, end)))
+                losses = self.accumulate(sink, auxiliaries, most_rows)
                 self.losses = [*losses, *self._run(sink, end)]
             sink.settle()
             ledger.release()
@@ -102,7 +102,7 @@ class StreamEngine:
         held: list[Tensor] | None = features if hold else None
         del features
         with sink.attached():
-            losses = [loss for segment in auxiliaries for loss in self._run(sink, segment)]
+            losses = self.accumulate(sink, auxiliaries, most_rows)
             losses += self._riders(sink, end, held or [])
             self.losses = [*losses, self._own(sink, end, held)]
         sink.settle()
@@ -145,7 +145,7 @@ class StreamEngine:
         Returns:
             The mean loss of each task, in the order of `members_of`.
         """
-        if sink.measures or not self._packs:
+        if sink.measures:
             return [loss for segment in segments for loss in self._run(sink, segment)]
         losses: dict[int, list[Tensor]] = {}
         for group in share_passes(segments, most_rows):
@@ -159,8 +159,7 @@ class StreamEngine:
             try:
                 pack = Pack.of(self.passes.body, [segment.batches[0] for segment in segments])
             except CannotPackError:
-                # Raised before any pass; one pass for each segment gives the same gradient.
-                self._packs = False
+                pass  # Raised before any pass; one for each segment gives the same gradient.
             else:
                 hidden = self.passes.features(Batch(pack.inputs, {}, pack.rows))
                 parts = pack.features(self.passes.body, hidden)

@@ -58,6 +58,12 @@ def test_rows_share_passes_at_the_least_cost(
     assert cost(groups, items, overhead, most_rows) == least
 
 
+@given(lengths=st.lists(st.integers(1, 30), min_size=1, max_size=7), overhead=st.integers(0, 60))
+def test_an_item_is_a_row_unless_told(lengths: list[int], overhead: int) -> None:
+    alone = group_by_length(lengths, overhead, rows=[1] * len(lengths))
+    assert group_by_length(lengths, overhead) == alone
+
+
 def passes_of(engine: StreamEngine | PackedEngine, step: Step) -> list[int]:
     """The rows of each pass through the body in a step that measures nothing."""
     seen: list[int] = []
@@ -77,7 +83,7 @@ def passes_of(engine: StreamEngine | PackedEngine, step: Step) -> list[int]:
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("architecture", PACKED)
 def test_the_gradient_is_that_of_separate_passes(architecture: str, split: bool) -> None:
-    """Every ``.grad`` and loss to 1e-9, whichever masks, lengths and kinds of tasks meet."""
+    """Every ``.grad`` to 1e-9, whichever masks, lengths and kinds of tasks meet."""
     model = tiny_model(architecture, True)
     model.body.train()
     step = make_step(model, objectives=5, rows=(2, 1, 2, 1), split=split)
@@ -119,7 +125,7 @@ def test_riders_keep_to_the_rows_of_their_task() -> None:
 
 
 def test_a_shared_pass_is_no_larger_than_the_largest_batch() -> None:
-    """So a step needs no more memory than before, and a limit on rows holds."""
+    """So a limit on the rows of a batch also limits it."""
     step = make_step(tiny_model("bert", True), objectives=9, rows=(3, 1, 2, 2))
     largest = largest_batch(step.segments)
     assert largest == 4, "the end task's"
