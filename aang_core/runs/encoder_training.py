@@ -60,6 +60,7 @@ class TrainedEncoder:
     Attributes:
         steps: the number of steps.
         seconds: seconds of training, over all interruptions.
+        body_rows: rows that went through the encoder to train.
         before: held-out scores before the training.
         after: held-out scores after it.
         best_step: the step with the best held-out scores.
@@ -67,6 +68,7 @@ class TrainedEncoder:
 
     steps: int
     seconds: float
+    body_rows: int
     before: Mapping[str, float]
     after: Mapping[str, float]
     best_step: int
@@ -151,6 +153,7 @@ def train_encoder(
     trained = TrainedEncoder(
         steps=trainer.bench.steps,
         seconds=trainer.clock.seconds,
+        body_rows=trainer.bench.steps * settings.batch_size,
         before=before,
         after=looks.at(trainer.bench.steps),
         best_step=progress.best_step,

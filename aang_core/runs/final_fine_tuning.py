@@ -127,6 +127,8 @@ def fine_tune(
         kept=progress.best_step > 0,
         before=before,
         after=_scores(config, sources, assembly),
+        train_seconds=round(trainer.clock.seconds, 3),
+        body_rows=trainer.bench.steps * config.batch_size,
     )
 
 

@@ -218,8 +218,8 @@ def _training(run: Run) -> str:
     ]
     outcome = run.outcome
     return (
-        f"## Training\n\n{outcome.steps} steps, {outcome.body_rows} rows through the encoder, "
-        f"{outcome.train_seconds:.0f} seconds. The main options of `aang train`:\n\n"
+        f"## Training\n\n{outcome.steps} steps. In all, {outcome.all_body_rows} rows went through "
+        f"the encoder, in {outcome.all_seconds:.0f} seconds. The main options of `aang train`:\n\n"
         + table(["option", "value"], rows)
     )
 

@@ -179,6 +179,7 @@ def _outcome(
         best_step=trained.best_step,
         log_likelihood=BeforeAfter(**trained[METRIC]),
         train_seconds=round(trained.seconds, 3),
+        body_rows=trained.body_rows,
         model=f"pretraining/{stage.name}/model",
         **given,
     )

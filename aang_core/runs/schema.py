@@ -75,6 +75,7 @@ class StageResult(FilePart):
     Attributes:
         log_likelihood: the log-likelihood of held-out text.
         accuracy: the accuracy on held-out text, for objectives that predict tokens.
+        body_rows: rows that went through the body to train.
         note: a sentence for the user, if the stage made held-out text less likely.
         model: the folder of its model, relative to the run folder.
     """
@@ -87,6 +88,7 @@ class StageResult(FilePart):
     best_step: Count
     log_likelihood: Annotated[BeforeAfter, Field(alias="log-likelihood")]
     train_seconds: Number = 0.0
+    body_rows: Count = 0
     model: str
     accuracy: BeforeAfter = None  # type: ignore[assignment]
     note: str = ""
@@ -97,6 +99,7 @@ class FinalFineTuning(Part):
 
     Attributes:
         kept: whether any epoch was better on dev than the model before.
+        body_rows: rows that went through the body to train.
     """
 
     epochs: Count
@@ -104,6 +107,8 @@ class FinalFineTuning(Part):
     kept: bool
     before: Scores
     after: Scores
+    train_seconds: Number = 0.0
+    body_rows: Count = 0
 
 
 class PlainFineTuning(Part):
@@ -123,7 +128,8 @@ class Result(FilePart):
         majority: the metric of the best prediction that ignores the text.
         baseline: what that prediction is, such as the most frequent class of train.
         pipeline: the task of transformers' ``pipeline`` that the model is for.
-        body_rows: rows that went through the body to train.
+        train_seconds: seconds of the main training.
+        body_rows: rows that went through the body in the main training.
         peak_memory_bytes: the peak memory of the accelerator, or of the process if there is none.
         model: the folder of the classifier, relative to the run folder.
         skipped_steps: steps that were skipped because a loss or gradient was not finite.
@@ -160,8 +166,23 @@ class Result(FilePart):
 
     @property
     def all_seconds(self) -> float:
-        """Seconds of training, with those of the stages of pre-training."""
-        return self.train_seconds + sum(s.train_seconds for s in self.pretraining.values())
+        """Seconds of training, with those of pre-training and of the final fine-tuning."""
+        return self.train_seconds + sum(part.train_seconds for part in self._before_and_after)
+
+    @property
+    def all_body_rows(self) -> int:
+        """Rows through the body to train, counted like `all_seconds`."""
+        return self.body_rows + sum(part.body_rows for part in self._before_and_after)
+
+    @property
+    def counts_all_rows(self) -> bool:
+        """Whether every part says how many rows it took; those of older versions do not."""
+        return all(part.body_rows for part in (self, *self._before_and_after))
+
+    @property
+    def _before_and_after(self) -> "list[StageResult | FinalFineTuning]":
+        tuned = self.final_fine_tuning
+        return [*self.pretraining.values(), *([] if tuned is None else [tuned])]
 
 
 class PluginUsed(Part):

@@ -18,6 +18,7 @@ def everything(run: Path) -> dict[str, object]:
     result = {k: v for k, v in result.items() if k not in ("train_seconds", "peak_memory_bytes")}
     for stage in result.get("pretraining", {}).values():
         del stage["train_seconds"]
+    result.get("final_fine_tuning", {}).pop("train_seconds", None)
     newest = max((run / "checkpoints").iterdir())
     return {
         "result": result,

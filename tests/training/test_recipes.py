@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 from transformers import AutoModelForMaskedLM
+from transformers.models.bert.modeling_bert import BertEmbeddings
 
+from aang_core import Run
 from tests.training.conftest import Aang
 
 
@@ -64,6 +68,33 @@ def test_stages_are_chained(
     assert saved.config.architectures == ["BertForMaskedLM"]
     steps = (run / "pretraining" / "dapt" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in steps] == [0, 10, 20]
+
+
+def test_every_row_that_the_encoder_trains_on_is_counted(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """Those of pre-training, of the main training, and of the final fine-tuning."""
+    seen = 0
+
+    def count(module: nn.Module, _: object, output: torch.Tensor) -> None:
+        nonlocal seen
+        if isinstance(module, BertEmbeddings) and not torch.is_inference_mode_enabled():
+            seen += len(output)
+
+    run = tmp_path / "run"
+    counting = register_module_forward_hook(count)
+    try:
+        done = aang(
+            *("train", *train_options, "--recipe", "tapt", "--out", run, "--final-fine-tuning", 2),
+            *("--set", "tapt.steps=3", "--set", "tapt.batch_size=5"),
+        )
+    finally:
+        counting.remove()
+    assert done.status == 0, done.err
+    outcome = Run.open(run).outcome
+    assert outcome.pretraining["tapt"].body_rows == 15
+    assert outcome.body_rows == 48
+    assert outcome.all_body_rows == seen == 15 + 48 + 2 * 96
 
 
 def test_a_stage_trains_all_its_steps_and_keeps_the_last_state(

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from aang_core.config import recorded_config
-from aang_core.runs import Cost, DevScores, read_lines
+from aang_core.runs import Cost, DevScores, Result, read_lines, read_part
 from aang_plugin_compare.spec import Cell, Comparison
 
 
@@ -21,10 +21,10 @@ class Point:
         method: the method.
         setting: the options that the grid sets, as text.
         seed: the seed.
-        step: steps trained before it.
-        seconds: seconds of training so far, this evaluation included; None for a run that did not
-            record them.
-        rows: rows through the body so far; None like ``seconds``.
+        step: steps of the main training before it.
+        seconds: seconds of training so far, with those of pre-training and this evaluation; None
+            for a run that did not record them.
+        rows: rows through the body so far, with those of pre-training; None like ``seconds``.
         metric: name of the metric.
         dev: the score.
     """
@@ -61,6 +61,10 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
         taken = {line.step: line for line in read_lines(Cost, folder)}
     except FileNotFoundError:
         taken = {}
+    stages = read_part(Result, folder).pretraining.values()
+    seconds = sum(stage.train_seconds for stage in stages)
+    rows = sum(stage.body_rows for stage in stages)
+    counted = all(stage.body_rows for stage in stages)
     # Without --metric, a run chooses it by the kind of its end task.
     metric = recorded_config(folder / "config.yaml").metric
     for line in evaluations:
@@ -71,8 +75,8 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
             cell.setting,
             cell.seed,
             line.step,
-            None if cost is None else cost.seconds,
-            None if cost is None else cost.rows,
+            None if cost is None else round(seconds + cost.seconds, 3),
+            None if cost is None or not counted else rows + cost.rows,
             metric,
             line.dev[metric],
         )

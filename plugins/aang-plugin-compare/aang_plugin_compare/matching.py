@@ -37,8 +37,9 @@ def matched(config: TrainConfig, match: Match, root: Path) -> TrainConfig:
     """The configuration with the compute or seconds that ``match`` asks for.
 
     For compute, a step gets as many end-task rows as went through the body in a step of the other
-    run, including rows of objectives and of dev. For seconds, the run gets as many steps as fit
-    into the seconds of the other run.
+    run, including rows of objectives and of dev, and a share of those of pre-training and of a
+    final fine-tuning. For seconds, the run gets as many steps as fit into the seconds of the other
+    run.
 
     Args:
         config: the configuration to change.
@@ -51,7 +52,7 @@ def matched(config: TrainConfig, match: Match, root: Path) -> TrainConfig:
     """
     of = _took(root, match.of)
     if match.what == "compute":
-        rows = max(1, round(of.body_rows / of.steps))
+        rows = max(1, round(of.all_body_rows / of.steps))
         return config.model_copy(update={"batch_size": rows})
     assert match.pace is not None
     pace = _took(root, match.pace)
@@ -65,7 +66,7 @@ def _took(root: Path, run: Path) -> Result:
     except FileNotFoundError as error:
         name = run.relative_to("runs")
         raise ConfigError(f"gets as much as {name} takes, which has not finished") from error
-    if not result.steps or not result.body_rows:
+    if not result.steps or not result.counts_all_rows:
         raise ConfigError(
             f"{root / run}: does not say what its steps took; remove the run, so that it is "
             "trained again"

@@ -39,7 +39,8 @@ class Entry:
         tried: number of settings.
         missing: number of its seeds without a finished run.
         seconds: seconds of training by seed.
-        rows: rows through the body in a step, on average; None if there are no steps.
+        rows: rows through the body for each step of the main training, with those of pre-training;
+            None if there are no steps.
         drawn: whether each seed drew its own training rows.
         quick: whether it is a quick control, which is not tested against the baseline.
         points: mean difference to the baseline over the seeds that both have, times 100.
@@ -156,7 +157,7 @@ def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], r
     metrics = [result.metric for _, result in chosen]
     tests = [metric.test for metric in metrics if metric.test is not None]
     steps = sum(result.steps for _, result in chosen)
-    rows = sum(result.body_rows for _, result in chosen)
+    rows = sum(result.all_body_rows for _, result in chosen)
     return Entry(
         task=task,
         method=method,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aang_plugin_compare.curves import curves
 from aang_plugin_compare.matching import matched
 from aang_plugin_compare.spec import Cell, Comparison, read_comparison
 from aang_plugin_compare.tables import outcome
@@ -39,8 +40,15 @@ def cell(comparison: Comparison, method: str, seed: int = 3) -> Cell:
 
 
 def took(
-    root: Path, run: Path, *, steps: int, seconds: float, rows: int, stages: Sequence[float] = ()
+    root: Path,
+    run: Path,
+    *,
+    steps: int,
+    seconds: float,
+    rows: int,
+    stages: Sequence[tuple[float, int]] = (),
 ) -> None:
+    """Write what a run took; stages of pre-training have seconds and rows of their own."""
     (root / run).mkdir(parents=True)
     result = {
         "metric": {"name": "accuracy", "dev": 0.5, "test": None},
@@ -48,16 +56,16 @@ def took(
         **dict.fromkeys(("weighter", "space", "model"), "x"),
         **dict.fromkeys(("seed", "objectives", "best_step", "peak_memory_bytes"), 1),
         **{"steps": steps, "train_seconds": seconds, "body_rows": rows},
-        "pretraining": {str(i): stage(seconds) for i, seconds in enumerate(stages)},
+        "pretraining": {str(i): stage(*took) for i, took in enumerate(stages)},
     }
     (root / run / "result.json").write_text(json.dumps(result), encoding="utf-8")
 
 
-def stage(seconds: float) -> dict[str, Any]:
+def stage(seconds: float, rows: int) -> dict[str, Any]:
     """The result of a stage of pre-training."""
     return {
         "objective": "task/bert-op/bidirectional/denoise",
-        **{"steps": 5, "best_step": 5, "train_seconds": seconds},
+        **{"steps": 5, "best_step": 5, "train_seconds": seconds, "body_rows": rows},
         "log-likelihood": {"before": -2.0, "after": -1.0},
         "model": "pretraining/tapt/model",
     }
@@ -89,18 +97,47 @@ def test_as_many_seconds(tmp_path: Path) -> None:
     assert config == control.config.model_copy(update={"steps": 270})
 
 
-def test_the_seconds_of_a_method_include_its_pretraining(tmp_path: Path) -> None:
-    """In the table, and for the control that gets as many: 120 seconds at a third of one each."""
+def test_what_a_method_takes_includes_its_pretraining(tmp_path: Path) -> None:
+    """In the table, for the control that gets as much, and in the curves."""
     comparison = read(tmp_path)
     control = cell(comparison, "seconds")
     assert control.match is not None
     aang = Path("runs/a/aang/seed-3")
-    took(tmp_path, aang, steps=100, seconds=90.0, rows=9600, stages=[10.0, 20.0])
+    took(tmp_path, aang, steps=100, seconds=90.0, rows=9600, stages=[(10.0, 400), (20.0, 2000)])
     took(tmp_path, Path("runs/a/plain/seed-3"), steps=60, seconds=20.0, rows=960)
     config = matched(control.config, control.match, tmp_path)
+    # 120 seconds, at a third of a second each.
     assert config == control.config.model_copy(update={"steps": 360})
+    rows = cell(comparison, "compute")
+    assert rows.match is not None
+    assert matched(rows.config, rows.match, tmp_path).batch_size == 120
     (entry,) = (e for e in outcome(comparison, tmp_path) if (e.task, e.method) == ("a", "aang"))
-    assert entry.seconds == [120.0]
+    assert (entry.seconds, entry.rows) == ([120.0], 120)
+    looked(tmp_path / aang, dev=0.25, seconds=3.5, rows=480)
+    (point,) = (p for p in curves(comparison, tmp_path) if p.method == "aang")
+    assert (point.dev, point.seconds, point.rows) == (0.25, 33.5, 2880)
+
+
+def looked(run: Path, *, dev: float, seconds: float, rows: int) -> None:
+    """Write an evaluation after five steps of the main training, and what these took."""
+    (run / "config.yaml").write_text("{train: a.jsonl, metric: accuracy}\n", encoding="utf-8")
+    lines = {"metrics": {"dev": {"accuracy": dev}}, "cost": {"seconds": seconds, "rows": rows}}
+    for name, line in lines.items():
+        text = json.dumps({"step": 5, **line}) + "\n"
+        (run / f"{name}.jsonl").write_text(text, encoding="utf-8")
+
+
+def test_an_older_run_does_not_say_how_many_rows_its_pretraining_took(tmp_path: Path) -> None:
+    comparison = read(tmp_path)
+    control = cell(comparison, "compute")
+    assert control.match is not None
+    aang = tmp_path / control.match.of
+    took(tmp_path, control.match.of, steps=100, seconds=90.0, rows=9600, stages=[(10.0, 0)])
+    with pytest.raises(ConfigError, match="does not say what its steps took"):
+        matched(control.config, control.match, tmp_path)
+    looked(aang, dev=0.25, seconds=3.5, rows=480)
+    (point,) = curves(comparison, tmp_path)
+    assert (point.seconds, point.rows) == (13.5, None)
 
 
 def test_what_has_not_run(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("objectives", str(outcome.objectives)),
         *([("class weights", _in_short(data.class_weights))] if data.class_weights else []),
         *([("end-task rows", "drawn equally by class")] if data.balanced_rows else []),
-        ("time", _duration(outcome.train_seconds)),
+        ("time", _duration(outcome.all_seconds)),
         ("peak memory", f"{outcome.peak_memory_bytes / 1e9:.2f} GB"),
     ]
 
@@ -197,7 +197,7 @@ def _tables_of_several(runs: Sequence[Run]) -> list[Table]:
             name,
             *(run.outcome.weighter, run.outcome.space, run.outcome.seed, run.metric),
             *(run.outcome.metric.dev, run.outcome.metric.test),
-            *(run.outcome.best_step, run.outcome.train_seconds),
+            *(run.outcome.best_step, run.outcome.all_seconds),
         ]
         for name, run in zip(run_names(runs), runs, strict=True)
     ]
