@@ -34,12 +34,14 @@ import yaml
 from benchmarks.comparison_files import DEMO, FOLDER, OPTIONS, PARTS
 from benchmarks.table_methods import (
     ALONE,
+    ALONE_BY_DEFAULT,
     CHANGES,
     DEFAULTS,
     DEMO_BY_DEFAULT,
+    LONGER,
     METHODS,
     READ_DOMAIN,
-    ROWS,
+    rows_of_a_step,
 )
 
 SECONDS_PER_ROW = 0.075
@@ -82,6 +84,8 @@ SETTINGS = {
     "scierc-500-unprepared-defaults": _DEFAULTS,
     "acl-arc-500-unprepared-defaults": replace(_DEFAULTS, task="acl-arc"),
     "scierc-all-unprepared-defaults": replace(_DEFAULTS, rows=None, steps=600),
+    "scierc-500-longer": replace(_DEFAULTS, steps=1200, methods=LONGER),
+    "scierc-500-alone": replace(_DEFAULTS, methods=ALONE_BY_DEFAULT),
     "scierc-200-defaults": replace(_DEFAULTS, rows=200),
     "acl-arc-200-defaults": replace(_DEFAULTS, task="acl-arc", rows=200),
     "demo": Setting("demo", None, prepared=True, steps=300),
@@ -169,12 +173,14 @@ STAGES = (
         ["tapt+contrast-defaults", *MORE_ROWS],
         3,
     ),
+    Stage("Does td need more steps?", ["scierc-500-longer"], list(LONGER), 3),
     Stage("And the rest of the table?", UNPREPARED, TABLE_DEFAULTS, 3),
     Stage("And with a prepared encoder?", FEW, TABLE_DEFAULTS, 3),
     Stage("And all of it where all rows are labelled?", ALL, TABLE_DEFAULTS, 3),
     Stage("Is the default ahead over more draws?", [*UNPREPARED, *FEW], CORE_DEFAULTS, 5),
     Stage("And learned weights on the demo?", ["demo"], [*LEARNED, *CONTROL, "static-td"], 5),
     Stage("Is what gets most weight best alone?", ["demo-alone"], ["single-task", *ALONE], 3),
+    Stage("And on SciERC?", ["scierc-500-alone"], list(ALONE_BY_DEFAULT), 1),
 )
 
 
@@ -206,10 +212,11 @@ def parts() -> Iterator[Part]:
             runs = [(method, draw) for method in stage.methods for draw in range(stage.draws)]
             new = [run for run in runs if run not in trained[name]]
             trained[name] |= dict.fromkeys(new)
-            rows = SETTINGS[name].steps * sum(ROWS.get(method, 64) for method, _ in new)
+            setting = SETTINGS[name]
+            rows = setting.steps * sum(rows_of_a_step(setting.methods, m) for m, _ in new)
             methods = dict.fromkeys(method for method, _ in trained[name])
             complete = tuple(m for m in methods if (m, stage.draws - 1) in trained[name])
-            of_row = DEMO_SECONDS_PER_ROW if SETTINGS[name].task == "demo" else SECONDS_PER_ROW
+            of_row = DEMO_SECONDS_PER_ROW if setting.task == "demo" else SECONDS_PER_ROW
             hours = rows * of_row / 3600
             yield Part(number, name, complete, stage.draws, len(new), hours)
 

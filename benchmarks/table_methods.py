@@ -127,6 +127,18 @@ OBJECTIVES = {
 ALONE: Methods = {name: {**_STATIC, "space": o} for name, o in OBJECTIVES.items()}
 """Each objective of td alone beside the end task, with half of the loss."""
 
+ALONE_BY_DEFAULT: Methods = {
+    "single-task-defaults": DEFAULTS["single-task-defaults"],
+    **{name: _with_defaults(method) for name, method in ALONE.items()},
+}
+"""The same with the options that ``aang train`` has by itself, and plain fine-tuning."""
+
+LONGER: Methods = {
+    name: DEFAULTS[name]
+    for name in ("single-task-defaults", "static-td-defaults", "factored-td-defaults")
+}
+"""Objectives that still rise on dev where plain fine-tuning has stopped, and plain fine-tuning."""
+
 _ROWS = {
     "single-task-96": 96,
     "factored-td+c": 88,
@@ -141,5 +153,11 @@ _ROWS = {
     "contrast+views-96": 96,
     **{name: 72 for name, method in CHANGES.items() if method["weighter"] == "factored"},
 }
-ROWS = _ROWS | {name: _ROWS.get(whole, 64) // 2 for name, whole in HALVED.items()}
-"""Rows of a step, stages of pre-training included; 64 for the others."""
+_ALL_ROWS = _ROWS | {name: _ROWS[whole] // 2 for name, whole in HALVED.items() if whole in _ROWS}
+
+
+def rows_of_a_step(methods: Mapping[str, Mapping[str, Any]], name: str) -> int:
+    """Rows of a step of the method, those of stages of pre-training and of dev included."""
+    options = methods[name]
+    own: int = options.get("batch_size", 0) + options.get("aux_batch_size", 0)
+    return _ALL_ROWS.get(name, own)

@@ -94,6 +94,8 @@ def test_every_objective_of_td_is_trained_alone() -> None:
     assert set(OBJECTIVES.values()) == {o.name for o in load_space("td", REGISTRY).objectives}
     last = [part for part in parts() if part.setting == "demo-alone"][-1]
     assert set(last.methods) == {"single-task", *OBJECTIVES}
+    (on_scierc,) = (part for part in parts() if part.setting == "scierc-500-alone")
+    assert set(on_scierc.methods) == {"single-task-defaults", *OBJECTIVES}
 
 
 def test_a_part_trains_what_the_plan_counts() -> None:
