@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from aang_plugin_compare.cells import Cell
 from aang_plugin_compare.control_results import (
     FOLDER,
     ControlMetric,
@@ -29,9 +30,9 @@ from aang_plugin_compare.control_results import (
     result_file,
     write_result,
 )
+from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.quick_controls import quick_cells
 from aang_plugin_compare.run_folders import make_root
-from aang_plugin_compare.spec import Cell, read_comparison
 from datasets import Dataset
 from sklearn.linear_model import LogisticRegression
 

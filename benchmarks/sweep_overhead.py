@@ -30,9 +30,9 @@ import click
 import yaml
 from aang_plugin_compare.choose_launcher import chosen_launcher
 from aang_plugin_compare.launcher import Launcher, Order
+from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runner
-from aang_plugin_compare.spec import read_comparison
 
 from aang_core import load_plugins
 from aang_core.storage import write_file

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path, PurePath
 
 import yaml
-from aang_plugin_compare.spec import read_comparison
+from aang_plugin_compare.planning import read_comparison
 from aang_plugin_report.figures import charts_of
 from aang_plugin_report.page import tables_of
 from aang_plugin_s2orc.source import S2orc

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from aang_plugin_compare.spec import read_comparison
+from aang_plugin_compare.planning import read_comparison
 from click.testing import CliRunner
 
 from aang_core import load_plugins, load_space

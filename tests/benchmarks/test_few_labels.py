@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from aang_plugin_compare.spec import Comparison, read_comparison
+from aang_plugin_compare.cells import Comparison
+from aang_plugin_compare.planning import read_comparison
 from click.testing import CliRunner
 
 from aang_core.objectives.space import load_space

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from aang_plugin_compare.spec import read_comparison
+from aang_plugin_compare.planning import read_comparison
 from click.testing import CliRunner
 
 from aang_core.errors import AangError

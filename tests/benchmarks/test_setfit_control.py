@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from aang_plugin_compare.spec import read_comparison
+from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.tables import outcome, table
 
 from aang_core.plugins import load_plugins

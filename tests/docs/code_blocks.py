@@ -38,7 +38,7 @@ from textwrap import dedent
 
 import click
 import yaml
-from aang_plugin_compare.spec import read_comparison
+from aang_plugin_compare.planning import read_comparison
 from aang_plugin_tune.search_file import read_search_file
 from click.testing import CliRunner
 from huggingface_hub import ModelCardData

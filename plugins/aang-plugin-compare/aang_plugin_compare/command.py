@@ -13,8 +13,8 @@ from aang_plugin_compare.choose_launcher import chosen_launcher, launcher_option
 from aang_plugin_compare.launcher import Launcher
 
 if TYPE_CHECKING:
+    from aang_plugin_compare.cells import Comparison
     from aang_plugin_compare.runner import Ended
-    from aang_plugin_compare.spec import Comparison
 
 
 @click.command(short_help="Compare methods over tasks and seeds; resumable.")
@@ -100,8 +100,8 @@ def compare(
     # Imported here, so that --help need not wait for it.
     from aang_plugin_compare.curves import curves
     from aang_plugin_compare.left_out import left_out
+    from aang_plugin_compare.planning import read_comparison
     from aang_plugin_compare.run_folders import make_root
-    from aang_plugin_compare.spec import read_comparison
     from aang_plugin_compare.tables import outcome, table
     from aang_plugin_compare.written import write_outcome
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aang_core.config import recorded_config
 from aang_core.runs import Cost, DevScores, Result, read_lines, read_part
-from aang_plugin_compare.spec import Cell, Comparison
+from aang_plugin_compare.cells import Cell, Comparison
 
 
 @dataclass(frozen=True)

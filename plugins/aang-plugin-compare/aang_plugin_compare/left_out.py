@@ -5,9 +5,9 @@ from pathlib import Path
 
 from aang_core import AangError, Registry
 from aang_core.runs import Result, read_part
+from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.matching import matched
 from aang_plugin_compare.run_folders import run_state
-from aang_plugin_compare.spec import Cell, Comparison
 
 _LOWEST = {"spearman": -1.0, "pearson": -1.0, "r2": float("-inf"), "rmse": 0.0}
 _HIGHEST = {"rmse": float("inf")}

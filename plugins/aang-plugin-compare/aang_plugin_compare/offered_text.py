@@ -2,23 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aang_core import ConfigError, Registry
 from aang_core.assembly import without_unread_text
-
-if TYPE_CHECKING:
-    from aang_plugin_compare.spec import Cell
+from aang_plugin_compare.cells import Cell
 
 _TEXT = ("domain", "out_of_domain", "unlabelled")
 
 
 def with_text_that_is_read(
-    cells: Sequence["Cell"],
+    cells: Sequence[Cell],
     methods: Mapping[str, Mapping[str, Any]],
     registry: Registry,
     place: Callable[[str, str, str], str],
-) -> list["Cell"]:
+) -> list[Cell]:
     """The runs, each with those of ``domain``, ``out-of-domain`` and ``unlabelled`` that it reads.
 
     Args:

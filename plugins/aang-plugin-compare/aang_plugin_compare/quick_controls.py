@@ -18,6 +18,7 @@ from aang_core.assembly import encoder_of, metric_of, read_end_task
 from aang_core.config import TrainConfig
 from aang_core.corpora import LabelledTask
 from aang_core.runs import choose_device
+from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.control_results import (
     FROZEN,
     QUICK_CONTROLS,
@@ -30,7 +31,6 @@ from aang_plugin_compare.control_results import (
 )
 from aang_plugin_compare.frozen_encoder import FrozenEncoder
 from aang_plugin_compare.linear import LINEAR, labels_of
-from aang_plugin_compare.spec import Cell, Comparison
 
 PENALTIES: Mapping[str, Sequence[float]] = {
     TF_IDF: (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0),

@@ -8,10 +8,10 @@ from threading import Event, Lock, Timer
 
 from aang_core import AangError, Registry
 from aang_core.storage import locked
+from aang_plugin_compare.cells import Cell
 from aang_plugin_compare.launcher import Launcher, Order, wait_for, write_order
 from aang_plugin_compare.matching import matched
 from aang_plugin_compare.run_folders import State, run_state
-from aang_plugin_compare.spec import Cell
 
 
 @dataclass(frozen=True)

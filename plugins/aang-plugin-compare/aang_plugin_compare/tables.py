@@ -12,6 +12,7 @@ from pathlib import Path
 
 from aang_core import ConfigError
 from aang_core.runs import Result, read_part
+from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.control_results import (
     FOLDER,
     ControlResult,
@@ -20,7 +21,6 @@ from aang_plugin_compare.control_results import (
 )
 from aang_plugin_compare.plain_tables import plain_table, score_text
 from aang_plugin_compare.same_rows import check_same_rows
-from aang_plugin_compare.spec import Cell, Comparison
 from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 
 

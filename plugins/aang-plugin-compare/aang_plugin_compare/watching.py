@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from aang_core import DataError
 from aang_core.cli import echo, printable
 from aang_core.runs import DevScores, read_lines
-from aang_plugin_compare.spec import Cell
+from aang_plugin_compare.cells import Cell
 
 EVERY = 1.0
 """Seconds between two looks into the folders of the runs."""

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.curves import curves
 from aang_plugin_compare.matching import matched
-from aang_plugin_compare.spec import Cell, Comparison, read_comparison
+from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.tables import outcome
 
 from aang_core.errors import ConfigError, DataError

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from aang_plugin_compare.cells import Comparison
 from aang_plugin_compare.control_results import QUICK_CONTROLS, read_result, result_file
 from aang_plugin_compare.frozen_encoder import FrozenEncoder
+from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.quick_controls import QuickControls
-from aang_plugin_compare.spec import Comparison, read_comparison
 from aang_plugin_compare.tables import outcome
 
 from aang_core.assembly.sources import read_end_task

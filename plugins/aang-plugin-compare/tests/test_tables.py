@@ -8,7 +8,8 @@ import statistics
 from pathlib import Path
 
 import pytest
-from aang_plugin_compare.spec import Comparison, read_comparison
+from aang_plugin_compare.cells import Comparison
+from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 from aang_plugin_compare.tables import Entry, outcome, table
 from aang_plugin_compare.written import write_outcome

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from aang_plugin_compare.spec import read_comparison
+from aang_plugin_compare.planning import read_comparison
 
 from aang_core.errors import ConfigError
 from aang_core.plugins import load_plugins

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,72 +11,13 @@ from typing import Any
 from aang_core import AangError, ConfigError, Registry, load_space
 from aang_core.config import TrainConfig, refuse_trust, resolve_training
 from aang_core.storage import NumberLoader, Source, parse_yaml
+from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.comparison_file import ComparisonFile, read_content
 from aang_plugin_compare.controls import Control, controls_of
 from aang_plugin_compare.matching import Match
 from aang_plugin_compare.offered_text import with_text_that_is_read
 from aang_plugin_compare.same_rows import refuse_own_rows, with_train_rows
 from aang_plugin_compare.settings import layered, setting_text, with_setting
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One run of a comparison.
-
-    Attributes:
-        task: the task.
-        method: the method.
-        seed: the seed.
-        config: its options, without what ``match`` adds.
-        choice: its place in the grid, from 0; None without a grid.
-        setting: the options that the grid sets, as text for people.
-        match: the run whose compute or seconds it gets; None for other methods.
-    """
-
-    task: str
-    method: str
-    seed: int
-    config: TrainConfig
-    choice: int | None = None
-    setting: str = ""
-    match: Match | None = None
-
-    @property
-    def folder(self) -> Path:
-        """The run folder, relative to the folder of the comparison."""
-        chosen = () if self.choice is None else (f"grid-{self.choice}",)
-        return Path("runs", self.task, self.method, *chosen, f"seed-{self.seed}")
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A planned comparison.
-
-    Attributes:
-        tasks: names of the tasks.
-        methods: names of the methods.
-        baseline: the method that the others are tested against; None for no tests.
-        cells: all runs.
-        left_out: folders of runs that count as unfinished, relative to that of the comparison.
-    """
-
-    tasks: Sequence[str]
-    methods: Sequence[str]
-    baseline: str | None
-    cells: Sequence[Cell]
-    left_out: frozenset[Path] = frozenset()
-
-    def finished(self, root: Path) -> list[Cell]:
-        """The runs that have finished and count.
-
-        Args:
-            root: the folder of the comparison.
-        """
-        return [
-            cell
-            for cell in self.cells
-            if cell.folder not in self.left_out and (root / cell.folder / "result.json").is_file()
-        ]
 
 
 def read_comparison(
