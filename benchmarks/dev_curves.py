@@ -96,7 +96,7 @@ def main(
     colours = {name: f"C{place}" for place, name in enumerate(shown)}
     height = 2.6 * len(folders) + 0.4
     drawing, axes = pyplot.subplots(
-        len(folders), 3, figsize=(11, height), squeeze=False, sharey="row"
+        len(folders), 3, figsize=(13, height), squeeze=False, sharey="row"
     )
     for row, title, curves in zip(axes, titles, of_folders.values(), strict=True):
         for name in shown:
@@ -113,7 +113,7 @@ def main(
             axis.locator_params(axis="x", nbins=5)
         row[0].set_title(title, loc="left")
         row[0].set_ylabel("dev, percent")
-        row[0].legend(fontsize="small")
+        row[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize="small")
     for axis, label in zip(axes[-1], ("steps", "rows", "seconds of training"), strict=True):
         axis.set_xlabel(label)
     drawing.tight_layout()
