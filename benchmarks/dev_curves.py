@@ -8,6 +8,7 @@ the encoder, and say what a step costs where seconds were taken on a busy machin
 """
 
 import csv
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -27,8 +28,9 @@ class Curve:
     Attributes:
         draws: how many draws.
         steps: numbers of steps.
-        rows: mean number of rows that went through the encoder until then.
-        seconds: mean training seconds until then.
+        rows: mean number of rows that went through the encoder until then; NaN if a run does not
+            say it, as those of older versions do not.
+        seconds: mean training seconds until then, or NaN.
         scores: mean dev scores, in percent.
         errors: their standard errors; zero for a single draw.
     """
@@ -52,7 +54,8 @@ def read_curves(folder: Path) -> Mapping[str, Curve]:
     points: dict[str, dict[str, dict[int, _Point]]] = defaultdict(lambda: defaultdict(dict))
     with (folder / "curves.csv").open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
-            point = _Point(float(line["rows"]), float(line["seconds"]), 100 * float(line["dev"]))
+            rows, seconds = (float(line[name] or "nan") for name in ("rows", "seconds"))
+            point = _Point(rows, seconds, 100 * float(line["dev"]))
             points[line["method"]][line["seed"]][int(line["step"])] = point
     return {name: _averaged(list(draws.values())) for name, draws in points.items()}
 
@@ -103,6 +106,11 @@ def main(
             if name not in curves:
                 continue
             curve = curves[name]
+            if any(math.isnan(number) for number in (*curve.rows, *curve.seconds)):
+                raise click.ClickException(
+                    f"{title}: {name} does not say how many rows or seconds it took; leave it out "
+                    "with --method, or train it again"
+                )
             ends = list(zip(curve.scores, curve.errors, strict=True))
             low, high = [score - e for score, e in ends], [score + e for score, e in ends]
             label = f"{name} ({curve.draws})"

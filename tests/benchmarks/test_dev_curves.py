@@ -44,3 +44,15 @@ def test_the_figure_is_drawn(folder: Path) -> None:
     assert "has none of these methods, only plain, other" in refused.output
     refused = CliRunner().invoke(main, [str(figure), str(folder), "--title", "a", "--title", "b"])
     assert "2 titles for 1 folders" in refused.output
+
+
+def test_a_run_that_does_not_say_what_it_took_is_not_drawn(folder: Path) -> None:
+    """The others can be, still."""
+    with (folder / "curves.csv").open("a", encoding="utf-8") as file:
+        file.write("words,old,,0,0,1.0,,macro-f1,0.2\n")
+    refused = CliRunner().invoke(main, [str(folder / "all.png"), str(folder), "--title", "Words"])
+    assert refused.exit_code == 1
+    assert "Words: old does not say how many rows or seconds it took" in refused.output
+    assert not (folder / "all.png").exists()
+    plain = CliRunner().invoke(main, [str(folder / "plain.png"), str(folder), "--method", "plain"])
+    assert plain.exit_code == 0, plain.output
