@@ -39,8 +39,8 @@ class Entry:
         tried: number of settings.
         missing: number of its seeds without a finished run.
         seconds: seconds of training by seed.
-        rows: rows through the body for each step of the main training, with those of pre-training;
-            None if there are no steps.
+        rows: rows through the body for each step of the main training, with those of pre-training
+            and of a final fine-tuning; None if there are no steps.
         drawn: whether each seed drew its own training rows.
         quick: whether it is a quick control, which is not tested against the baseline.
         points: mean difference to the baseline over the seeds that both have, times 100.
