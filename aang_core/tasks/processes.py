@@ -205,6 +205,10 @@ def processes_of_environment(device: torch.device) -> Processes:
         raise AangError(
             "several processes need accelerate; pip install 'aang-core[distributed]'"
         ) from error
+    # The group that exists when this module is imported becomes a default argument of its functions
+    # and outlives `_leave`. transformers imports it with its models, which are loaded later.
+    import torch.distributed.nn.functional  # noqa: F401
+
     try:
         # A store that the first process serves ends with it, so it is held until all have met.
         store = meet(device.type)

@@ -158,6 +158,16 @@ def test_a_process_that_dies_ends_the_run(calm_options: list[object], tmp_path: 
 
 
 @pytest.mark.slow
+def test_no_thread_of_the_group_outlives_it() -> None:
+    """One that did could need the interpreter while it exits, and would abort the program."""
+    done = finished(launch(2, module="tests.training.leaving_processes"))
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert sum(line.startswith("joined: ['gloo_tcp_loop', 'pt_gloo_runloop'") for line in said) == 2
+    assert said.count("left: []") == 2
+
+
+@pytest.mark.slow
 def test_all_tasks_together_cannot_be_shared(calm_options: list[object], tmp_path: Path) -> None:
     done = finished(
         launch(2, "train", *calm_options, "--gradients", "packed", "--out", tmp_path / "run")
