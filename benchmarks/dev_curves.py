@@ -29,7 +29,7 @@ class Curve:
         draws: how many draws.
         steps: numbers of steps.
         rows: mean number of rows that went through the encoder until then; NaN if a run does not
-            say it, as those of older versions do not.
+            say it.
         seconds: mean training seconds until then, or NaN.
         scores: mean dev scores, in percent.
         errors: their standard errors; zero for a single draw.

@@ -87,8 +87,8 @@ class StageResult(FilePart):
     steps: Count
     best_step: Count
     log_likelihood: Annotated[BeforeAfter, Field(alias="log-likelihood")]
-    train_seconds: Number = 0.0
-    body_rows: Count = 0
+    train_seconds: Number
+    body_rows: Count
     model: str
     accuracy: BeforeAfter = None  # type: ignore[assignment]
     note: str = ""
@@ -107,8 +107,8 @@ class FinalFineTuning(Part):
     kept: bool
     before: Scores
     after: Scores
-    train_seconds: Number = 0.0
-    body_rows: Count = 0
+    train_seconds: Number
+    body_rows: Count
 
 
 class PlainFineTuning(Part):
@@ -152,7 +152,7 @@ class Result(FilePart):
     best_step: Count
     steps: Count
     train_seconds: Number
-    body_rows: Count = 0
+    body_rows: Count
     precision: str = ""
     peak_memory_bytes: Count
     model: str
@@ -173,11 +173,6 @@ class Result(FilePart):
     def all_body_rows(self) -> int:
         """Rows through the body to train, counted like `all_seconds`."""
         return self.body_rows + sum(part.body_rows for part in self._before_and_after)
-
-    @property
-    def counts_all_rows(self) -> bool:
-        """Whether every part says how many rows it took; those of older versions do not."""
-        return all(part.body_rows for part in (self, *self._before_and_after))
 
     @property
     def _before_and_after(self) -> "list[StageResult | FinalFineTuning]":

@@ -64,7 +64,6 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
     stages = read_part(Result, folder).pretraining.values()
     seconds = sum(stage.train_seconds for stage in stages)
     rows = sum(stage.body_rows for stage in stages)
-    counted = all(stage.body_rows for stage in stages)
     # Without --metric, a run chooses it by the kind of its end task.
     metric = recorded_config(folder / "config.yaml").metric
     for line in evaluations:
@@ -76,7 +75,7 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
             cell.seed,
             line.step,
             None if cost is None else round(seconds + cost.seconds, 3),
-            None if cost is None or not counted else rows + cost.rows,
+            None if cost is None else rows + cost.rows,
             metric,
             line.dev[metric],
         )

@@ -169,7 +169,7 @@ def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], r
         tried=tried,
         missing=of_setting - len(chosen),
         seconds=[result.all_seconds for _, result in chosen],
-        rows=rows / steps if rows and steps else None,
+        rows=rows / steps if steps else None,
         drawn=chosen[0][0].config.train_rows is not None,
     )
 

@@ -128,26 +128,13 @@ def looked(run: Path, *, dev: float, seconds: float, rows: int) -> None:
         (run / f"{name}.jsonl").write_text(text, encoding="utf-8")
 
 
-def test_an_older_run_does_not_say_how_many_rows_its_pretraining_took(tmp_path: Path) -> None:
-    comparison = read(tmp_path)
-    control = cell(comparison, "compute")
-    assert control.match is not None
-    aang = tmp_path / control.match.of
-    took(tmp_path, control.match.of, steps=100, seconds=90.0, rows=9600, stages=[(10.0, 0)])
-    with pytest.raises(ConfigError, match="does not say what its steps took"):
-        matched(control.config, control.match, tmp_path)
-    looked(aang, dev=0.25, seconds=3.5, rows=480)
-    (point,) = curves(comparison, tmp_path)
-    assert (point.seconds, point.rows) == (13.5, None)
-
-
 def test_what_has_not_run(tmp_path: Path) -> None:
     control = cell(read(tmp_path), "compute")
     assert control.match is not None
     with pytest.raises(ConfigError, match="a/aang/seed-3 takes, which has not finished"):
         matched(control.config, control.match, tmp_path)
     took(tmp_path, control.match.of, steps=0, seconds=1.0, rows=0)
-    with pytest.raises(ConfigError, match="does not say what its steps took"):
+    with pytest.raises(ConfigError, match="trained for no steps"):
         matched(control.config, control.match, tmp_path)
     (tmp_path / control.match.of / "result.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match="is damaged"):

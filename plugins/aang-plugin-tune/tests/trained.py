@@ -48,7 +48,8 @@ class FormulaLauncher:
         scores = {"dev": score, "test": score - 0.1 if options["test_score"] else None}
         result = {"weighter": "static", "space": "td", "seed": options["seed"], "objectives": 1}
         result |= {"metric": {"name": "macro-f1", **scores}, "majority": scores, "best_step": 40}
-        result |= {"steps": 40, "train_seconds": 1.0, "peak_memory_bytes": 1, "model": "model"}
+        result |= {"steps": 40, "train_seconds": 1.0, "body_rows": 1280, "peak_memory_bytes": 1}
+        result |= {"model": "model"}
         (order.folder / "result.json").write_text(json.dumps(result))
         return None
 
