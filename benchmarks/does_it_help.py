@@ -85,6 +85,7 @@ SETTINGS = {
     "acl-arc-500-unprepared-defaults": replace(_DEFAULTS, task="acl-arc"),
     "scierc-all-unprepared-defaults": replace(_DEFAULTS, rows=None, steps=600),
     "scierc-500-longer": replace(_DEFAULTS, steps=1200, methods=LONGER),
+    "acl-arc-500-longer": replace(_DEFAULTS, task="acl-arc", steps=1200, methods=LONGER),
     "scierc-500-alone": replace(_DEFAULTS, methods=ALONE_BY_DEFAULT),
     "scierc-200-defaults": replace(_DEFAULTS, rows=200),
     "acl-arc-200-defaults": replace(_DEFAULTS, task="acl-arc", rows=200),
@@ -151,6 +152,7 @@ TABLE_DEFAULTS = tuple(DEFAULTS)
 FEW = ("scierc-500-defaults", "acl-arc-500-defaults")
 """Both need a prepared encoder, and the same one: one machine trains both."""
 UNPREPARED = ("scierc-500-unprepared-defaults", "acl-arc-500-unprepared-defaults")
+MORE_STEPS = ("scierc-500-longer", "acl-arc-500-longer")
 FEWER = ("scierc-200-defaults", "acl-arc-200-defaults")
 ALL = ("scierc-all-unprepared-defaults",)
 
@@ -173,7 +175,7 @@ STAGES = (
         ["tapt+contrast-defaults", *MORE_ROWS],
         3,
     ),
-    Stage("Does td need more steps?", ["scierc-500-longer"], list(LONGER), 3),
+    Stage("Does td need more steps?", MORE_STEPS, list(LONGER), 3),
     Stage("And the rest of the table?", UNPREPARED, TABLE_DEFAULTS, 3),
     Stage("And with a prepared encoder?", FEW, TABLE_DEFAULTS, 3),
     Stage("And all of it where all rows are labelled?", ALL, TABLE_DEFAULTS, 3),

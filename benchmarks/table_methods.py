@@ -135,9 +135,14 @@ ALONE_BY_DEFAULT: Methods = {
 
 LONGER: Methods = {
     name: DEFAULTS[name]
-    for name in ("single-task-defaults", "static-td-defaults", "factored-td-defaults")
+    for name in (
+        "single-task-defaults",
+        "contrast-defaults",
+        "static-td-defaults",
+        "factored-td-defaults",
+    )
 }
-"""Objectives that still rise on dev where plain fine-tuning has stopped, and plain fine-tuning."""
+"""Objectives that still rise on dev where plain fine-tuning has stopped, and what is ahead then."""
 
 _ROWS = {
     "single-task-96": 96,
