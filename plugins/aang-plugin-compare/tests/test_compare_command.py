@@ -320,7 +320,8 @@ def test_files_of_the_current_folder_are_not_imported(
     }
     (folder / "spec.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     # An empty entry would be the current folder.
-    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    path = os.pathsep.join(filter(None, [str(site), *inherited]))
     done = subprocess.run(
         [sys.executable, "-P", "-m", "aang_core", "compare", "spec.yaml"],
         cwd=folder,
