@@ -288,8 +288,9 @@ class TrainConfig(BaseModel):
     )
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         "auto",
-        description="what training's forward passes compute in; parameters and signals stay in "
-        "fp32, and fp16 scales its losses; auto is bf16 where that is faster, else fp32",
+        description="what training's forward passes compute in, dev scores included; parameters, "
+        "signals and the result's scores stay in fp32, and fp16 scales its losses; auto is bf16 "
+        "where that is faster, else fp32",
     )
     compile: bool = Field(
         False, description="let torch.compile make kernels of the encoder; takes a C++ compiler"

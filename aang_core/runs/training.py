@@ -13,6 +13,7 @@ from aang_core.config import TrainConfig
 from aang_core.corpora.tokens import TokenRows
 from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings, EngineSettings, check_engine
+from aang_core.gradients.passes import Passes, Precision
 from aang_core.tasks.meeting import tell_others
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
 from aang_core.training.devices import automatic_device, device_called
@@ -116,7 +117,13 @@ def build_trainer(
             weights_every=config.weights_every,
             on_nan=config.on_nan,
         ),
-        evaluate=lambda: score_rows(assembly, assembly.dev, processes, metric=config.metric),
+        evaluate=lambda: score_rows(
+            assembly,
+            assembly.dev,
+            processes,
+            metric=config.metric,
+            precision=in_effect(config.precision),
+        ),
         score=_dev_score(config, assembly, processes),
         head_reads=assembly.end_task.head_reads,
         streams=assembly.streams,
@@ -146,7 +153,8 @@ def _dev_score(
 
     def score(count: int | None) -> float:
         part = None if count is None else part_of(len(rows), count, config.seed)
-        return score_rows(assembly, rows, processes, part, config.metric)[config.metric]
+        precision = in_effect(config.precision)
+        return score_rows(assembly, rows, processes, part, config.metric, precision)[config.metric]
 
     return score
 
@@ -180,8 +188,12 @@ def score_rows(
     processes: Processes = ALONE,
     part: Tensor | None = None,
     metric: Metric = "macro-f1",
+    precision: Precision = "fp32",
 ) -> Mapping[str, float]:
     """Score the model in its current state on dev rows.
+
+    Training scores in its own precision, which saves most of the time of an evaluation in fp32. The
+    scores that a run ends with are those of the saved model, in fp32.
 
     Args:
         assembly: the model.
@@ -189,8 +201,10 @@ def score_rows(
         processes: the processes that share the rows.
         part: indices of the rows to score, int64 ``[N]``; None scores all of them.
         metric: the metric that such a threshold is chosen by.
+        precision: of the forward passes.
     """
     task_type, labels = assembly.end_task.task_type, rows.truth(part)
     classifier = Classifier(assembly.model.body, assembly.model.classifier)
-    logits = predict(classifier, rows, processes=processes, part=part)
+    with Passes(assembly.model.body, precision).autocast():
+        logits = predict(classifier, rows, processes=processes, part=part)
     return task_type.tuned(labels, logits, metric).scores(labels, logits)

@@ -1,12 +1,15 @@
 """``--precision auto``: settled once, by a measurement, and recorded."""
 
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import yaml
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 
 from aang_core.errors import ConfigError
 from aang_core.tasks.processes import Processes
@@ -50,6 +53,40 @@ def test_a_narrow_encoder_is_not_measured() -> None:
     assert chosen == "fp32"
     assert reason is not None
     assert "64 wide" in reason
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [("fp32", [torch.float32]), ("bf16", [torch.bfloat16, torch.float32])],
+)
+def test_training_scores_in_its_own_precision_and_ends_in_fp32(
+    aang: Aang,
+    train_options: list[object],
+    tmp_path: Path,
+    choice: str,
+    expected: list[torch.dtype],
+) -> None:
+    """The result is that of the saved model, which others load in fp32."""
+    types: list[torch.dtype] = []
+
+    def note(module: nn.Module, inputs: object, output: object) -> None:
+        if torch.is_inference_mode_enabled() and isinstance(module, nn.Linear):
+            assert isinstance(output, torch.Tensor)
+            types.append(output.dtype)
+
+    hook = register_module_forward_hook(note)
+    try:
+        run = tmp_path / "run"
+        done = aang("train", *train_options, "--precision", choice, "--out", run)
+    finally:
+        hook.remove()
+    assert done.status == 0, done.err
+    assert [dtype for dtype, _ in groupby(types)] == expected
+    scores = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    result = json.loads((run / "result.json").read_text())
+    best = next(s for s in scores if s["step"] == result["best_step"])
+    close = 0.0 if choice == "fp32" else 0.1
+    assert result["metric"]["dev"] == pytest.approx(best["dev"]["macro-f1"], abs=close)
 
 
 @pytest.mark.parametrize("choice", ["fp32", "fp16"])
