@@ -138,11 +138,12 @@ LONGER: Methods = {
     for name in (
         "single-task-defaults",
         "contrast-defaults",
+        "tapt-defaults",
         "static-td-defaults",
         "factored-td-defaults",
     )
 }
-"""Objectives that still rise on dev where plain fine-tuning has stopped, and what is ahead then."""
+"""What 400 steps may have stopped too early, with a rate that falls to zero, and what is ahead."""
 
 _ROWS = {
     "single-task-96": 96,
