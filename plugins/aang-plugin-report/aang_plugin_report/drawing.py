@@ -60,7 +60,8 @@ def plotly_figure(chart: Chart) -> Any:
             figure.update_layout(
                 height=120 + ROW * len(chart.labels), barmode="group", hovermode="y unified"
             )
-            figure.update_yaxes(autorange="reversed")
+            # With a step of its own choice plotly leaves out names on a narrow screen.
+            figure.update_yaxes(autorange="reversed", dtick=1)
         case Heat():
             figure.add_heatmap(
                 x=plain_names(chart.x),
@@ -78,7 +79,7 @@ def plotly_figure(chart: Chart) -> Any:
                 hoverongaps=False,
             )
             figure.update_layout(height=150 + ROW * len(chart.y))
-            figure.update_yaxes(autorange="reversed", type="category")
+            figure.update_yaxes(autorange="reversed", type="category", dtick=1)
             figure.update_xaxes(type="category")
     y_label = "" if isinstance(chart, Bars) else chart.y_label
     figure.update_layout(

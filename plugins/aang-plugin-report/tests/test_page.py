@@ -54,9 +54,7 @@ def test_labels_stay_text(browser: Any, run: Path, hostile_labels: set[str]) -> 
         "return [...document.scripts].filter(s => s.textContent.startsWith('alert')).length"
     )
     assert scripts == 0
-    shown = drawn_text(browser, "#chart-confusion-dev .ytick text")
-    # A phone has no room for the names of all rows.
-    assert shown == hostile_labels or (phone(browser) and {"plain"} < shown < hostile_labels)
+    assert drawn_text(browser, "#chart-confusion-dev .ytick text") == hostile_labels
 
 
 def phone(browser: Any) -> bool:
