@@ -1,5 +1,6 @@
 """The folder of a comparison or a search, and the state of the runs in it."""
 
+import shutil
 from pathlib import Path
 from typing import Literal
 
@@ -44,6 +45,18 @@ def run_state(folder: Path, config: TrainConfig, registry: Registry) -> State:
             "folder with --out"
         )
     return "finished" if (folder / "result.json").is_file() else "interrupted"
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints of a run that nobody resumes any more.
+
+    The newest one would stay, which is as large as three models, and larger with heads that
+    objectives have of their own. If it cannot be removed, that does no harm.
+
+    Args:
+        folder: the run folder.
+    """
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
 def _settled(config: TrainConfig, there: TrainConfig, registry: Registry) -> TrainConfig:

@@ -11,7 +11,7 @@ from aang_core.storage import locked
 from aang_plugin_compare.cells import Cell
 from aang_plugin_compare.launcher import Launcher, Order, wait_for, write_order
 from aang_plugin_compare.matching import matched
-from aang_plugin_compare.run_folders import State, run_state
+from aang_plugin_compare.run_folders import State, remove_checkpoints, run_state
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,8 @@ class Runner:
             failure = self._launcher.train(self._order(cell))
         if self._stop.is_set():
             return None
+        if failure is None:
+            remove_checkpoints(self._root / cell.folder)
         return self._told(Ended(cell, state, failure))
 
     def _resolved(self, cell: Cell) -> Cell:

@@ -71,6 +71,7 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     for ending in ("txt", "md", "tex", "json"):
         assert (root / f"table.{ending}").stat().st_size > 50
     result = root / "runs" / "words" / "aang" / "seed-0" / "result.json"
+    assert not (result.parent / "checkpoints").exists()
     written = result.stat().st_mtime_ns
     again = aang("compare", spec, "--out", root)
     assert "words/aang/seed-0: kept" in again.stderr
@@ -227,6 +228,7 @@ def test_an_interrupted_comparison_goes_on(
     done = aang("compare", spec, "--out", root)
     assert done.returncode == 0, done.stderr
     assert len((run / "weights.jsonl").read_text().splitlines()) == 60
+    assert not (run / "checkpoints").exists()
 
 
 @pytest.mark.slow

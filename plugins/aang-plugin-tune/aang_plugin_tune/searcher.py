@@ -1,6 +1,5 @@
 """Running the trials of a search, several at the same time."""
 
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -9,7 +8,7 @@ from pathlib import Path
 from threading import Event, RLock
 
 from aang_plugin_compare.launcher import Launcher, wait_for, write_order
-from aang_plugin_compare.run_folders import run_state
+from aang_plugin_compare.run_folders import remove_checkpoints, run_state
 from optuna.trial import Trial
 
 from aang_core import AangError, ConfigError
@@ -191,6 +190,5 @@ class Searcher:
         with self._lock:
             record()
             ended = self._study.trials[trial.number]
-            # A trial that has ended is never resumed, and a checkpoint is as large as three models.
-            shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+            remove_checkpoints(folder)
             self._ended(ended)
