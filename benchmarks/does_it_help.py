@@ -149,8 +149,8 @@ VIEWS = ("contrast+views", "contrast+views-96")
 CORE_DEFAULTS = _by_default(CORE)
 TABLE_DEFAULTS = tuple(DEFAULTS)
 """What the settings with 500 rows and the encoder as it comes are to have."""
-REST = tuple(name for name in TABLE_DEFAULTS if name != "contrast-48-defaults")
-"""And the others, since more rows add nothing to contrast."""
+SHORTER_TABLE = tuple(name for name in TABLE_DEFAULTS if name != "contrast-48-defaults")
+"""What the other settings are to have: more rows add nothing to contrast."""
 FEW = ("scierc-500-defaults", "acl-arc-500-defaults")
 """Both need a prepared encoder, and the same one: one machine trains both."""
 UNPREPARED = ("scierc-500-unprepared-defaults", "acl-arc-500-unprepared-defaults")
@@ -179,12 +179,12 @@ STAGES = (
     ),
     Stage("Do td and further pre-training need more steps?", MORE_STEPS, list(LONGER), 3),
     Stage("And the rest of the table?", UNPREPARED, TABLE_DEFAULTS, 3),
-    Stage("And with a prepared encoder?", FEW, REST, 3),
+    Stage("And with a prepared encoder?", FEW, SHORTER_TABLE, 3),
     Stage("Is the default ahead over more draws?", [*UNPREPARED, *FEW], CORE_DEFAULTS, 5),
     Stage("And learned weights on the demo?", ["demo"], [*LEARNED, *CONTROL, "static-td"], 5),
     Stage("Is what gets most weight best alone?", ["demo-alone"], ["single-task", *ALONE], 3),
     Stage("And on SciERC?", ["scierc-500-alone"], list(ALONE_BY_DEFAULT), 1),
-    Stage("And all of it where all rows are labelled?", ALL, REST, 3),
+    Stage("And all of it where all rows are labelled?", ALL, SHORTER_TABLE, 3),
 )
 
 

@@ -192,8 +192,8 @@ def score_rows(
 ) -> Mapping[str, float]:
     """Score the model in its current state on dev rows.
 
-    Training scores in its own precision, which saves most of the time of an evaluation in fp32. The
-    scores that a run ends with are those of the saved model, in fp32.
+    The main training scores in its own precision, which saves most of the time of an evaluation in
+    fp32. The scores that a run ends with are those of the saved model, in fp32.
 
     Args:
         assembly: the model.

@@ -60,8 +60,7 @@ def plotly_figure(chart: Chart) -> Any:
             figure.update_layout(
                 height=120 + ROW * len(chart.labels), barmode="group", hovermode="y unified"
             )
-            # With a step of its own choice plotly leaves out names on a narrow screen.
-            figure.update_yaxes(autorange="reversed", dtick=1)
+            _name_rows(figure)
         case Heat():
             figure.add_heatmap(
                 x=plain_names(chart.x),
@@ -79,7 +78,7 @@ def plotly_figure(chart: Chart) -> Any:
                 hoverongaps=False,
             )
             figure.update_layout(height=150 + ROW * len(chart.y))
-            figure.update_yaxes(autorange="reversed", type="category", dtick=1)
+            _name_rows(figure)
             figure.update_xaxes(type="category")
     y_label = "" if isinstance(chart, Bars) else chart.y_label
     figure.update_layout(
@@ -91,6 +90,11 @@ def plotly_figure(chart: Chart) -> Any:
     figure.update_xaxes(automargin=True, title_standoff=_STANDOFF)
     figure.update_yaxes(automargin=True, title_standoff=_STANDOFF)
     return figure
+
+
+def _name_rows(figure: Any) -> None:
+    """Name every row, from the top; by default plotly leaves out names on a narrow screen."""
+    figure.update_yaxes(autorange="reversed", type="category", dtick=1)
 
 
 def plain(name: str) -> str:
