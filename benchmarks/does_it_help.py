@@ -8,7 +8,7 @@ DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl``, ``dev.js
 prepare-encoder``, MODEL is MiniLM before. The second command writes a comparison file for each
 setting and lets ``aang compare`` train what is planned, stage by stage. It can be stopped and
 resumed at any time; ``--minutes`` stops it. The tables are in ``OUT/SETTING/table.txt``. With
-``--known FOLDER``, methods whose draws are all in ``FOLDER/SETTING/table.json`` are not trained
+``--known FOLDER``, draws of a method that are in ``FOLDER/SETTING/table.json`` are not trained
 again; ``benchmarks.joined_results`` joins what was trained with what was known.
 
 ``--setting`` and ``--method`` train a row of a table alone.
@@ -142,6 +142,8 @@ CORE = ("single-task", "contrast")
 TD = ("static-td", "factored-td", "factored-td+ed", "tapt")
 MORE_ROWS = ("single-task-48-defaults", "contrast-48-defaults")
 """Controls that read as many rows as what has a stage of pre-training."""
+BEST = (*_by_default(CORE), "single-task-48-defaults", "tapt+contrast-defaults")
+"""Plain fine-tuning, the default, and what was best on test with its control of as many rows."""
 LEARNED = ("factored-td+c",)
 CONTROL = ("single-task-96",)
 VIEWS = ("contrast+views", "contrast+views-96")
@@ -180,7 +182,7 @@ STAGES = (
     Stage("Do td and further pre-training need more steps?", MORE_STEPS, list(LONGER), 3),
     Stage("And the rest of the table?", UNPREPARED, TABLE_DEFAULTS, 3),
     Stage("And with a prepared encoder?", FEW, SHORTER_TABLE, 3),
-    Stage("Is the default ahead over more draws?", [*UNPREPARED, *FEW], CORE_DEFAULTS, 5),
+    Stage("Is the best ahead over more draws?", [*UNPREPARED, *FEW], BEST, 5),
     Stage("And learned weights on the demo?", ["demo"], [*LEARNED, *CONTROL, "static-td"], 5),
     Stage("Is what gets most weight best alone?", ["demo-alone"], ["single-task", *ALONE], 3),
     Stage("And on SciERC?", ["scierc-500-alone"], list(ALONE_BY_DEFAULT), 1),
@@ -196,6 +198,7 @@ class Part:
         number: of the stage, from 1.
         setting: the setting's name.
         methods: those of this stage, and those of earlier ones that have as many draws.
+        draws: their numbers.
         new: how many runs earlier stages did not train.
         hours: what these take on one core.
     """
@@ -203,7 +206,7 @@ class Part:
     number: int
     setting: str
     methods: tuple[str, ...]
-    draws: int
+    draws: tuple[int, ...]
     new: int
     hours: float
 
@@ -222,21 +225,32 @@ def parts() -> Iterator[Part]:
             complete = tuple(m for m in methods if (m, stage.draws - 1) in trained[name])
             of_row = DEMO_SECONDS_PER_ROW if setting.task == "demo" else SECONDS_PER_ROW
             hours = rows * of_row / 3600
-            yield Part(number, name, complete, stage.draws, len(new), hours)
+            draws = tuple(range(stage.draws))
+            yield Part(number, name, complete, draws, len(new), hours)
 
 
-def still_to_train(part: Part, known: Path) -> Part:
-    """The part without the methods whose draws are all in the setting's table.
+def still_to_train(part: Part, known: Path) -> list[Part]:
+    """The part without the runs that are in the setting's table.
 
     Args:
         part: of the plan.
         known: a folder with tables, ``SETTING/table.json``.
+
+    Returns:
+        A part for all methods that lack the same draws.
     """
     table = known / part.setting / "table.json"
     entries = json.loads(table.read_text(encoding="utf-8")) if table.exists() else []
     trained = {entry["method"]: set(entry["seeds"]) for entry in entries}
-    draws = set(range(part.draws))
-    return replace(part, methods=tuple(m for m in part.methods if draws - trained.get(m, set())))
+    lacking: dict[tuple[int, ...], list[str]] = {}
+    for method in part.methods:
+        missing = tuple(d for d in part.draws if d not in trained.get(method, ()))
+        lacking.setdefault(missing, []).append(method)
+    return [
+        replace(part, methods=tuple(methods), draws=draws)
+        for draws, methods in lacking.items()
+        if draws
+    ]
 
 
 def asked_for(setting: str | None, methods: Sequence[str], known: Path | None) -> list[Part]:
@@ -254,7 +268,9 @@ def asked_for(setting: str | None, methods: Sequence[str], known: Path | None) -
     names = {method for part in planned for method in part.methods}
     if missing := set(methods) - names:
         raise click.UsageError(f"no method {min(missing)}, only {', '.join(sorted(names))}")
-    left = [part if known is None else still_to_train(part, known) for part in planned]
+    left = [
+        p for part in planned for p in ([part] if known is None else still_to_train(part, known))
+    ]
     chosen = set(methods) or names
     kept = [replace(part, methods=tuple(m for m in part.methods if m in chosen)) for part in left]
     return [part for part in kept if part.methods]
@@ -278,7 +294,7 @@ def comparison(
             name: {**setting.methods[name], **(domain if name in READ_DOMAIN else {})}
             for name in part.methods
         },
-        "seeds": list(range(part.draws)),
+        "seeds": list(part.draws),
         **({"baseline": setting.baseline} if setting.baseline in part.methods else {}),
         "options": {
             **{name: value for name, value in OPTIONS.items() if name not in task},
@@ -297,7 +313,7 @@ def tell_plan() -> None:
         total += part.hours
         question = STAGES[part.number - 1].question
         click.echo(
-            f"| {part.number} | {question} | {part.setting} | {part.draws} | {part.new} "
+            f"| {part.number} | {question} | {part.setting} | {len(part.draws)} | {part.new} "
             f"| {part.hours:.1f} |"
         )
     click.echo(f"\n{total:.0f} hours on one core")
@@ -344,7 +360,8 @@ def main(
         left = None if minutes is None else minutes - (time.monotonic() - began) / 60
         if left is not None and left <= 0:
             break
-        file = out / f"{part.number}-{part.setting}.yaml"
+        draws = "-".join(map(str, part.draws))
+        file = out / f"{part.number}-{part.setting}-{draws}.yaml"
         content = comparison(part, data, prepared, model, precision)
         file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
         command = ["aang", "compare", str(file), "--out", str(out / part.setting)]

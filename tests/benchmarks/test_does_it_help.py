@@ -43,7 +43,7 @@ def test_each_part_is_planned(part: Part, data: Path) -> None:
     file = data / "comparison.yaml"
     file.write_text(yaml.safe_dump(comparison(part, data, data, data)))
     plan = read_comparison(file, REGISTRY)
-    assert len(plan.cells) == len(part.methods) * part.draws
+    assert len(plan.cells) == len(part.methods) * len(part.draws)
     assert {cell.config.precision for cell in plan.cells} == {"fp32"}
     assert {cell.config.steps for cell in plan.cells} == {SETTINGS[part.setting].steps}
     assert {cell.config.train_rows for cell in plan.cells} == {SETTINGS[part.setting].rows}
@@ -104,29 +104,39 @@ def test_a_part_trains_what_the_plan_counts() -> None:
     """Every run of a comparison is new or was trained by an earlier part, and is counted once."""
     trained: dict[str, set[tuple[str, int]]] = {name: set() for name in SETTINGS}
     for part in parts():
-        runs = {(method, draw) for method in part.methods for draw in range(part.draws)}
+        runs = {(method, draw) for method in part.methods for draw in part.draws}
         assert SETTINGS[part.setting].baseline in part.methods
         assert len(runs - trained[part.setting]) == part.new
         trained[part.setting] |= runs
 
 
 def test_what_is_known_is_not_trained_again(data: Path) -> None:
-    """All draws of a method must be; without its baseline, a comparison makes no tests."""
-    part = Part(7, "demo", ("single-task", "contrast", "contrast-96"), 5, 15, 1.0)
-    assert still_to_train(part, data) == part
+    """Methods that lack the same draws are trained together; without the baseline, no tests."""
+    methods = ("single-task", "contrast", "contrast+views", "contrast-96")
+    part = Part(7, "demo", methods, (0, 1, 2, 3, 4), 20, 1.0)
+    assert still_to_train(part, data) == [part]
     (data / "demo").mkdir()
     known = [
         {"method": "single-task", "seeds": [0, 1, 2, 3, 4]},
         {"method": "contrast", "seeds": [0, 1, 2]},
+        {"method": "contrast-96", "seeds": [0, 1, 2]},
     ]
     (data / "demo" / "table.json").write_text(json.dumps(known))
     left = still_to_train(part, data)
-    assert left.methods == ("contrast", "contrast-96")
+    assert [(p.methods, p.draws) for p in left] == [
+        (("contrast", "contrast-96"), (3, 4)),
+        (("contrast+views",), (0, 1, 2, 3, 4)),
+    ]
     file = data / "comparison.yaml"
-    file.write_text(yaml.safe_dump(comparison(left, data, data, data)))
+    file.write_text(yaml.safe_dump(comparison(left[0], data, data, data)))
     plan = read_comparison(file, REGISTRY)
     assert plan.baseline is None
-    assert len(plan.cells) == 10
+    assert [(cell.method, cell.seed) for cell in plan.cells] == [
+        ("contrast", 3),
+        ("contrast", 4),
+        ("contrast-96", 3),
+        ("contrast-96", 4),
+    ]
 
 
 def test_a_row_of_a_table_is_asked_for_alone() -> None:
