@@ -20,7 +20,9 @@ from aang_core.tasks.names import END_TASK
 MEASURED = 4
 """Steps after which the time of all steps is estimated."""
 WORTH_TELLING = 10.0
-"""Seconds of training above which the estimate is printed."""
+"""Seconds of training above which the estimate is printed, and of other work the first line."""
+A_LINE_EVERY = 60.0
+"""Seconds between lines about other work, where there is no terminal."""
 
 
 class ProgressBar:
@@ -136,8 +138,33 @@ def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], 
     console = Console(stderr=True)
     # A bar of datasets stays on the terminal above ours.
     disable_progress_bars()
+    if quiet:
+        yield lambda done, total: None
+        return
+    if not console.is_terminal:
+        yield _CountInLines(what)
+        return
     columns = (TextColumn(what), BarColumn(bar_width=20), MofNCompleteColumn())
-    shown = console.is_terminal and not quiet
-    with Progress(*columns, console=console, disable=not shown) as progress:
+    with Progress(*columns, console=console) as progress:
         bar = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(bar, completed=done, total=total)
+
+
+class _CountInLines:
+    """A line after ten seconds, and one every minute after that, with what is left."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._began = time.perf_counter()
+        self._next = self._began + WORTH_TELLING
+
+    def __call__(self, done: int, total: int | None) -> None:
+        now = time.perf_counter()
+        if now < self._next or done == total:
+            return
+        self._next = now + A_LINE_EVERY
+        if total is None:
+            echo(f"{self._what}: {done}", err=True)
+            return
+        left = (now - self._began) / done * (total - done)
+        echo(f"{self._what}: {done} of {total}, about {duration(left)} left", err=True)
