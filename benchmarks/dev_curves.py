@@ -1,4 +1,4 @@
-"""Draw dev scores over steps, rows and seconds, averaged over the draws of each method.
+"""Draw dev scores over steps, rows and seconds, averaged over the draws that all methods have.
 
     python -m benchmarks.dev_curves FIGURE.png FOLDER... --method single-task --method contrast
 
@@ -23,7 +23,7 @@ from benchmarks.comparison_files import FOLDER
 
 @dataclass(frozen=True)
 class Curve:
-    """The dev score of a method after each number of steps that all its draws have reached.
+    """The dev score of a method after each number of steps that all draws have reached.
 
     Attributes:
         draws: how many draws.
@@ -49,15 +49,32 @@ class _Point(NamedTuple):
     score: float
 
 
-def read_curves(folder: Path) -> Mapping[str, Curve]:
-    """The curve of each method in ``curves.csv``, averaged over draws."""
+def read_curves(folder: Path, methods: Sequence[str] = ()) -> Mapping[str, Curve]:
+    """The curve of each method in ``curves.csv``, averaged over the draws that all of them have.
+
+    Args:
+        folder: of the file.
+        methods: the only ones to read, where the file has them; none for all.
+
+    Raises:
+        click.ClickException: no draw is of all methods.
+    """
     points: dict[str, dict[str, dict[int, _Point]]] = defaultdict(lambda: defaultdict(dict))
     with (folder / "curves.csv").open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
+            if methods and line["method"] not in methods:
+                continue
             rows, seconds = (float(line[name] or "nan") for name in ("rows", "seconds"))
             point = _Point(rows, seconds, 100 * float(line["dev"]))
             points[line["method"]][line["seed"]][int(line["step"])] = point
-    return {name: _averaged(list(draws.values())) for name, draws in points.items()}
+    if not points:
+        return {}
+    shared = sorted(set.intersection(*(set(draws) for draws in points.values())))
+    if not shared:
+        raise click.ClickException(
+            f"{folder}: {', '.join(points)} have no draw in common; choose with --method"
+        )
+    return {name: _averaged([draws[seed] for seed in shared]) for name, draws in points.items()}
 
 
 def _averaged(draws: Sequence[Mapping[int, _Point]]) -> Curve:
@@ -91,10 +108,11 @@ def main(
     titles = titles or tuple(folder.name for folder in folders)
     if len(titles) != len(folders):
         raise click.UsageError(f"{len(titles)} titles for {len(folders)} folders")
-    of_folders = {folder: read_curves(folder) for folder in folders}
+    of_folders = {folder: read_curves(folder, methods) for folder in folders}
     for folder, curves in of_folders.items():
-        if methods and not curves.keys() & set(methods):
-            raise click.UsageError(f"{folder} has none of these methods, only {', '.join(curves)}")
+        if not curves:
+            known = ", ".join(read_curves(folder))
+            raise click.UsageError(f"{folder} has none of these methods, only {known}")
     shown = methods or tuple(dict.fromkeys(name for c in of_folders.values() for name in c))
     colours = {name: f"C{place}" for place, name in enumerate(shown)}
     height = 2.6 * len(folders) + 0.4

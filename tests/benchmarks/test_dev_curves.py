@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -24,14 +25,25 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_curve_is_the_mean_of_its_draws_where_all_have_been(folder: Path) -> None:
-    plain = read_curves(folder)["plain"]
+    plain = read_curves(folder, ["plain"])["plain"]
     assert plain.draws == 2
     assert plain.steps == [0, 25]
     assert plain.rows == [0, 1600]
     assert plain.seconds == [2, 13]
     assert plain.scores == pytest.approx([20, 40])
     assert plain.errors == pytest.approx([10, 10])  # half of the difference of two draws
-    assert read_curves(folder)["other"].errors == [0]
+
+
+def test_curves_that_are_drawn_together_are_of_the_same_draws(folder: Path) -> None:
+    """Another draw has other training rows, which can make a method look better than it is."""
+    curves = read_curves(folder)
+    assert {name: curve.draws for name, curve in curves.items()} == {"plain": 1, "other": 1}
+    assert curves["plain"].scores == pytest.approx([10, 50, 60])
+    assert curves["other"].errors == [0]
+    with (folder / "curves.csv").open("a", encoding="utf-8") as file:
+        file.write("words,late,,2,0,1.0,0,macro-f1,0.2\n")
+    with pytest.raises(click.ClickException, match="plain, other, late have no draw in common"):
+        read_curves(folder)
 
 
 def test_the_figure_is_drawn(folder: Path) -> None:
