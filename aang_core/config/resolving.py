@@ -165,7 +165,8 @@ def _has_default_recipe(config: TrainConfig) -> bool:
 def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry) -> dict[str, Any]:
     """Add the recipe's options to the given ones, which take precedence.
 
-    The recipe's options of a weighter are dropped if another weighter was given.
+    The recipe's options of a weighter are dropped if another weighter was given; those of its
+    stages of pre-training stay.
 
     Args:
         recipe: the recipe.
@@ -188,14 +189,17 @@ def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry
         own["weighter"] = theirs.in_full("weighter", str(own["weighter"]))
     options = {**own, **given}
     settings = _own_settings(recipe, theirs)
-    used = {name: of for name, of in settings.items() if name == options.get("weighter")}
+    kept = {*recipe.pretraining, options.get("weighter")}
+    used = {name: of for name, of in settings.items() if name in kept}
     return {**options, "set": _merged_set(used, given["set"])}
 
 
 def _own_settings(recipe: RecipeEntry, theirs: Registry) -> dict[str, Any]:
-    """What a recipe sets for weighters, by their full names."""
-    own = recipe.options.get("set", {})
-    return {theirs.in_full("weighter", name): of for name, of in own.items()}
+    """What a recipe sets for its stages and for weighters, those by their full names."""
+    return {
+        name if name in recipe.pretraining else theirs.in_full("weighter", name): of
+        for name, of in recipe.options.get("set", {}).items()
+    }
 
 
 def _merged_set(own: Mapping[str, Any], given: Any) -> Any:

@@ -76,6 +76,7 @@ STANDARD_RECIPES: Mapping[str, str] = {
     "dapt": "aang-plugin-bert",
     "dapt+tapt": "aang-plugin-bert",
     "contrast": "aang-plugin-contrast",
+    "tapt+contrast": "aang-plugin-contrast",
     "multitask": "aang-plugin-tartan",
     "static-td": "aang-plugin-tartan",
     "gpt-style": "aang-plugin-tartan",

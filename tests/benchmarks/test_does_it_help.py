@@ -80,6 +80,19 @@ def test_defaults_are_those_of_aang_train() -> None:
         assert DEFAULTS[name]["batch_size"] == own["batch_size"]
 
 
+def test_what_is_best_has_a_recipe() -> None:
+    """``--recipe tapt+contrast`` is what the table calls so."""
+    options = DEFAULTS["tapt+contrast-defaults"]
+    stage = options["set"]["tapt"]
+    recipe = resolve_config({}, {"recipe": "tapt+contrast"}, REGISTRY)
+    assert stage == {**recipe.set["tapt"], "batch_size": recipe.batch_size}
+    given = {**options, "set": {**options["set"], "tapt": recipe.set["tapt"]}}
+    measured = resolve_config({}, given, REGISTRY)
+    assert measured.model_copy(update={"recipe": "tapt+contrast"}) == recipe.model_copy(
+        update={name: options[name] for name in ("lr", "head_lr", "max_length")}
+    )
+
+
 def test_the_demo_is_trained_as_aang_train_does(data: Path) -> None:
     """The demo's own defaults, and bf16 on processors that have it."""
     part = next(part for part in parts() if part.setting == "demo-defaults")

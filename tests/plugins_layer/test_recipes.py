@@ -24,6 +24,15 @@ def test_a_recipe_of_a_plugin_sets_options_that_the_user_overrides() -> None:
     assert resolve_config({}, {**given, "recipe": "aang-plugin-x:fast"}, registry).steps == 7
 
 
+def test_what_a_recipe_sets_for_its_stages_stays_with_another_weighter() -> None:
+    """Stages come before whatever follows; the user's own options of them win, too."""
+    options = {"set": {"static": {"n": 2}, "tapt": {"steps": 7, "lr": 0.5}}}
+    made = RecipeEntry("staged", "made up", ("tapt",), options, origin("aang-plugin-x"))
+    given = {"recipe": "staged", "weighter": "factored", "set": {"tapt": {"lr": 0.1}}}
+    config = resolve_config({}, given, Registry([made]))
+    assert config.set == {"tapt": {"steps": 7, "lr": 0.1}}
+
+
 def test_a_recipe_that_two_plugins_own_is_ambiguous() -> None:
     registry = Registry([recipe("fast", "aang-plugin-a"), recipe("fast", "aang-plugin-b")])
     assert "fast" in registry.recipes

@@ -70,6 +70,21 @@ def test_stages_are_chained(
     assert [json.loads(line)["step"] for line in steps] == [0, 10, 20]
 
 
+def test_contrast_follows_a_stage(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
+    """The stage has steps of its own; what is given about it leaves the rest of the recipe."""
+    run = tmp_path / "run"
+    done = aang(
+        *("train", *train_options, "--recipe", "tapt+contrast", "--out", run),
+        *("--set", "tapt.steps=3", "--steps", 2),
+    )
+    assert done.status == 0, done.err
+    result = result_of(run)
+    assert result["pretraining"]["tapt"]["steps"] == 3
+    assert (result["weighter"], result["space"]) == ("static", "contrast")
+    lines = (run / "weights.jsonl").read_text().splitlines()
+    assert [json.loads(line)["end_task_weight"] for line in lines] == [0.5, 0.5]
+
+
 def test_every_row_that_the_encoder_trains_on_is_counted(
     aang: Aang, train_options: list[object], tmp_path: Path
 ) -> None:

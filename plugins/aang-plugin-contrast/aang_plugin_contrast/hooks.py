@@ -55,13 +55,17 @@ def aang_register_spaces(register: RegisterSpace) -> None:
 
 @hookimpl
 def aang_register_recipes(register: RegisterRecipe) -> None:
-    """Supervised contrast as its authors train it."""
+    """Supervised contrast as its authors train it, and after a stage of pre-training."""
+    contrast = {"space": "contrast", "weighter": "static"}
+    half = {"static": {"end_task_weight": 0.5}}
     register(
         "contrast",
         "supervised contrast on the end task's own rows, for half of the loss (Gunel et al., 2021)",
-        options={
-            "space": "contrast",
-            "weighter": "static",
-            "set": {"static": {"end_task_weight": 0.5}},
-        },
+        options={**contrast, "set": half},
+    )
+    register(
+        "tapt+contrast",
+        "200 steps of pre-training on the task's own text, then the recipe contrast",
+        pretraining=("tapt",),
+        options={**contrast, "set": {**half, "tapt": {"steps": 200}}},
     )
