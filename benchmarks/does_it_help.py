@@ -183,6 +183,7 @@ STAGES = (
     Stage("And the rest of the table?", UNPREPARED, TABLE_DEFAULTS, 3),
     Stage("And with a prepared encoder?", FEW, SHORTER_TABLE, 3),
     Stage("Is the best ahead over more draws?", [*UNPREPARED, *FEW], BEST, 5),
+    Stage("And with three times the steps?", MORE_STEPS, CORE_DEFAULTS, 5),
     Stage("And learned weights on the demo?", ["demo"], [*LEARNED, *CONTROL, "static-td"], 5),
     Stage("Is what gets most weight best alone?", ["demo-alone"], ["single-task", *ALONE], 3),
     Stage("And on SciERC?", ["scierc-500-alone"], list(ALONE_BY_DEFAULT), 1),
