@@ -57,24 +57,24 @@ def read_curves(folder: Path, methods: Sequence[str] = ()) -> Mapping[str, Curve
         methods: the only ones to read, where the file has them; none for all.
 
     Raises:
+        click.UsageError: the file has none of the methods.
         click.ClickException: no draw is of all methods.
     """
     points: dict[str, dict[str, dict[int, _Point]]] = defaultdict(lambda: defaultdict(dict))
     with (folder / "curves.csv").open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
-            if methods and line["method"] not in methods:
-                continue
             rows, seconds = (float(line[name] or "nan") for name in ("rows", "seconds"))
             point = _Point(rows, seconds, 100 * float(line["dev"]))
             points[line["method"]][line["seed"]][int(line["step"])] = point
-    if not points:
-        return {}
-    shared = sorted(set.intersection(*(set(draws) for draws in points.values())))
+    chosen = {name: draws for name, draws in points.items() if not methods or name in methods}
+    if not chosen:
+        raise click.UsageError(f"{folder} has none of these methods, only {', '.join(points)}")
+    shared = sorted(set.intersection(*(set(draws) for draws in chosen.values())))
     if not shared:
         raise click.ClickException(
-            f"{folder}: {', '.join(points)} have no draw in common; choose with --method"
+            f"{folder}: {', '.join(chosen)} have no draw in common; choose with --method"
         )
-    return {name: _averaged([draws[seed] for seed in shared]) for name, draws in points.items()}
+    return {name: _averaged([draws[seed] for seed in shared]) for name, draws in chosen.items()}
 
 
 def _averaged(draws: Sequence[Mapping[int, _Point]]) -> Curve:
@@ -109,10 +109,6 @@ def main(
     if len(titles) != len(folders):
         raise click.UsageError(f"{len(titles)} titles for {len(folders)} folders")
     of_folders = {folder: read_curves(folder, methods) for folder in folders}
-    for folder, curves in of_folders.items():
-        if not curves:
-            known = ", ".join(read_curves(folder))
-            raise click.UsageError(f"{folder} has none of these methods, only {known}")
     shown = methods or tuple(dict.fromkeys(name for c in of_folders.values() for name in c))
     colours = {name: f"C{place}" for place, name in enumerate(shown)}
     height = 2.6 * len(folders) + 0.4

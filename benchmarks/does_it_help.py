@@ -9,7 +9,8 @@ prepare-encoder``, MODEL is MiniLM before. The second command writes a compariso
 setting and lets ``aang compare`` train what is planned, stage by stage. It can be stopped and
 resumed at any time; ``--minutes`` stops it. The tables are in ``OUT/SETTING/table.txt``. With
 ``--known FOLDER``, draws of a method that are in ``FOLDER/SETTING/table.json`` are not trained
-again; ``benchmarks.joined_results`` joins what was trained with what was known.
+again; what lacks only later ones, such as 3 and 4, has its table in ``OUT/SETTING-3-4``.
+``benchmarks.joined_results`` joins what was trained with what was known.
 
 ``--setting`` and ``--method`` train a row of a table alone.
 
@@ -142,13 +143,13 @@ CORE = ("single-task", "contrast")
 TD = ("static-td", "factored-td", "factored-td+ed", "tapt")
 MORE_ROWS = ("single-task-48-defaults", "contrast-48-defaults")
 """Controls that read as many rows as what has a stage of pre-training."""
-BEST = (*_by_default(CORE), "single-task-48-defaults", "tapt+contrast-defaults")
-"""Plain fine-tuning, the default, and what was best on test with its control of as many rows."""
 LEARNED = ("factored-td+c",)
 CONTROL = ("single-task-96",)
 VIEWS = ("contrast+views", "contrast+views-96")
 
 CORE_DEFAULTS = _by_default(CORE)
+BEST = (*CORE_DEFAULTS, "single-task-48-defaults", "tapt+contrast-defaults")
+"""The two that were best on dev, and plain fine-tuning with as many rows as each."""
 TABLE_DEFAULTS = tuple(DEFAULTS)
 """What the settings with 500 rows and the encoder as it comes are to have."""
 SHORTER_TABLE = tuple(name for name in TABLE_DEFAULTS if name != "contrast-48-defaults")
@@ -211,6 +212,13 @@ class Part:
     new: int
     hours: float
 
+    @property
+    def folder(self) -> str:
+        """Where its table is; each table of further draws alone has a folder of its own."""
+        if self.draws == tuple(range(len(self.draws))):
+            return self.setting
+        return "-".join([self.setting, *map(str, self.draws)])
+
 
 def parts() -> Iterator[Part]:
     """The plan, in order."""
@@ -269,9 +277,9 @@ def asked_for(setting: str | None, methods: Sequence[str], known: Path | None) -
     names = {method for part in planned for method in part.methods}
     if missing := set(methods) - names:
         raise click.UsageError(f"no method {min(missing)}, only {', '.join(sorted(names))}")
-    left = [
-        p for part in planned for p in ([part] if known is None else still_to_train(part, known))
-    ]
+    left = planned
+    if known is not None:
+        left = [lacking for part in planned for lacking in still_to_train(part, known)]
     chosen = set(methods) or names
     kept = [replace(part, methods=tuple(m for m in part.methods if m in chosen)) for part in left]
     return [part for part in kept if part.methods]
@@ -361,11 +369,10 @@ def main(
         left = None if minutes is None else minutes - (time.monotonic() - began) / 60
         if left is not None and left <= 0:
             break
-        draws = "-".join(map(str, part.draws))
-        file = out / f"{part.number}-{part.setting}-{draws}.yaml"
+        file = out / f"{part.number}-{part.folder}.yaml"
         content = comparison(part, data, prepared, model, precision)
         file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-        command = ["aang", "compare", str(file), "--out", str(out / part.setting)]
+        command = ["aang", "compare", str(file), "--out", str(out / part.folder)]
         command += ["--jobs", str(jobs)]
         command += ["--difference"] if "baseline" in content else []
         command += [] if left is None else ["--minutes", f"{left:.2f}"]

@@ -124,7 +124,7 @@ def test_a_part_trains_what_the_plan_counts() -> None:
 
 
 def test_what_is_known_is_not_trained_again(data: Path) -> None:
-    """Methods that lack the same draws are trained together; without the baseline, no tests."""
+    """Methods that lack the same draws have a table together; without the baseline, no tests."""
     methods = ("single-task", "contrast", "contrast+views", "contrast-96")
     part = Part(7, "demo", methods, (0, 1, 2, 3, 4), 20, 1.0)
     assert still_to_train(part, data) == [part]
@@ -136,9 +136,9 @@ def test_what_is_known_is_not_trained_again(data: Path) -> None:
     ]
     (data / "demo" / "table.json").write_text(json.dumps(known))
     left = still_to_train(part, data)
-    assert [(p.methods, p.draws) for p in left] == [
-        (("contrast", "contrast-96"), (3, 4)),
-        (("contrast+views",), (0, 1, 2, 3, 4)),
+    assert [(p.methods, p.draws, p.folder) for p in left] == [
+        (("contrast", "contrast-96"), (3, 4), "demo-3-4"),
+        (("contrast+views",), (0, 1, 2, 3, 4), "demo"),
     ]
     file = data / "comparison.yaml"
     file.write_text(yaml.safe_dump(comparison(left[0], data, data, data)))

@@ -19,7 +19,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return wait_until
 
 
-def test_a_long_work_says_how_far_it_is(
+def test_long_work_says_how_far_it_is(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After ten seconds, and once a minute from then on; not at the end, which the result shows."""
