@@ -1,0 +1,82 @@
+"""Compare a method's dev score in two settings, little helped by how often it was measured.
+
+    python -m benchmarks.steady_dev --pair BEFORE AFTER --method contrast --around 1
+
+A run's dev score is the best of its evaluations, so a longer training has a higher one by luck
+alone. This prints the mean of the best evaluation and of ``--around`` evaluations on each side of
+it, for each draw that both have. BEFORE and AFTER are folders of an ``aang compare``, or hold a
+copy of its ``curves.csv``; ``--pair`` is given once for each task.
+"""
+
+import csv
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+from aang_plugin_compare.plain_tables import plain_table
+from aang_plugin_compare.statistics import paired_t_p
+
+from benchmarks.comparison_files import FOLDER
+
+
+def steady_score(scores: Sequence[float], around: int) -> float:
+    """The mean of the best score and of its neighbours; the first of several best ones counts.
+
+    Args:
+        scores: of the evaluations of a run, in order.
+        around: how many neighbours on each side; those beyond an end are left out.
+    """
+    best = max(range(len(scores)), key=scores.__getitem__)
+    return statistics.mean(scores[max(0, best - around) : best + around + 1])
+
+
+def read_scores(folder: Path, method: str) -> Mapping[int, Sequence[float]]:
+    """The dev scores of each draw of a method, in percent, in the order of steps.
+
+    Raises:
+        click.ClickException: the folder has no evaluation of the method.
+    """
+    found: dict[int, dict[int, float]] = defaultdict(dict)
+    with (folder / "curves.csv").open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            if line["method"] == method:
+                found[int(line["seed"])][int(line["step"])] = 100 * float(line["dev"])
+    if not found:
+        raise click.ClickException(f"{folder} has no evaluation of {method}")
+    return {seed: [scores[step] for step in sorted(scores)] for seed, scores in found.items()}
+
+
+@click.command(help=__doc__, context_settings={"show_default": True})
+@click.option(
+    "--pair",
+    "pairs",
+    type=(FOLDER, FOLDER),
+    multiple=True,
+    required=True,
+    metavar="BEFORE AFTER",
+    help="two settings of a task; may be given again",
+)
+@click.option("--method", required=True, help="the method")
+@click.option("--around", type=click.IntRange(min=0), default=1, help="evaluations on each side")
+def main(pairs: Sequence[tuple[Path, Path]], method: str, around: int) -> None:
+    """Print both scores of each draw and what they differ by."""
+    rows, differences = [], []
+    for before, after in pairs:
+        known, new = read_scores(before, method), read_scores(after, method)
+        shared = sorted(known.keys() & new.keys())
+        if not shared:
+            raise click.ClickException(f"{before} and {after} have no draw of {method} in common")
+        for seed in shared:
+            old, now = steady_score(known[seed], around), steady_score(new[seed], around)
+            differences.append(now - old)
+            rows.append([after.name, str(seed), f"{old:.1f}", f"{now:.1f}", f"{now - old:+.1f}"])
+    click.echo(plain_table(["after", "draw", "before", "after", "difference"], rows, markdown=True))
+    p = paired_t_p(differences, [0.0] * len(differences))
+    shown = "–" if p is None else f"{p:.3f}"
+    click.echo(f"{len(rows)} draws: {statistics.mean(differences):+.2f}, p t-test {shown}")
+
+
+if __name__ == "__main__":
+    main()
