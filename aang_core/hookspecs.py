@@ -154,8 +154,9 @@ class RegisterRecipe(Protocol):
             pretraining: named objectives that the encoder is trained on first, one after the other.
             options: options of ``aang train`` that the recipe sets, with underscores for dashes;
                 the user can override each of them. Options of a weighter, such as ``{"set":
-                {"static": {"n": 3}}}``, are dropped if the user chooses another weighter; those of
-                a stage of ``pretraining``, such as ``{"set": {"tapt": {"steps": 200}}}``, stay.
+                {"static": {"n": 3}}}``, are dropped if the user chooses another weighter, those of
+                a primitive if the user chooses another space than the recipe's; those of a stage of
+                ``pretraining``, such as ``{"set": {"tapt": {"steps": 200}}}``, stay.
         """
         ...
 

@@ -165,8 +165,8 @@ def _has_default_recipe(config: TrainConfig) -> bool:
 def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry) -> dict[str, Any]:
     """Add the recipe's options to the given ones, which take precedence.
 
-    The recipe's options of a weighter are dropped if another weighter was given; those of its
-    stages of pre-training stay.
+    The recipe's options of a weighter are dropped if another weighter was given, and those of the
+    primitives of its space if another space was given; those of its stages of pre-training stay.
 
     Args:
         recipe: the recipe.
@@ -190,14 +190,18 @@ def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry
     options = {**own, **given}
     settings = _own_settings(recipe, theirs)
     kept = {*recipe.pretraining, options.get("weighter")}
+    if "space" not in own or options["space"] == own["space"]:
+        kept |= {name for name in settings if theirs.stage_of(name) is not None}
     used = {name: of for name, of in settings.items() if name in kept}
     return {**options, "set": _merged_set(used, given["set"])}
 
 
 def _own_settings(recipe: RecipeEntry, theirs: Registry) -> dict[str, Any]:
-    """What a recipe sets for its stages and for weighters, those by their full names."""
+    """What a recipe sets for its stages, weighters and primitives, the latter two in full."""
     return {
-        name if name in recipe.pretraining else theirs.in_full("weighter", name): of
+        name
+        if name in recipe.pretraining
+        else theirs.in_full(theirs.stage_of(name) or "weighter", name): of
         for name, of in recipe.options.get("set", {}).items()
     }
 

@@ -249,6 +249,10 @@ class Registry:
         found = self._stages[stage].find(name)
         return replace(found, qualified=True) if ":" in name else found
 
+    def stage_of(self, name: str) -> Stage | None:
+        """The first stage with a primitive of that name; None if none has one."""
+        return next((stage for stage in STAGES if name in self._stages[stage]), None)
+
     def in_full(self, stage: Stage, name: str) -> str:
         """The shortest name by which a user finds the primitive that the author means."""
         return self._stages[stage].in_full(name)

@@ -1,9 +1,11 @@
 """Recipes are registered by plug-ins, and a training takes their options."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from aang_core import load_plugins
 from aang_core.config import resolve_config, resolve_training
 from aang_core.errors import AmbiguousNameError, PluginError, UnknownNameError
 from aang_core.objectives.recipes import find_recipe
@@ -31,6 +33,32 @@ def test_what_a_recipe_sets_for_its_stages_stays_with_another_weighter() -> None
     given = {"recipe": "staged", "weighter": "factored", "set": {"tapt": {"lr": 0.1}}}
     config = resolve_config({}, given, Registry([made]))
     assert config.set == {"tapt": {"steps": 7, "lr": 0.1}}
+
+
+def test_what_a_recipe_sets_for_primitives_goes_with_its_space() -> None:
+    """Another space would not use them, and the run would be refused."""
+    masking = {"mask": {"probability": 0.3}}
+    registry = load_plugins().registry
+    spaced = Registry([*registry.primitives(), recipe("spaced", space="td", set=masking)])
+    assert resolve_config({}, {"recipe": "spaced"}, spaced).set == masking
+    assert resolve_config({}, {"recipe": "spaced", "space": "td"}, spaced).set == masking
+    own = {"mask": {"probability": 0.5}}
+    assert resolve_config({}, {"recipe": "spaced", "set": own}, spaced).set == own
+    assert resolve_config({}, {"recipe": "spaced", "space": "td-labels"}, spaced).set == {}
+    # Without a space of its own, it sets them for its stages, whatever follows.
+    stages = RecipeEntry("stages", "made up", ("tapt",), {"set": masking}, origin("aang-plugin-x"))
+    staged = Registry([*registry.primitives(), stages])
+    assert resolve_config({}, {"recipe": "stages", "space": "td"}, staged).set == masking
+
+
+def test_what_a_recipe_sets_for_a_primitive_is_of_the_one_that_it_means() -> None:
+    """Another plug-in has a primitive of the same name, so the recipe's gets its full one."""
+    registry = load_plugins().registry
+    theirs = replace(registry.primitive("transform", "mask"), origin=origin("aang-plugin-y"))
+    masks = recipe("masks", "aang-plugin-y", set={"mask": {"probability": 0.3}})
+    both = Registry([*registry.primitives(), theirs, masks])
+    config = resolve_config({}, {"recipe": "masks"}, both)
+    assert config.set == {"aang-plugin-y:mask": {"probability": 0.3}}
 
 
 def test_a_recipe_that_two_plugins_own_is_ambiguous() -> None:
