@@ -7,7 +7,6 @@ figure. The band is one standard error of the mean on each side. Rows are those 
 the encoder, and say what a step costs where seconds were taken on a busy machine.
 """
 
-import csv
 import math
 import statistics
 from collections import defaultdict
@@ -19,6 +18,7 @@ from typing import NamedTuple
 import click
 
 from benchmarks.comparison_files import FOLDER
+from benchmarks.joined_results import read_lines
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,10 @@ def read_curves(folder: Path, methods: Sequence[str] = ()) -> Mapping[str, Curve
         click.ClickException: no draw is of all methods.
     """
     points: dict[str, dict[str, dict[int, _Point]]] = defaultdict(lambda: defaultdict(dict))
-    with (folder / "curves.csv").open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            rows, seconds = (float(line[name] or "nan") for name in ("rows", "seconds"))
-            point = _Point(rows, seconds, 100 * float(line["dev"]))
-            points[line["method"]][line["seed"]][int(line["step"])] = point
+    for line in read_lines(folder):
+        rows, seconds = (float(line[name] or "nan") for name in ("rows", "seconds"))
+        point = _Point(rows, seconds, 100 * float(line["dev"]))
+        points[line["method"]][line["seed"]][int(line["step"])] = point
     chosen = {name: draws for name, draws in points.items() if not methods or name in methods}
     if not chosen:
         raise click.UsageError(f"{folder} has none of these methods, only {', '.join(points)}")

@@ -88,7 +88,8 @@ def joined_curves(files: Iterable[Iterable[Line]]) -> Iterator[Line]:
                 yield line
 
 
-def _curves(folder: Path) -> list[Line]:
+def read_lines(folder: Path) -> list[Line]:
+    """The lines of a comparison's ``curves.csv``, one for each evaluation."""
     with (folder / "curves.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -105,7 +106,7 @@ def read_table(folder: Path) -> list[Entry]:
 def main(out: Path, folders: tuple[Path, ...], baseline: str | None) -> None:
     """Write both files of all folders."""
     entries = joined_entries([read_table(folder) for folder in folders], baseline)
-    lines = list(joined_curves([_curves(folder) for folder in folders]))
+    lines = list(joined_curves([read_lines(folder) for folder in folders]))
     text = io.StringIO()
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
     writer.writeheader()

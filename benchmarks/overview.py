@@ -120,8 +120,8 @@ def over_settings(methods: Sequence[str], baseline: str, settings: Settings) -> 
             str(found.draws),
             f"{found.of_settings:+.1f}",
             f"{found.of_draws:+.1f}",
-            _p_text(found.p),
-            _p_text(p),
+            p_text(found.p),
+            p_text(p),
         ]
         for (method, found), p in zip(leads.items(), corrected, strict=True)
     ]
@@ -129,7 +129,8 @@ def over_settings(methods: Sequence[str], baseline: str, settings: Settings) -> 
     return plain_table([*header, "p t-test", "p corrected"], rows, markdown=True)
 
 
-def _p_text(p: float | None) -> str:
+def p_text(p: float | None) -> str:
+    """How a p value is shown; a dash where there is none."""
     if p is None:
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.3f}"

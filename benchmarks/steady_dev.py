@@ -8,7 +8,6 @@ it, for each draw that both have. BEFORE and AFTER are folders of an ``aang comp
 copy of its ``curves.csv``; ``--pair`` is given once for each task.
 """
 
-import csv
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,8 @@ from aang_plugin_compare.plain_tables import plain_table
 from aang_plugin_compare.statistics import paired_t_p
 
 from benchmarks.comparison_files import FOLDER
+from benchmarks.joined_results import read_lines
+from benchmarks.overview import p_text
 
 
 def steady_score(scores: Sequence[float], around: int) -> float:
@@ -39,10 +40,9 @@ def read_scores(folder: Path, method: str) -> Mapping[int, Sequence[float]]:
         click.ClickException: the folder has no evaluation of the method.
     """
     found: dict[int, dict[int, float]] = defaultdict(dict)
-    with (folder / "curves.csv").open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            if line["method"] == method:
-                found[int(line["seed"])][int(line["step"])] = 100 * float(line["dev"])
+    for line in read_lines(folder):
+        if line["method"] == method:
+            found[int(line["seed"])][int(line["step"])] = 100 * float(line["dev"])
     if not found:
         raise click.ClickException(f"{folder} has no evaluation of {method}")
     return {seed: [scores[step] for step in sorted(scores)] for seed, scores in found.items()}
@@ -62,7 +62,9 @@ def read_scores(folder: Path, method: str) -> Mapping[int, Sequence[float]]:
 @click.option("--around", type=click.IntRange(min=0), default=1, help="evaluations on each side")
 def main(pairs: Sequence[tuple[Path, Path]], method: str, around: int) -> None:
     """Print both scores of each draw and what they differ by."""
-    rows, differences = [], []
+    rows: list[Sequence[str]] = []
+    olds: list[float] = []
+    news: list[float] = []
     for before, after in pairs:
         known, new = read_scores(before, method), read_scores(after, method)
         shared = sorted(known.keys() & new.keys())
@@ -70,12 +72,12 @@ def main(pairs: Sequence[tuple[Path, Path]], method: str, around: int) -> None:
             raise click.ClickException(f"{before} and {after} have no draw of {method} in common")
         for seed in shared:
             old, now = steady_score(known[seed], around), steady_score(new[seed], around)
-            differences.append(now - old)
+            olds.append(old)
+            news.append(now)
             rows.append([after.name, str(seed), f"{old:.1f}", f"{now:.1f}", f"{now - old:+.1f}"])
     click.echo(plain_table(["after", "draw", "before", "after", "difference"], rows, markdown=True))
-    p = paired_t_p(differences, [0.0] * len(differences))
-    shown = "–" if p is None else f"{p:.3f}"
-    click.echo(f"{len(rows)} draws: {statistics.mean(differences):+.2f}, p t-test {shown}")
+    gain = statistics.mean(news) - statistics.mean(olds)
+    click.echo(f"{len(rows)} draws: {gain:+.2f}, p t-test {p_text(paired_t_p(news, olds))}")
 
 
 if __name__ == "__main__":

@@ -198,12 +198,13 @@ def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry
 
 def _own_settings(recipe: RecipeEntry, theirs: Registry) -> dict[str, Any]:
     """What a recipe sets for its stages, weighters and primitives, the latter two in full."""
-    return {
-        name
-        if name in recipe.pretraining
-        else theirs.in_full(theirs.stage_of(name) or "weighter", name): of
-        for name, of in recipe.options.get("set", {}).items()
-    }
+
+    def in_full(name: str) -> str:
+        if name in recipe.pretraining:
+            return name
+        return theirs.in_full(theirs.stage_of(name) or "weighter", name)
+
+    return {in_full(name): of for name, of in recipe.options.get("set", {}).items()}
 
 
 def _merged_set(own: Mapping[str, Any], given: Any) -> Any:
