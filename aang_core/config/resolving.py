@@ -189,8 +189,12 @@ def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry
         own["weighter"] = theirs.in_full("weighter", str(own["weighter"]))
     options = {**own, **given}
     settings = _own_settings(recipe, theirs)
-    kept = {*recipe.pretraining, options.get("weighter")}
-    if "space" not in own or options["space"] == own["space"]:
+    # A user may write "aang-plugin-tartan:static" for "static"; a run has it under that name.
+    weighter = str(options.get("weighter", ""))
+    if (settings_of := settings.pop(theirs.in_full("weighter", weighter), None)) is not None:
+        settings[weighter] = settings_of
+    kept = {*recipe.pretraining, weighter}
+    if "space" not in own or name_in_full(str(options["space"]), theirs) == own["space"]:
         kept |= {name for name in settings if theirs.stage_of(name) is not None}
     used = {name: of for name, of in settings.items() if name in kept}
     return {**options, "set": _merged_set(used, given["set"])}

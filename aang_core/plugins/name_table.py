@@ -86,11 +86,14 @@ class NameTable(Generic[NamedT]):
     def in_full(self, name: str) -> str:
         """The shortest name by which a user finds what this table's author means by ``name``.
 
-        It is ``name`` itself, unless another plug-in has the name too.
+        It is the short name, unless another plug-in has it too. What nobody has keeps its name.
         """
-        meant = None if ":" in name else self._owner_meant(name)
-        others = {entry.origin.distribution for entry in self._owners.get(name, [])} - {meant}
-        return f"{meant}:{name}" if meant is not None and others else name
+        distribution, _, short = name.rpartition(":")
+        owners = {entry.origin.distribution for entry in self._owners.get(short, [])}
+        if distribution and distribution not in owners:
+            return name
+        meant = distribution or self._owner_meant(short)
+        return f"{meant}:{short}" if meant is not None and owners - {meant} else short
 
     def _owner_meant(self, short: str) -> str | None:
         """The distribution that the author means by a short name.

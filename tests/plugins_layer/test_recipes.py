@@ -61,6 +61,20 @@ def test_what_a_recipe_sets_for_a_primitive_is_of_the_one_that_it_means() -> Non
     assert config.set == {"aang-plugin-y:mask": {"probability": 0.3}}
 
 
+def test_a_user_may_write_the_names_of_a_recipe_in_full() -> None:
+    registry = load_plugins().registry
+    masking = {"mask": {"probability": 0.3}}
+    made = recipe("made", space="td", weighter="static", set={**masking, "static": {"n": 2}})
+    whole = Registry([*registry.primitives(), *registry.spaces, made])
+    space, weighter = "aang-core:td", "aang-plugin-tartan:static"
+    config = resolve_config({}, {"recipe": "made", "space": space, "weighter": weighter}, whole)
+    assert (config.space, config.weighter) == (space, weighter)
+    # A run looks for what is set for a weighter under the name by which the user chose it.
+    assert config.set == {**masking, weighter: {"n": 2}}
+    other = {"recipe": "made", "weighter": "aang-plugin-tartan:meta-tartan"}
+    assert resolve_config({}, other, whole).set == masking
+
+
 def test_a_recipe_that_two_plugins_own_is_ambiguous() -> None:
     registry = Registry([recipe("fast", "aang-plugin-a"), recipe("fast", "aang-plugin-b")])
     assert "fast" in registry.recipes

@@ -196,6 +196,15 @@ def test_a_stranger_does_not_stand_in_for_a_standard_plugin() -> None:
         registry.primitive("transform", "aang-plugin-bert:mask")
 
 
+def test_a_full_name_is_shortened_only_where_nobody_else_has_the_short_one() -> None:
+    alone = Registry([primitive("transform", "mask", distribution="aang-plugin-bert")])
+    assert alone.in_full("transform", "aang-plugin-bert:mask") == "mask"
+    assert alone.in_full("transform", "aang-plugin-other:mask") == "aang-plugin-other:mask"
+    other = primitive("transform", "mask", distribution="aang-plugin-other")
+    both = alone.with_primitives([other])
+    assert both.in_full("transform", "aang-plugin-bert:mask") == "aang-plugin-bert:mask"
+
+
 def test_primitives_are_hashable_whatever_their_target_and_options() -> None:
     class Unhashable:
         __hash__ = None  # type: ignore[assignment]
