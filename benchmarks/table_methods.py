@@ -34,6 +34,7 @@ METHODS: Methods = {
     )
 } | {
     "static-td": {**_STATIC, "space": "td"},
+    "static-td-labels": {**_STATIC, "space": "td-labels"},
     "meta-tartan": {"weighter": "meta-tartan", "space": "tapt", "meta_every": 4, **THIRDS},
     "tapt": {
         "recipe": "tapt",
@@ -108,7 +109,7 @@ CHANGES: Methods = {
     "end-task": {**_FACTORED, "space": "td-labels"},
     "static": METHODS["static-td"],
     "static-denoise": {**_STATIC, "space": str(_SPACES / "td-denoise.yaml")},
-    "static-end-task": {**_STATIC, "space": "td-labels"},
+    "static-end-task": METHODS["static-td-labels"],
 }
 """``factored-td`` with one thing changed, and the same with fixed weights."""
 
