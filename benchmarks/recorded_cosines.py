@@ -1,0 +1,81 @@
+"""What did the dev gradient say of each kind of objective? The cosines that runs have recorded.
+
+    python -m benchmarks.recorded_cosines LEARNED
+
+LEARNED holds runs on td in folders ``seed-*``, of a weighter that measures cosines. For each run
+and each output and representation, the table has the mean cosine with the dev gradient and, in
+brackets, its t: the mean over its standard error. All cosines of a step share one dev gradient, so
+they are averaged first, and a step counts once. A t below -2 says that training on such objectives
+would have made the dev loss larger, as far as this signal can be trusted.
+"""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
+from pathlib import Path
+
+import click
+
+from aang_core import Run
+from aang_core.tasks.names import END_TASK
+from benchmarks.comparison_files import FOLDER
+
+
+def kind(task: str) -> str:
+    """The output and representation of an objective; the end task is its own kind."""
+    if task == END_TASK:
+        return "end task"
+    _, _, representation, output = task.split("/")
+    return f"{output}, {representation}"
+
+
+def by_kind(steps: Iterable[Mapping[str, float]]) -> Mapping[str, Sequence[float]]:
+    """The mean cosine of each kind of task in each step that measured one of that kind."""
+    found: dict[str, list[float]] = {}
+    for cosines in steps:
+        of_step: dict[str, list[float]] = {}
+        for task, cosine in cosines.items():
+            of_step.setdefault(kind(task), []).append(cosine)
+        for name, values in of_step.items():
+            found.setdefault(name, []).append(statistics.mean(values))
+    return found
+
+
+def mean_and_t(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean and its t; None if the values do not vary or there is only one."""
+    mean = statistics.mean(values)
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return mean, mean / deviation * sqrt(len(values)) if deviation else None
+
+
+@click.command(help=__doc__)
+@click.argument("learned_in", metavar="LEARNED", type=FOLDER)
+def main(learned_in: Path) -> None:
+    """Print the table."""
+    runs = {folder.name: Run.open(folder) for folder in sorted(learned_in.glob("seed-*"))}
+    measured = {
+        name: by_kind(line.cosines for line in run.records.rounds) for name, run in runs.items()
+    }
+    kinds = sorted({name for found in measured.values() for name in found}, key=_place)
+    if not kinds:
+        raise click.ClickException(f"{learned_in}: no run in a folder seed-* has measured cosines")
+    click.echo(f"| kind | {' | '.join(measured)} |")
+    click.echo("|---|" + len(measured) * "---|")
+    for name in kinds:
+        cells = (_cell(found.get(name, ())) for found in measured.values())
+        click.echo(f"| {name} | {' | '.join(cells)} |")
+
+
+def _place(name: str) -> tuple[bool, str]:
+    return name != kind(END_TASK), name
+
+
+def _cell(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    mean, t = mean_and_t(values)
+    return f"{mean:+.4f} ({'–' if t is None else f'{t:+.1f}'})"
+
+
+if __name__ == "__main__":
+    main()

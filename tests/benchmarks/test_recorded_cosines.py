@@ -1,0 +1,64 @@
+"""The cosines that runs have recorded are averaged by kind of objective."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from aang_core import train
+from benchmarks.recorded_cosines import by_kind, main, mean_and_t
+
+
+def test_a_step_counts_once_however_many_objectives_of_a_kind_it_measured() -> None:
+    steps = [
+        {"end-task": -0.1, "task/mask/bidirectional/denoise": 0.2},
+        {
+            "task/mask/bidirectional/denoise": 0.1,
+            "task/replace/bidirectional/denoise": 0.3,
+            "task/no-op/left-to-right/denoise": 0.5,
+        },
+        {},
+    ]
+    found = by_kind(steps)
+    assert found.keys() == {"end task", "denoise, bidirectional", "denoise, left-to-right"}
+    assert found["end task"] == [-0.1]
+    assert found["denoise, bidirectional"] == pytest.approx([0.2, 0.2])
+    assert found["denoise, left-to-right"] == [0.5]
+
+
+def test_t_is_the_mean_over_its_standard_error() -> None:
+    mean, t = mean_and_t([1.0, 2.0, 3.0])  # standard deviation 1
+    assert mean == 2.0
+    assert t == pytest.approx(2.0 * 3**0.5)
+    assert mean_and_t([0.5]) == (0.5, None)
+    assert mean_and_t([0.5, 0.5]) == (0.5, None)
+
+
+def test_the_table_has_a_column_for_each_real_run(tmp_path: Path) -> None:
+    lines = ["text,label"] + 12 * ["It rains again.,bad", "What a fine day!,good"]
+    (tmp_path / "mood.csv").write_text("\n".join(lines), encoding="utf-8")
+    for weighter, seeds in (("factored", (0, 1)), ("static", (0,))):
+        for seed in seeds:
+            run = train(
+                train=str(tmp_path / "mood.csv"),
+                space="td-labels",
+                weighter=weighter,
+                steps=4,
+                seed=seed,
+                max_length=16,
+                batch_size=4,
+                dev_batch_size=4,
+                aux_batch_size=6,
+                out=str(tmp_path / weighter / f"seed-{seed}"),
+            )
+    done = CliRunner().invoke(main, [str(tmp_path / "factored")])
+    assert done.exit_code == 0, done.output
+    head, _, *rows = done.output.splitlines()
+    assert head == "| kind | seed-0 | seed-1 |"
+    kinds = [row.split(" | ")[0].removeprefix("| ") for row in rows]
+    assert kinds == ["end task", "end-task, bidirectional", "end-task, random-factorized"]
+    assert all(row.count("(") == 2 for row in rows)
+    assert not any(line.cosines for line in run.records.rounds)  # static measures none
+    refused = CliRunner().invoke(main, [str(tmp_path / "static")])
+    assert refused.exit_code == 1
+    assert "no run in a folder seed-* has measured cosines" in refused.output
