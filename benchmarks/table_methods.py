@@ -55,6 +55,12 @@ METHODS: Methods = {
     },
     "factored-td+ed": {"weighter": "factored", "space": "td+ed", "meta_every": 4, **THIRDS},
     "aang-td": {"recipe": "aang-td", "scale_rows": 0.25},
+    "aang-td-remembered": {
+        "recipe": "aang-td",
+        "scale_rows": 0.25,
+        "dev_head": "remembered",
+        "dev_head_rows": 256,
+    },
     "contrast-96": {"recipe": "contrast", "batch_size": 96},
     "contrast+views": {**_CONTRAST_AND_VIEWS, "batch_size": 32},
     "contrast+views-96": {**_CONTRAST_AND_VIEWS, "batch_size": 64},
@@ -155,12 +161,15 @@ _ROWS = {
     "tapt": 96,
     "tapt+contrast": 96,
     "dapt+tapt": 128,
-    "aang-td": 96,
+    "aang-td": 256,
+    "aang-td-remembered": 128,
     "contrast-96": 96,
     "contrast+views-96": 96,
     **{name: 72 for name, method in CHANGES.items() if method["weighter"] == "factored"},
 }
-_ALL_ROWS = _ROWS | {name: _ROWS[whole] // 2 for name, whole in HALVED.items() if whole in _ROWS}
+_HALVED_ROWS = {name: _ROWS[whole] // 2 for name, whole in HALVED.items() if whole in _ROWS}
+# Half of the rows, but still a dev head of 32 rows in each of four draws.
+_ALL_ROWS = _ROWS | _HALVED_ROWS | {"aang-td-defaults": 192}
 
 
 def rows_of_a_step(methods: Mapping[str, Mapping[str, Any]], name: str) -> int:
