@@ -11,12 +11,12 @@ would have made the dev loss larger, as far as this signal can be trusted.
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from math import sqrt
 from pathlib import Path
 
 import click
 
 from aang_core import Run
+from aang_core.diagnosis.signal_quality.figures import Figure
 from aang_core.tasks.names import END_TASK
 from benchmarks.comparison_files import FOLDER
 
@@ -39,13 +39,6 @@ def by_kind(steps: Iterable[Mapping[str, float]]) -> Mapping[str, Sequence[float
         for name, values in of_step.items():
             found.setdefault(name, []).append(statistics.mean(values))
     return found
-
-
-def mean_and_t(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean and its t; None if the values do not vary or there is only one."""
-    mean = statistics.mean(values)
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return mean, mean / deviation * sqrt(len(values)) if deviation else None
 
 
 @click.command(help=__doc__)
@@ -73,8 +66,8 @@ def _place(name: str) -> tuple[bool, str]:
 def _cell(values: Sequence[float]) -> str:
     if not values:
         return "–"
-    mean, t = mean_and_t(values)
-    return f"{mean:+.4f} ({'–' if t is None else f'{t:+.1f}'})"
+    figure = Figure.of(values)
+    return f"{figure.value:+.4f} ({'–' if figure.t is None else f'{figure.t:+.1f}'})"
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from aang_core import train
-from benchmarks.recorded_cosines import by_kind, main, mean_and_t
+from aang_core.diagnosis.signal_quality.figures import Figure
+from benchmarks.recorded_cosines import by_kind, main
 
 
 def test_a_step_counts_once_however_many_objectives_of_a_kind_it_measured() -> None:
@@ -27,11 +28,11 @@ def test_a_step_counts_once_however_many_objectives_of_a_kind_it_measured() -> N
 
 
 def test_t_is_the_mean_over_its_standard_error() -> None:
-    mean, t = mean_and_t([1.0, 2.0, 3.0])  # standard deviation 1
-    assert mean == 2.0
-    assert t == pytest.approx(2.0 * 3**0.5)
-    assert mean_and_t([0.5]) == (0.5, None)
-    assert mean_and_t([0.5, 0.5]) == (0.5, None)
+    figure = Figure.of([1.0, 2.0, 3.0])  # standard deviation 1
+    assert figure.value == 2.0
+    assert figure.t == pytest.approx(2.0 * 3**0.5)
+    assert Figure.of([0.5]) == Figure(0.5, None, 1)
+    assert Figure.of([0.5, 0.5]) == Figure(0.5, None, 2)
 
 
 def test_the_table_has_a_column_for_each_real_run(tmp_path: Path) -> None:

@@ -27,6 +27,13 @@ class Figure:
     t: float | None
     samples: int
 
+    @classmethod
+    def of(cls, cosines: Sequence[float]) -> "Figure":
+        """The mean of at least one cosine, and its t."""
+        mean, count = statistics.fmean(cosines), len(cosines)
+        spread = statistics.stdev(cosines) if count > 1 else 0.0
+        return cls(mean, mean / (spread / math.sqrt(count)) if spread else None, count)
+
 
 @dataclass(frozen=True)
 class ObjectiveQuality:
@@ -54,7 +61,7 @@ class ObjectiveQuality:
         reliability = sum(s.shared for s in samples) / square if square else 0.0
         names = dict.fromkeys(name for s in samples for name in s.cosines)
         figures = {
-            variant: _figure([s.cosines[variant] for s in samples if variant in s.cosines])
+            variant: Figure.of([s.cosines[variant] for s in samples if variant in s.cosines])
             for variant in names
         }
         own = figures[base]
@@ -64,12 +71,6 @@ class ObjectiveQuality:
         figures[OWN_NOISE] = Figure(noise, own.t, own.samples)
         figures[OWN_SPREAD] = Figure(spread, own.t, own.samples)
         return cls(name, reliability, figures)
-
-
-def _figure(cosines: Sequence[float]) -> Figure:
-    mean, count = statistics.fmean(cosines), len(cosines)
-    spread = statistics.stdev(cosines) if count > 1 else 0.0
-    return Figure(mean, mean / (spread / math.sqrt(count)) if spread else None, count)
 
 
 @dataclass(frozen=True)
