@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from aang_core.runs.schema import Count, Number, Part
-from aang_core.training.evaluation import Metric
+from aang_core.training.evaluation import Loss, Metric
 
 Numbers = dict[str, Number]
 StageName = Annotated[str, Field(pattern=r"^[a-z]+$")]
@@ -22,6 +22,7 @@ class DevScores(LinePart):
     """A line of ``metrics.jsonl``: the scores of one evaluation on dev.
 
     Attributes:
+        dev: the scores, and the end task's mean loss over dev, without class weights.
         losses: mean training loss of each task over the steps since the last line; none before the
             first step.
     """
@@ -29,7 +30,7 @@ class DevScores(LinePart):
     file: ClassVar[str] = "metrics.jsonl"
 
     step: Count
-    dev: dict[Metric, Number]
+    dev: dict[Metric | Loss, Number]
     best: bool = False
     losses: Numbers = Field(default_factory=dict)
 

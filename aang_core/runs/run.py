@@ -51,7 +51,7 @@ class Run:
         >>> run.metric
         'macro-f1'
         >>> list(run.metrics.columns)
-        ['macro-f1', 'micro-f1', 'accuracy']
+        ['macro-f1', 'micro-f1', 'accuracy', 'loss']
     """
 
     folder: Path
@@ -141,7 +141,7 @@ class Run:
 
     @property
     def metrics(self) -> "DataFrame":
-        """Every score on dev: a row per evaluation, by step."""
+        """Every score on dev, and the loss there: a row per evaluation, by step."""
         from pandas import DataFrame
 
         lines = self.records.evaluations

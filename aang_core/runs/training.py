@@ -17,7 +17,7 @@ from aang_core.gradients.passes import Passes, Precision
 from aang_core.tasks.meeting import tell_others
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
 from aang_core.training.devices import automatic_device, device_called
-from aang_core.training.evaluation import Metric
+from aang_core.training.evaluation import LOSS, Metric
 from aang_core.training.free_memory import ReturnsFreeMemory
 from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.precision import in_effect
@@ -190,7 +190,7 @@ def score_rows(
     metric: Metric = "macro-f1",
     precision: Precision = "fp32",
 ) -> Mapping[str, float]:
-    """Score the model in its current state on dev rows.
+    """The scores of the model in its current state on dev rows, and its mean loss as ``loss``.
 
     The main training scores in its own precision, which saves most of the time of an evaluation in
     fp32. The scores that a run ends with are those of the saved model, in fp32.
@@ -207,4 +207,5 @@ def score_rows(
     classifier = Classifier(assembly.model.body, assembly.model.classifier)
     with Passes(assembly.model.body, precision).autocast():
         logits = predict(classifier, rows, processes=processes, part=part)
-    return task_type.tuned(labels, logits, metric).scores(labels, logits)
+    loss = task_type.losses(logits.float(), labels).mean()
+    return {**task_type.tuned(labels, logits, metric).scores(labels, logits), LOSS: float(loss)}

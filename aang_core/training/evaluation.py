@@ -16,6 +16,10 @@ Metric = Literal[
 ]
 """A score; each kind of end task has some of them."""
 
+Loss = Literal["loss"]
+LOSS: Loss = "loss"
+"""What the end task's mean loss is called beside the scores of an evaluation."""
+
 
 def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[str, float]:
     """Macro-F1, micro-F1 and accuracy, each in [0, 1].

@@ -92,7 +92,7 @@ class Observer(Protocol):
 
         Args:
             step: steps so far.
-            dev: scores on the dev set.
+            dev: scores on the dev set, and the end task's loss there.
             best: whether they are the best so far.
             losses: mean training loss of each task over the steps since the last evaluation; empty
                 before the first step.
@@ -255,12 +255,13 @@ class Trainer:
         found = self._evaluate()
         # All processes must agree on which model is best and when to stop.
         dev = dict(zip(found, self.bench.processes.agree([*found.values()]), strict=True))
+        for name, value in dev.items():
+            if not math.isfinite(value):
+                raise NumericalError(
+                    f"step {self.bench.steps}: the {name} of the model is {value}: "
+                    "training has diverged; lower the learning rate"
+                )
         score, progress = dev[self.schedule.metric], self.progress
-        if not math.isfinite(score):
-            raise NumericalError(
-                f"step {self.bench.steps}: the {self.schedule.metric} of the model is {score}: "
-                "training has diverged; lower the learning rate"
-            )
         best = score > progress.best_score
         if best:
             progress.best_score = score

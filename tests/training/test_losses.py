@@ -1,5 +1,6 @@
-"""Training losses: what they are, in both engines, over trials, skipped steps and restarts."""
+"""Losses: in training, in both engines, over trials, skipped steps and restarts; and on dev."""
 
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,13 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from aang_core import TensorTask, fit
+from aang_core import Run, TensorTask, fit
 from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
 from aang_core.training.losses import LossMeans
+from tests.training.conftest import Aang
+from tests.training.launching import lines
 from tests.training.trainers import build
 
 ROWS = 12
@@ -121,3 +125,38 @@ def test_a_skipped_step_has_no_loss(options: dict[str, Any]) -> None:
     trainer.train()
     assert [bool(line["losses"]) for line in records.weights] == [True, False, True]
     assert [bool(line) for line in records.losses] == [False, True, False, True]
+
+
+def test_the_loss_on_dev_is_that_of_transformers(
+    aang: Aang, train_options: list[object], task_files: Path, tmp_path: Path
+) -> None:
+    """The saved model, which is that of the best step, has the loss recorded there."""
+    out = tmp_path / "run"
+    more = ["--space", "task/no-op/bidirectional/denoise", "--precision", "fp32", "--quiet"]
+    assert aang("train", *train_options, *more, "--out", out).status == 0
+    run = Run.open(out)
+    model = AutoModelForSequenceClassification.from_pretrained(run.model_folder)
+    tokenizer = AutoTokenizer.from_pretrained(run.model_folder)
+    rows = lines(task_files / "dev.jsonl")
+    texts = [row["text"] for row in rows]
+    inputs = tokenizer(texts, truncation=True, max_length=48, padding=True, return_tensors="pt")
+    labels = torch.tensor([model.config.label2id[row["label"]] for row in rows])
+    with torch.inference_mode():
+        expected = float(model(**inputs, labels=labels).loss)
+    best = run.outcome.best_step
+    assert run.metrics.loc[best, "loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_loss_of_numbers_is_in_units_of_their_spread(
+    aang: Aang, encoder: Path, kind_files: Path, tmp_path: Path
+) -> None:
+    """It is the squared RMSE over the variance of the training labels."""
+    out, folder = tmp_path / "run", kind_files / "regression"
+    command = ["train", "--train", folder / "train.jsonl", "--dev", folder / "dev.jsonl"]
+    command += ["--model", encoder, "--max-length", 32, "--steps", 2, "--eval-every", 1, "--quiet"]
+    assert (
+        aang(*command, "--weighter", "single-task", "--precision", "fp32", "--out", out).status == 0
+    )
+    variance = statistics.pvariance(row["label"] for row in lines(folder / "train.jsonl"))
+    for line in lines(out / "metrics.jsonl"):
+        assert line["dev"]["loss"] == pytest.approx(line["dev"]["rmse"] ** 2 / variance, rel=1e-5)

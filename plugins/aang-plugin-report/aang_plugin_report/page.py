@@ -138,7 +138,7 @@ def tables_of(run: Run) -> list[Table]:
     if losses:
         header = ["task", "first", "lowest", "last"]
         rows = [[name, ys[0], min(ys), ys[-1]] for name, (_, ys) in losses.items()]
-        tables.append(Table("Training losses", header, rows))
+        tables.append(Table("Losses", header, rows))
     stages = run.outcome.pretraining
     if stages:
         header = ["stage", "objective", "steps", "best step", "log-likelihood before", "after"]

@@ -17,7 +17,7 @@ def test_a_run_opened_again(run: Path) -> None:
     assert opened.weights.index.tolist() == list(range(1, 13))
     assert opened.weights.sum(axis=1).tolist() == pytest.approx([1.0] * 12)
     assert opened.metrics.index.tolist() == [0, 3, 6, 9, 12]
-    assert set(opened.metrics.columns) == {"macro-f1", "micro-f1", "accuracy"}
+    assert set(opened.metrics.columns) == {"macro-f1", "micro-f1", "accuracy", "loss"}
     figure = opened.plot()
     assert list(figure.data[0].x) == [0, 3, 6, 9, 12]
     assert figure.layout.title.text == "macro-f1 over steps"
