@@ -1,15 +1,18 @@
 """What did the dev gradient say of each kind of objective? The cosines that runs have recorded.
 
     python -m benchmarks.recorded_cosines LEARNED
+    python -m benchmarks.recorded_cosines LEARNED --after 300
 
 LEARNED holds runs on td in folders ``seed-*``, of a weighter that measures cosines. For each run
 and each output and representation, the table has the mean cosine with the dev gradient and, in
 brackets, its t: the mean over its standard error. All cosines of a step share one dev gradient, so
 they are averaged first, and a step counts once. A t below -2 says that training on such objectives
-would have made the dev loss larger, as far as this signal can be trusted.
+would have made the dev loss larger, as far as this signal can be trusted. ``--after`` and
+``--until`` take the steps of a part of the training alone.
 """
 
 import statistics
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -41,13 +44,16 @@ def by_kind(steps: Iterable[Mapping[str, float]]) -> Mapping[str, Sequence[float
     return found
 
 
-@click.command(help=__doc__)
+@click.command(help=__doc__, context_settings={"show_default": True})
 @click.argument("learned_in", metavar="LEARNED", type=FOLDER)
-def main(learned_in: Path) -> None:
+@click.option("--after", default=0, type=click.IntRange(min=0), help="leave out steps up to this")
+@click.option("--until", default=sys.maxsize, show_default="the end", help="the last step to take")
+def main(learned_in: Path, after: int, until: int) -> None:
     """Print the table."""
     runs = {folder.name: Run.open(folder) for folder in sorted(learned_in.glob("seed-*"))}
     measured = {
-        name: by_kind(line.cosines for line in run.records.rounds) for name, run in runs.items()
+        name: by_kind(line.cosines for line in run.records.rounds if after < line.step <= until)
+        for name, run in runs.items()
     }
     kinds = sorted({name for found in measured.values() for name in found}, key=_place)
     if not kinds:

@@ -59,6 +59,11 @@ def test_the_table_has_a_column_for_each_real_run(tmp_path: Path) -> None:
     kinds = [row.split(" | ")[0].removeprefix("| ") for row in rows]
     assert kinds == ["end task", "end-task, bidirectional", "end-task, random-factorized"]
     assert all(row.count("(") == 2 for row in rows)
+    parts = [("--until", "3"), ("--after", "3")]
+    early, last = (CliRunner().invoke(main, [str(tmp_path / "factored"), *p]) for p in parts)
+    assert early.exit_code == last.exit_code == 0
+    assert len({done.output, early.output, last.output}) == 3
+    assert last.output.splitlines()[2].count("(–)") == 2  # one step has no standard error
     assert not any(line.cosines for line in run.records.rounds)  # static measures none
     refused = CliRunner().invoke(main, [str(tmp_path / "static")])
     assert refused.exit_code == 1
