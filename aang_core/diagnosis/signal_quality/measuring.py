@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from aang_core.assembly.assembly import Assembly, assemble
 from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig
+from aang_core.diagnosis.signal_quality.calibrated import Calibrated
 from aang_core.diagnosis.signal_quality.cosines import ADAM, BEYOND, Gradient, Reference, Sample
 from aang_core.diagnosis.signal_quality.figures import (
     OWN_NOISE,
@@ -38,6 +39,8 @@ from aang_core.training.trainer import Trainer
 
 _DEV = "dev"
 """Key of the dev rows among the draws; no task has this name."""
+
+_CALIBRATED = "calibrated"
 
 _FEWER, _MORE = 8, 4
 """Variants use this fraction of the dev head's rows, and this multiple of the dev rows."""
@@ -216,6 +219,7 @@ class _Measuring:
     def _variants(self) -> Mapping[str, str]:
         rows, dev = self._config.dev_head_rows, self._config.dev_batch_size
         adamw = "dev head fitted by AdamW to {} remembered rows, {} dev rows"
+        calibrated = f"{self._base}, its logits over the temperature that suits {self._more} rows"
         fits = {
             f"adamw-{self._few}": adamw.format(self._few, dev),
             self._base: adamw.format(rows, dev),
@@ -224,6 +228,7 @@ class _Measuring:
         return {
             **{name: meaning for name, meaning in fits.items() if name in self._fits},
             f"dev-{self._more}": adamw.format(rows, self._more),
+            **({_CALIBRATED: calibrated} if self._calibrates else {}),
             "averaged": f"{self._base}, v averaged over measurements with decay {self._decay}",
             ADAM: f"{self._base}, of the step that Adam makes of the gradient",
             OWN_NOISE: f"{self._base}, over the square root of the gradient's reliability",
@@ -241,6 +246,8 @@ class _Measuring:
         v = {name: body_gradient(self._passes, end, head, dev) for name, head in heads.items()}
         more = self._draws.rows(_DEV, self._more)
         v[f"dev-{self._more}"] = body_gradient(self._passes, end, heads[self._base], more)
+        if self._calibrates:
+            v[_CALIBRATED] = self._gradient_calibrated(heads[self._base], dev, more)
         v["averaged"] = self._averaged.smoothed(v[self._base])
         return Reference(
             v,
@@ -249,6 +256,21 @@ class _Measuring:
             self._bench.optimization.settings.betas[1],
             dict(self._mean_of_end_task),
         )
+
+    @property
+    def _calibrates(self) -> bool:
+        """Whether the end task has logits whose sureness can be wrong: numbers have none."""
+        return self._assembly.end_task.task_type.name != "regression"
+
+    def _gradient_calibrated(
+        self, head: nn.Module, dev: Sequence[Batch], others: Sequence[Batch]
+    ) -> dict[nn.Parameter, Tensor]:
+        """The dev gradient through a head that is as sure as suits other dev rows."""
+        end = self._assembly.end_task
+        with torch.no_grad():
+            features = self._passes.dev_features([self._passes.features(b) for b in others])
+        cooled = Calibrated.of(end, head, features, others)
+        return body_gradient(self._passes, end, cooled, dev)
 
     @property
     def _memory(self) -> RowMemory:

@@ -1,0 +1,81 @@
+"""A head whose logits are divided by the temperature that suits dev rows best."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from aang_core.tasks.task import Batch, RowLosses, Task
+
+_ITERATIONS = 30
+
+
+class Calibrated(nn.Module):
+    """Logits of ``head``, divided by a temperature.
+
+    A head that has become too sure of everything makes the loss on dev rise while it still makes
+    fewer mistakes. Where the temperature is the best one for dev, that loss no longer changes with
+    sureness alone, because its derivative with respect to the temperature is zero there.
+
+    Args:
+        head: computes logits.
+        temperature: above zero; 1 changes nothing.
+    """
+
+    def __init__(self, head: nn.Module, temperature: float) -> None:
+        super().__init__()
+        self.head = head
+        self.temperature = temperature
+
+    def forward(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.head(features)
+        return logits / self.temperature
+
+    @classmethod
+    @torch.no_grad()
+    def of(
+        cls, end_task: Task, head: nn.Module, features: Sequence[Tensor], batches: Sequence[Batch]
+    ) -> "Calibrated":
+        """The head with the temperature that minimises the end task's mean loss on rows.
+
+        In its inverse the loss of a classifier is convex (Guo et al., On Calibration of Modern
+        Neural Networks, ICML 2017), so L-BFGS finds the best one.
+
+        Args:
+            end_task: the end task, whose loss is a cross-entropy.
+            head: computes logits.
+            features: the body's features of each batch.
+            batches: labelled rows.
+        """
+        logits = [head(f).float() for f in features]
+        inverse = torch.ones((), device=logits[0].device, requires_grad=True)
+        optimizer = torch.optim.LBFGS(
+            [inverse], max_iter=_ITERATIONS, line_search_fn="strong_wolfe"
+        )
+
+        @torch.enable_grad()
+        def loss() -> Tensor:
+            optimizer.zero_grad()
+            parts = [
+                end_task.losses(_Times(inverse), found, batch.targets)
+                for found, batch in zip(logits, batches, strict=True)
+            ]
+            mean = RowLosses.pool(parts).mean()
+            mean.backward()
+            return mean
+
+        optimizer.step(loss)
+        # Logits worse than chance would ask for an infinite or a negative temperature.
+        return cls(head, 1 / max(float(inverse.detach()), _FLATTEST))
+
+
+_FLATTEST = 1e-3
+
+
+class _Times(nn.Module):
+    def __init__(self, factor: Tensor) -> None:
+        super().__init__()
+        self._factor = factor
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return logits * self._factor
