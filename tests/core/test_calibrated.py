@@ -48,7 +48,7 @@ def test_no_other_temperature_has_a_lower_loss() -> None:
 
     @torch.no_grad()
     def loss(temperature: float) -> float:
-        head = Calibrated(end.head, temperature)
+        head = Calibrated(end.head, 1 / temperature)
         return float(end.losses(head, features, {"targets": end.targets}).mean())
 
     best = loss(fitted.temperature)

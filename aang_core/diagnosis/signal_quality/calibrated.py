@@ -9,6 +9,9 @@ from aang_core.tasks.task import Batch, RowLosses, Task
 
 _ITERATIONS = 30
 
+_LEAST = 1e-3
+"""Of the inverse temperature. Logits worse than chance would ask for none, or a negative one."""
+
 
 class Calibrated(nn.Module):
     """Logits of ``head``, divided by a temperature.
@@ -19,17 +22,22 @@ class Calibrated(nn.Module):
 
     Args:
         head: computes logits.
-        temperature: above zero; 1 changes nothing.
+        inverse: of the temperature; 1 changes nothing.
     """
 
-    def __init__(self, head: nn.Module, temperature: float) -> None:
+    def __init__(self, head: nn.Module, inverse: float | Tensor) -> None:
         super().__init__()
         self.head = head
-        self.temperature = temperature
+        self.inverse = inverse
+
+    @property
+    def temperature(self) -> float:
+        """What logits are divided by."""
+        return 1 / float(self.inverse)
 
     def forward(self, features: Tensor) -> Tensor:
         logits: Tensor = self.head(features)
-        return logits / self.temperature
+        return logits * self.inverse
 
     @classmethod
     @torch.no_grad()
@@ -49,6 +57,7 @@ class Calibrated(nn.Module):
         """
         logits = [head(f).float() for f in features]
         inverse = torch.ones((), device=logits[0].device, requires_grad=True)
+        scaled = cls(nn.Identity(), inverse)
         optimizer = torch.optim.LBFGS(
             [inverse], max_iter=_ITERATIONS, line_search_fn="strong_wolfe"
         )
@@ -57,7 +66,7 @@ class Calibrated(nn.Module):
         def loss() -> Tensor:
             optimizer.zero_grad()
             parts = [
-                end_task.losses(_Times(inverse), found, batch.targets)
+                end_task.losses(scaled, found, batch.targets)
                 for found, batch in zip(logits, batches, strict=True)
             ]
             mean = RowLosses.pool(parts).mean()
@@ -65,17 +74,4 @@ class Calibrated(nn.Module):
             return mean
 
         optimizer.step(loss)
-        # Logits worse than chance would ask for an infinite or a negative temperature.
-        return cls(head, 1 / max(float(inverse.detach()), _FLATTEST))
-
-
-_FLATTEST = 1e-3
-
-
-class _Times(nn.Module):
-    def __init__(self, factor: Tensor) -> None:
-        super().__init__()
-        self._factor = factor
-
-    def forward(self, logits: Tensor) -> Tensor:
-        return logits * self._factor
+        return cls(head, max(float(inverse.detach()), _LEAST))

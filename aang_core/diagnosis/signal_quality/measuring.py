@@ -267,10 +267,13 @@ class _Measuring:
     ) -> dict[nn.Parameter, Tensor]:
         """The dev gradient through a head that is as sure as suits other dev rows."""
         end = self._assembly.end_task
-        with torch.no_grad():
-            features = self._passes.dev_features([self._passes.features(b) for b in others])
-        cooled = Calibrated.of(end, head, features, others)
-        return body_gradient(self._passes, end, cooled, dev)
+        calibrated = Calibrated.of(end, head, self._features(others), others)
+        return body_gradient(self._passes, end, calibrated, dev)
+
+    @torch.no_grad()
+    def _features(self, rows: Sequence[Batch]) -> list[Tensor]:
+        """What heads are fitted on: the body's features of rows."""
+        return self._passes.dev_features([self._passes.features(b) for b in rows])
 
     @property
     def _memory(self) -> RowMemory:
@@ -333,6 +336,4 @@ class _Measuring:
         if fit is None:
             return task.head
         rows: list[Batch] = self._draws.rows(task.name, self._config.batch_size)
-        with torch.no_grad():
-            features = self._passes.dev_features([self._passes.features(b) for b in rows])
-        return fit.fit(task, features, rows)
+        return fit.fit(task, self._features(rows), rows)
