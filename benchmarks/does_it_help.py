@@ -37,6 +37,7 @@ from benchmarks.table_methods import (
     ALONE,
     ALONE_BY_DEFAULT,
     CHANGES,
+    CHANGES_BY_DEFAULT,
     DEFAULTS,
     DEMO_BY_DEFAULT,
     LONGER,
@@ -75,6 +76,7 @@ class Setting:
 _DEFAULTS = Setting(
     "scierc", 500, prepared=False, steps=400, baseline="single-task-defaults", methods=DEFAULTS
 )
+_CHANGED = replace(_DEFAULTS, baseline="factored-td-defaults", methods=CHANGES_BY_DEFAULT)
 
 SETTINGS = {
     "scierc-all": Setting("scierc", None, prepared=True, steps=300),
@@ -89,6 +91,9 @@ SETTINGS = {
     "scierc-500-longer": replace(_DEFAULTS, steps=1200, methods=LONGER),
     "acl-arc-500-longer": replace(_DEFAULTS, task="acl-arc", steps=1200, methods=LONGER),
     "scierc-500-alone": replace(_DEFAULTS, methods=ALONE_BY_DEFAULT),
+    "acl-arc-500-alone": replace(_DEFAULTS, task="acl-arc", methods=ALONE_BY_DEFAULT),
+    "scierc-500-changes": _CHANGED,
+    "acl-arc-500-changes": replace(_CHANGED, task="acl-arc"),
     "scierc-200-defaults": replace(_DEFAULTS, rows=200),
     "acl-arc-200-defaults": replace(_DEFAULTS, task="acl-arc", rows=200),
     "demo": Setting("demo", None, prepared=True, steps=300),
@@ -153,7 +158,9 @@ BEST = (*CORE_DEFAULTS, "single-task-48-defaults", "tapt+contrast-defaults")
 """The two that were best on dev, and plain fine-tuning with as many rows as each."""
 OTHER_HEAD = ("aang-td-remembered-defaults",)
 """The published system with the default dev head, and no method of the table."""
-TABLE_DEFAULTS = tuple(name for name in DEFAULTS if name not in OTHER_HEAD)
+FULL_SIZE = ("aang-td-full-defaults",)
+"""The published system with all of its rows; the table has an eighth of them."""
+TABLE_DEFAULTS = tuple(name for name in DEFAULTS if name not in (*OTHER_HEAD, *FULL_SIZE))
 """What the settings with 500 rows and the encoder as it comes are to have."""
 SHORTER_TABLE = tuple(name for name in TABLE_DEFAULTS if name != "contrast-48-defaults")
 """What the other settings are to have: more rows add nothing to contrast."""
@@ -162,6 +169,8 @@ FEW = ("scierc-500-defaults", "acl-arc-500-defaults")
 UNPREPARED = ("scierc-500-unprepared-defaults", "acl-arc-500-unprepared-defaults")
 MORE_STEPS = ("scierc-500-longer", "acl-arc-500-longer")
 FEWER = ("scierc-200-defaults", "acl-arc-200-defaults")
+CHANGED = ("scierc-500-changes", "acl-arc-500-changes")
+ALONE_LABELLED = ("scierc-500-alone", "acl-arc-500-alone")
 ALL = ("scierc-all-unprepared-defaults",)
 ALL_PREPARED = ("scierc-all-defaults",)
 
@@ -194,6 +203,9 @@ STAGES = (
     Stage("Is what gets most weight best alone?", ["demo-alone"], ["single-task", *ALONE], 3),
     Stage("And on SciERC?", ["scierc-500-alone"], list(ALONE_BY_DEFAULT), 1),
     Stage("And all of it where all rows are labelled?", ALL_PREPARED, SHORTER_TABLE, 3),
+    Stage("Which part of AANG adds what by default?", CHANGED, list(CHANGES_BY_DEFAULT), 3),
+    Stage("And with all rows of the published system?", UNPREPARED, FULL_SIZE, 3),
+    Stage("And over draws, on both tasks?", ALONE_LABELLED, list(ALONE_BY_DEFAULT), 3),
 )
 
 

@@ -95,6 +95,9 @@ DEFAULTS: Methods = {name: _with_defaults(METHODS[whole]) for name, whole in HAL
 """The same with the options that ``aang train`` has by itself: 32 rows a step for plain fine-tuning
 and contrast, lower rates and longer texts. Twice as many steps read as many rows."""
 
+DEFAULTS["aang-td-full-defaults"] = {"recipe": "aang-td", **_RATES_AND_LENGTH}
+"""The published system with all of its rows."""
+
 DEMO_BY_DEFAULT: Methods = {
     f"{name}-defaults": {**METHODS[name], "batch_size": DEFAULTS[f"{name}-defaults"]["batch_size"]}
     for name in ("single-task", "contrast")
@@ -109,6 +112,7 @@ CHANGES: Methods = {
     "own-rows-head": {**_FACTORED, "dev_head": "own-rows"},
     "end-task-head": {**_FACTORED, "dev_head": "end-task"},
     "task-clip": {**_FACTORED, "task_clip": 1.0},
+    "logistic-head": {**_FACTORED, "dev_head_fit": "logistic"},
     "n-1": {**_FACTORED, "set": {"factored": {"n": 1}}},
     "n-12": {**_FACTORED, "set": {"factored": {"n": 12}}},
     "denoise": {**_FACTORED, "space": str(_SPACES / "td-denoise.yaml")},
@@ -140,6 +144,12 @@ ALONE_BY_DEFAULT: Methods = {
 }
 """The same with the options that ``aang train`` has by itself, and plain fine-tuning."""
 
+CHANGES_BY_DEFAULT: Methods = {
+    "factored-td-defaults": DEFAULTS["factored-td-defaults"],
+    **{name: _with_defaults(method) for name, method in CHANGES.items()},
+}
+"""``factored-td`` and its changes with the options that ``aang train`` has by itself."""
+
 LONGER: Methods = {
     name: DEFAULTS[name]
     for name in (
@@ -153,27 +163,24 @@ LONGER: Methods = {
 """What 400 steps may have stopped too early, with a rate that falls to zero, and what is ahead."""
 
 _ROWS = {
-    "single-task-96": 96,
-    "factored-td+c": 88,
-    "factored-td": 72,
-    "meta-tartan": 72,
-    "factored-td+ed": 72,
     "tapt": 96,
     "tapt+contrast": 96,
     "dapt+tapt": 128,
     "aang-td": 256,
     "aang-td-remembered": 128,
-    "contrast-96": 96,
-    "contrast+views-96": 96,
-    **{name: 72 for name, method in CHANGES.items() if method["weighter"] == "factored"},
 }
+"""Of what has stages of pre-training, or the rows of a recipe."""
 _HALVED_ROWS = {name: _ROWS[whole] // 2 for name, whole in HALVED.items() if whole in _ROWS}
 # Half of the rows, but still a dev head of 32 rows in each of four draws.
-_ALL_ROWS = _ROWS | _HALVED_ROWS | {"aang-td-defaults": 192}
+_ALL_ROWS = _ROWS | _HALVED_ROWS | {"aang-td-defaults": 192, "aang-td-full-defaults": 640}
 
 
 def rows_of_a_step(methods: Mapping[str, Mapping[str, Any]], name: str) -> int:
     """Rows of a step of the method, those of stages of pre-training and of dev included."""
+    if name in _ALL_ROWS:
+        return _ALL_ROWS[name]
     options = methods[name]
-    own: int = options.get("batch_size", 0) + options.get("aux_batch_size", 0)
-    return _ALL_ROWS.get(name, own)
+    # Dev rows are read in the steps that measure.
+    dev = options.get("dev_batch_size", 0) // options.get("meta_every", 1)
+    rows: int = options["batch_size"] + options.get("aux_batch_size", 0) + dev
+    return rows
