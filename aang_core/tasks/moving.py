@@ -10,5 +10,6 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     A copy to CUDA waits for all work on the device unless it comes from pinned memory.
     """
     if device.type == "cuda" and tensor.device.type == "cpu":
-        tensor = tensor.pin_memory()
+        # torch pins no tensor whose elements share memory, such as an expanded one.
+        tensor = tensor.contiguous().pin_memory()
     return tensor.to(device, non_blocking=True)

@@ -120,7 +120,7 @@ class _Moves(TorchFunctionMode):
     ) -> Any:
         named = dict(kwargs or {})
         if func is Tensor.pin_memory:
-            return args[0].clone().as_subclass(Pinned)
+            return _pinned(args[0]).as_subclass(Pinned)
         if func in (Tensor.tolist, Tensor.item) and isinstance(args[0], Elsewhere):
             _count()
             return func(args[0].inside)
@@ -159,7 +159,7 @@ class _Factories(TorchDispatchMode):
         named = dict(kwargs or {})
         if func.overloadpacket is _aten._pin_memory:
             # Autograd's hooks come here directly, past Python's own functions.
-            return args[0].clone()
+            return _pinned(args[0])
         device = named.get("device")
         if device is None or torch.device(device).type not in ("meta", DEVICE.type):
             return func(*args, **named)
@@ -167,6 +167,14 @@ class _Factories(TorchDispatchMode):
         with _disable_current_modes():
             made = func(*tree_map(_inside, args), **tree_map(_inside, named))
         return tree_map(_elsewhere, made)
+
+
+def _pinned(tensor: Tensor) -> Tensor:
+    """A copy with the same strides, as torch makes it in pinned memory.
+
+    It refuses tensors whose elements share memory, such as expanded ones.
+    """
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype).copy_(tensor)
 
 
 _waits: Counter[str] = Counter()
