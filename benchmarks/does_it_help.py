@@ -154,6 +154,7 @@ CONTROL = ("single-task-96",)
 VIEWS = ("contrast+views", "contrast+views-96")
 
 CORE_DEFAULTS = _by_default(CORE)
+LEARNED_DEFAULTS = _by_default(LEARNED)
 BEST = (*CORE_DEFAULTS, "single-task-48-defaults", "tapt+contrast-defaults")
 """The two that were best on dev, and plain fine-tuning with as many rows as each."""
 OTHER_HEAD = ("aang-td-remembered-defaults",)
@@ -198,11 +199,12 @@ STAGES = (
     Stage("Is it the dev head that misleads AANG as published?", UNPREPARED[:1], OTHER_HEAD, 3),
     Stage("And with a prepared encoder?", FEW, SHORTER_TABLE, 3),
     Stage("Is the best ahead over more draws?", [*UNPREPARED, *FEW], BEST, 5),
+    Stage("And what is best of all on dev with a prepared encoder?", FEW, LEARNED_DEFAULTS, 5),
+    Stage("And all of it where all rows are labelled?", ALL_PREPARED, SHORTER_TABLE, 3),
     Stage("And with three times the steps?", MORE_STEPS, CORE_DEFAULTS, 5),
     Stage("And learned weights on the demo?", ["demo"], [*LEARNED, *CONTROL, "static-td"], 5),
     Stage("Is what gets most weight best alone?", ["demo-alone"], ["single-task", *ALONE], 3),
     Stage("And on SciERC?", ["scierc-500-alone"], list(ALONE_BY_DEFAULT), 1),
-    Stage("And all of it where all rows are labelled?", ALL_PREPARED, SHORTER_TABLE, 3),
     Stage("Which part of AANG adds what by default?", CHANGED, list(CHANGES_BY_DEFAULT), 3),
     Stage("And with all rows of the published system?", UNPREPARED, FULL_SIZE, 3),
     Stage("And over draws, on both tasks?", ALONE_LABELLED, list(ALONE_BY_DEFAULT), 3),
