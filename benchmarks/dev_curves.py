@@ -30,7 +30,8 @@ class Curve:
         steps: numbers of steps.
         rows: mean number of rows that went through the encoder until then; NaN if a run does not
             say it.
-        seconds: mean training seconds until then, or NaN.
+        seconds: median of the training seconds until then, as one draw may have run on another
+            machine; or NaN.
         scores: mean dev scores, in percent.
         errors: their standard errors; zero for a single draw.
     """
@@ -84,7 +85,7 @@ def _averaged(draws: Sequence[Mapping[int, _Point]]) -> Curve:
         len(draws),
         steps,
         [statistics.mean(point.rows for point in points) for points in at],
-        [statistics.mean(point.seconds for point in points) for points in at],
+        [statistics.median(point.seconds for point in points) for points in at],
         [statistics.mean(s) for s in scores],
         [statistics.stdev(s) / len(s) ** 0.5 if len(s) > 1 else 0.0 for s in scores],
     )

@@ -34,6 +34,12 @@ def test_a_curve_is_the_mean_of_its_draws_where_all_have_been(folder: Path) -> N
     assert plain.errors == pytest.approx([10, 10])  # half of the difference of two draws
 
 
+def test_a_draw_of_a_slow_machine_does_not_stretch_the_others(folder: Path) -> None:
+    with (folder / "curves.csv").open("a", encoding="utf-8") as file:
+        file.write("words,plain,,2,0,40.0,0,macro-f1,0.1\n")
+    assert read_curves(folder, ["plain"])["plain"].seconds == [3]
+
+
 def test_curves_that_are_drawn_together_are_of_the_same_draws(folder: Path) -> None:
     """Another draw has other training rows, which can make a method look better than it is."""
     curves = read_curves(folder)
