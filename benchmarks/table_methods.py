@@ -91,12 +91,13 @@ HALVED = {
 }
 """The method of which each has half of the rows."""
 
-DEFAULTS: Methods = {name: _with_defaults(METHODS[whole]) for name, whole in HALVED.items()}
+DEFAULTS: Methods = {
+    **{name: _with_defaults(METHODS[whole]) for name, whole in HALVED.items()},
+    # The published system with all of its rows.
+    "aang-td-full-defaults": {"recipe": "aang-td", **_RATES_AND_LENGTH},
+}
 """The same with the options that ``aang train`` has by itself: 32 rows a step for plain fine-tuning
 and contrast, lower rates and longer texts. Twice as many steps read as many rows."""
-
-DEFAULTS["aang-td-full-defaults"] = {"recipe": "aang-td", **_RATES_AND_LENGTH}
-"""The published system with all of its rows."""
 
 DEMO_BY_DEFAULT: Methods = {
     f"{name}-defaults": {**METHODS[name], "batch_size": DEFAULTS[f"{name}-defaults"]["batch_size"]}
@@ -146,9 +147,15 @@ ALONE_BY_DEFAULT: Methods = {
 
 CHANGES_BY_DEFAULT: Methods = {
     "factored-td-defaults": DEFAULTS["factored-td-defaults"],
-    **{name: _with_defaults(method) for name, method in CHANGES.items()},
+    **{
+        name: _with_defaults(method)
+        for name, method in CHANGES.items()
+        if method not in METHODS.values()
+    },
 }
-"""``factored-td`` and its changes with the options that ``aang train`` has by itself."""
+"""``factored-td`` and its changes with the options that ``aang train`` has by itself, without the
+two that :data:`DEFAULTS` has already, as ``static-td-defaults`` and ``static-td-labels-defaults``.
+"""
 
 LONGER: Methods = {
     name: DEFAULTS[name]
