@@ -5,7 +5,7 @@ import json
 import click
 
 from aang_core.cli.loaded import loaded_plugins
-from aang_core.cli.output import echo
+from aang_core.cli.output import echo, note
 from aang_core.cli.tables import print_table
 from aang_core.plugins.loading import SLOW
 
@@ -42,11 +42,11 @@ def plugins(context: click.Context, as_json: bool, check: bool) -> None:
         cells = [["" if row[name] is None else str(row[name]) for name in header] for row in rows]
         print_table([name.replace("_", " ") for name in header], cells)
         for record in found.records:
-            name = f"Plug-in {record.origin.entry_point} ({record.origin})"
+            name = f"plug-in {record.origin.entry_point} ({record.origin})"
             for warning in record.warnings:
-                echo(f"{name}: {warning}")
+                note(f"{name}: {warning}")
             if record.seconds > SLOW:
-                echo(
+                note(
                     f"{name} took {record.seconds:.1f} s to load, and every command waits for it; "
                     f"aang check-plugin {record.origin.distribution} says what its authors can do, "
                     f"--disable-plugin {record.origin.entry_point} leaves it out"

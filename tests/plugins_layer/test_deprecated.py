@@ -112,9 +112,8 @@ def test_the_commands_say_so(tmp_path: Path) -> None:
     path = plugin(tmp_path, "registry")
     done = CliRunner().invoke(aang, ["--plugin", str(path), "plugins"])
     assert done.exit_code == 0
-    (line,) = [
-        line for line in done.stdout.splitlines() if line.startswith("Plug-in mine (mine.py")
-    ]
+    said = "note: plug-in mine (mine.py"
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith(said)]
     assert line.endswith(f"{path}:2: {OLD_NAME}")
     done = CliRunner().invoke(aang, ["--plugin", str(path), "plugins", "--json"])
     assert json.loads(done.stdout)[-1]["warnings"] == [f"{path}:2: {OLD_NAME}"]
