@@ -19,8 +19,8 @@ from pathlib import Path
 import click
 from scipy.stats import spearmanr
 
-from aang_core import Run
 from benchmarks.comparison_files import FOLDER
+from benchmarks.seed_runs import finished_runs
 from benchmarks.table_methods import OBJECTIVES
 
 Columns = Sequence[Mapping[str, float]]
@@ -29,7 +29,7 @@ Columns = Sequence[Mapping[str, float]]
 
 def learned(folder: Path) -> Columns:
     """The mean weight of each objective over the last half of each run, in percent."""
-    runs = [Run.open(run) for run in sorted(folder.glob("seed-*"))]
+    runs = finished_runs(folder).values()
     weights = [run.records.mean_weights(0.5, 1.0) for run in runs]
     return [{name: 100 * w[full] for name, full in OBJECTIVES.items()} for w in weights]
 
@@ -71,8 +71,6 @@ def agreement(columns: Columns) -> float:
 def main(learned_in: Path, out: Path, alone_in: Path | None) -> None:
     """Print the table and the correlations, and write the files."""
     weights = learned(learned_in)
-    if not weights:
-        raise click.ClickException(f"{learned_in}: has no folder seed-*")
     dev, test = (alone(alone_in, part) if alone_in else [] for part in ("dev", "test"))
     out.mkdir(parents=True, exist_ok=True)
     _write(weights, dev, test, out / "objectives.csv")

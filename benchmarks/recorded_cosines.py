@@ -18,10 +18,10 @@ from pathlib import Path
 
 import click
 
-from aang_core import Run
 from aang_core.diagnosis.signal_quality.figures import Figure
 from aang_core.tasks.names import END_TASK
 from benchmarks.comparison_files import FOLDER
+from benchmarks.seed_runs import finished_runs
 
 
 def kind(task: str) -> str:
@@ -50,14 +50,13 @@ def by_kind(steps: Iterable[Mapping[str, float]]) -> Mapping[str, Sequence[float
 @click.option("--until", default=sys.maxsize, show_default="the end", help="the last step to take")
 def main(learned_in: Path, after: int, until: int) -> None:
     """Print the table."""
-    runs = {folder.name: Run.open(folder) for folder in sorted(learned_in.glob("seed-*"))}
     measured = {
         name: by_kind(line.cosines for line in run.records.rounds if after < line.step <= until)
-        for name, run in runs.items()
+        for name, run in finished_runs(learned_in).items()
     }
     kinds = sorted({name for found in measured.values() for name in found}, key=_place)
     if not kinds:
-        raise click.ClickException(f"{learned_in}: no run in a folder seed-* has measured cosines")
+        raise click.ClickException(f"{learned_in}: no run measured cosines")
     click.echo(f"| kind | {' | '.join(measured)} |")
     click.echo("|---|" + len(measured) * "---|")
     for name in kinds:

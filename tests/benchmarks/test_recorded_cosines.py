@@ -67,4 +67,9 @@ def test_the_table_has_a_column_for_each_real_run(tmp_path: Path) -> None:
     assert not any(line.cosines for line in run.records.rounds)  # static measures none
     refused = CliRunner().invoke(main, [str(tmp_path / "static")])
     assert refused.exit_code == 1
-    assert "no run in a folder seed-* has measured cosines" in refused.output
+    assert "no run measured cosines" in refused.output
+    (tmp_path / "factored" / "seed-1" / "result.json").unlink()
+    for folder, said in (("factored", "seed-1: the run did not finish"), ("", "has no folder")):
+        refused = CliRunner().invoke(main, [str(tmp_path / folder)])
+        assert refused.exit_code == 1
+        assert said in refused.output
