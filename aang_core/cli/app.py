@@ -228,7 +228,7 @@ def _tell_versions(context: click.Context, parameter: click.Parameter, given: bo
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
     is_eager=True,
-    help="Load a plug-in from a file, besides the installed ones. May be repeated.",
+    help="Load a plug-in from a file, besides the installed ones; can be repeated.",
 )
 @click.option(
     "--disable-plugin",
@@ -236,7 +236,7 @@ def _tell_versions(context: click.Context, parameter: click.Parameter, given: bo
     metavar="NAME",
     multiple=True,
     is_eager=True,
-    help="Disable a plug-in, by the name of its distribution or entry point. May be repeated.",
+    help="Disable a plug-in, by the name of its distribution or entry point; can be repeated.",
 )
 @click.option("--debug", is_flag=True, is_eager=True, help="Show tracebacks.")
 @click.option(
@@ -250,7 +250,7 @@ def _tell_versions(context: click.Context, parameter: click.Parameter, given: bo
 def aang(
     context: click.Context, local: tuple[Path, ...], disable: tuple[str, ...], debug: bool
 ) -> None:
-    """Train text classifiers with auxiliary objectives that are learned to help."""
+    """Train text classifiers together with auxiliary objectives."""
     # The options are read where the plug-ins are loaded. Commands get them by click.pass_obj.
     context.obj = loaded_plugins(context)
     if context.invoked_subcommand not in REPORTING:

@@ -14,7 +14,7 @@ from aang_core.errors import ConfigError
     "settings",
     metavar="NAME.OPTION=VALUE",
     multiple=True,
-    help="Check a primitive or weighter with this option instead of its default. May be repeated.",
+    help="Check a primitive or weighter with this option instead of its default; can be repeated.",
 )
 def check_plugin(plugin: str, settings: tuple[str, ...]) -> None:
     """Run every check of a plug-in: an installed distribution, its folder, or a file FILE.py.

@@ -31,7 +31,7 @@ VARIABLES = (
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 @click.pass_obj
 def doctor(plugins: Plugins, as_json: bool) -> None:
-    """Say what machine, torch, device, plug-ins and caches there are.
+    """Show the machine, torch, the device, plug-ins and caches.
 
     The output is Markdown, to paste into an issue. Your home folder is written as ~.
     """

@@ -24,7 +24,7 @@ def list_primitives(
 ) -> None:
     """List the primitives of every stage, and the weighters.
 
-    Four primitives go together if every trait that one requires is provided by some of them.
+    Four primitives can be combined if together they provide every trait that any of them requires.
     """
     plugins = loaded_plugins(context)
     primitives = plugins.registry.primitives(stage)

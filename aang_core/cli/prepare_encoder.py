@@ -22,10 +22,10 @@ from aang_core.runs.preparation_config import PreparationConfig, from_anywhere, 
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="continue the interrupted preparation in this folder; takes no other option but --on-nan "
-    "and --trust-remote-code",
+    help="continue the interrupted preparation in this folder; takes no other option but "
+    "--micro-batch-size, --on-nan and --trust-remote-code",
 )
-@click.option("--quiet", is_flag=True, help="no progress; print the result alone")
+@click.option("--quiet", is_flag=True, help="print only the result: no progress, no notes")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
 @click.pass_obj
 def prepare_encoder(
@@ -39,8 +39,8 @@ def prepare_encoder(
 ) -> None:
     """Train the encoder MODEL further on text, with its masked-language-model objective.
 
-    MODEL is a folder or a hub name. The result is an ordinary transformers folder, for ``aang train
-    --model`` and for everything else that loads a masked language model.
+    MODEL is a folder or a hub name. The result is an ordinary transformers folder, for the option
+    --model of aang train and for everything else that loads a masked language model.
     """
     from aang_core.cli.preparation_progress import preparation_progress
     from aang_core.runs.preparation import (

@@ -42,7 +42,7 @@ def _option(name: str, field: FieldInfo) -> Callable[[Command], Command]:
         return click.option(
             *(flag, name),
             multiple=True,
-            help=f"{text}; may be given again",
+            help=f"{text}; can be repeated",
             shell_complete=COMPLETIONS.get(name),
         )
     return click.option(
@@ -74,5 +74,6 @@ def _click_type(kind: Any) -> Any:
 def _help(field: FieldInfo) -> str:
     text = field.description or ""
     default = field.default
-    shown = not (default is None or field.is_required() or isinstance(default, bool | tuple | dict))
-    return f"{text}  [default: {default}]" if shown else text
+    plain = not (default is None or field.is_required() or isinstance(default, bool | tuple | dict))
+    # A default that depends on other options is part of the text.
+    return f"{text}  [default: {default}]" if plain and "default: " not in text else text

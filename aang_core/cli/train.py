@@ -71,7 +71,7 @@ class _ListsRecipes(click.Command):
     help="read the data, load the encoder, measure a few steps, print what the run would do, and "
     "stop; nothing is written",
 )
-@click.option("--quiet", is_flag=True, help="no progress; print the result alone")
+@click.option("--quiet", is_flag=True, help="print only the result: no progress, no notes")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
 @click.pass_obj
 def train(
@@ -85,7 +85,7 @@ def train(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Train a classifier with auxiliary objectives, and learn which of them help.
+    """Train a classifier together with auxiliary objectives.
 
     Without data, train on the built-in demo: which package of the standard library does a paragraph
     of documentation belong to? CONFIG.yaml may contain any option; options on the command line take

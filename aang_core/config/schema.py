@@ -146,7 +146,7 @@ class TrainConfig(BaseModel):
         description="rank of low-rank adapters, which are trained instead of the encoder's weights",
     )
     lora_alpha: int | None = Field(
-        None, gt=0, description="α of the adapters, whose part is scaled by α/rank; default: 2·rank"
+        None, gt=0, description="α of the adapters, which are scaled by α/rank; default: 2·rank"
     )
     lora_target: Several = Field(
         (),
@@ -154,20 +154,24 @@ class TrainConfig(BaseModel):
         "default: peft's choice for the architecture",
     )
     freeze_layers: int | None = Field(
-        None, ge=0, description="first layers that are not trained, nor are the embeddings"
+        None, ge=0, description="number of first layers to freeze, with the embeddings"
     )
 
     recipe: str | None = Field(
         None,
-        description="a system or baseline by name, which sets other options; "
-        f"{DEFAULT_RECIPE}, if neither space nor weighter nor aux-task is given",
+        description="a system or baseline by name, which sets other options; default: "
+        f"{DEFAULT_RECIPE}, if none of --space, --weighter and --aux-task is given",
     )
     space: str = Field(
         DEFAULT_SPACE,
-        description="space of objectives: a name or a YAML file; with --aux-task and without this, "
-        "those tasks alone",
+        description="space of objectives: a name or a YAML file; default: "
+        f"{DEFAULT_SPACE} with --weighter, the tasks alone with --aux-task",
     )
-    weighter: str = Field(DEFAULT_WEIGHTER, description="how objectives are weighted")
+    weighter: str = Field(
+        DEFAULT_WEIGHTER,
+        description="how objectives are weighted; default: "
+        f"{DEFAULT_WEIGHTER} with --space or --aux-task",
+    )
     set: dict[str, dict[str, Any]] = Field(
         {}, description="option of a primitive or weighter, such as factored.lr=0.5"
     )
@@ -175,11 +179,13 @@ class TrainConfig(BaseModel):
     seed: int = Field(0, ge=0, lt=2**63, description="seed of every random draw")
     steps: int = Field(400, gt=0, description="budget of training steps")
     eval_every: int = Field(25, gt=0, description="steps between evaluations on dev")
-    patience: int = Field(8, gt=0, description="evaluations without a better dev score to stop at")
+    patience: int = Field(
+        8, gt=0, description="stop after this many evaluations without a better one"
+    )
     metric: Metric = Field(
         "macro-f1",
-        description="dev score that the best model is chosen by; default for numbers spearman, for "
-        "spans entity-f1",
+        description="dev score that selects the best model; default: macro-f1, for numbers "
+        "spearman, for spans entity-f1",
     )
     class_weights: ClassWeights = Field(
         None,
@@ -189,22 +195,22 @@ class TrainConfig(BaseModel):
     balanced_rows: bool = Field(
         False, description="draw the end task's training rows so that classes come equally often"
     )
-    batch_size: int = Field(32, gt=0, description="end-task rows a step")
-    dev_batch_size: int = Field(32, gt=0, description="dev rows a step, for the dev gradient")
+    batch_size: int = Field(32, gt=0, description="end-task rows per step")
+    dev_batch_size: int = Field(32, gt=0, description="dev rows per step, for the dev gradient")
     aux_batch_size: int = Field(
-        32, gt=0, description="rows a step of all sampled objectives together"
+        32, gt=0, description="rows per step of all sampled objectives together"
     )
     scale_rows: float = Field(
         1.0,
         gt=0,
         allow_inf_nan=False,
-        description="factor of the three batch sizes that were not given themselves, rounded to "
-        "the nearest row, one at least",
+        description="factor for those of the three batch sizes that are not given; rounded to the "
+        "nearest row, at least one",
     )
     draws_per_step: int = Field(
         1,
         gt=0,
-        description="draws of objectives and rows that a step is made of; they share its rows",
+        description="draws of objectives and rows per step; they share its rows",
     )
 
     lr: float = Field(1e-4, gt=0, allow_inf_nan=False, description="learning rate of the body")
@@ -216,17 +222,19 @@ class TrainConfig(BaseModel):
         None, ge=0, allow_inf_nan=False, description="weight decay of heads; default: as the body's"
     )
     adam_eps: float = Field(1e-8, gt=0, allow_inf_nan=False, description="ε of AdamW")
-    warmup: float = Field(0.06, ge=0, lt=1, description="part of the steps that warm up")
+    warmup: float = Field(
+        0.06, ge=0, lt=1, description="part of the steps over which the learning rate rises"
+    )
     max_grad_norm: float = Field(1.0, gt=0, description="norm that the gradient is clipped to")
     final_fine_tuning: int | None = Field(
         None,
         gt=0,
-        description="epochs on the end task alone, at most, from the best model of the search, at "
-        "a learning rate of 1e-6; kept only if better on dev",
+        description="at most this many epochs on the end task alone, from the best model, at a "
+        "learning rate of 1e-6; kept only if better on dev",
     )
 
     clip_apart: bool = Field(
-        False, description="clip the gradient of the body and that of the heads to that norm each"
+        False, description="clip the gradients of body and heads separately to that norm"
     )
     task_clip: float | None = Field(
         None,
@@ -238,28 +246,27 @@ class TrainConfig(BaseModel):
 
     dev_head: Literal["remembered", "drawn", "own-rows", "end-task"] = Field(
         "remembered",
-        description="head of the dev gradient: fitted to end-task rows of the steps before, to "
-        "rows drawn for it, or to the step's own; or the end task's own head",
+        description="head of the dev gradient: fitted to end-task rows of earlier steps, to rows "
+        "drawn for it, or to the step's own; or the end task's own head",
     )
     dev_head_rows: int = Field(
-        256, gt=0, description="how many remembered or drawn rows the dev head is fitted to"
+        256, gt=0, description="number of remembered or drawn rows that the dev head is fitted to"
     )
     dev_head_fit: Literal["adamw", "logistic"] = Field(
         "adamw",
-        description="how: a few iterations of AdamW, or penalised logistic regression",
+        description="how it is fitted: a few iterations of AdamW, or a penalised logistic "
+        "regression",
     )
-    dev_head_steps: int = Field(10, gt=0, description="most AdamW iterations that fit the dev head")
+    dev_head_steps: int = Field(10, gt=0, description="maximum AdamW iterations of that fit")
     dev_head_lr: float = Field(
-        1e-2, gt=0, allow_inf_nan=False, description="learning rate that fits the dev head"
+        1e-2, gt=0, allow_inf_nan=False, description="learning rate of that fit"
     )
-    dev_head_weight_decay: float = Field(
-        0.1, ge=0, description="weight decay that fits the dev head"
-    )
+    dev_head_weight_decay: float = Field(0.1, ge=0, description="weight decay of that fit")
     dev_average: float = Field(
         0.0, ge=0, lt=1, description="decay of the running mean of the dev gradient over steps"
     )
     meta_fraction: float = Field(
-        0.0, ge=0, lt=1, description="part of dev that is held out for what weighters learn from"
+        0.0, ge=0, lt=1, description="part of dev that is reserved for what weighters learn from"
     )
 
     gradients: Literal["auto", "stream", "packed"] = Field(
@@ -274,26 +281,26 @@ class TrainConfig(BaseModel):
         description="update the weights every this many measured steps, from their mean signals",
     )
     micro_batch_size: int | None = Field(
-        None, gt=0, description="most rows in one pass through the body; the step stays the same"
+        None, gt=0, description="maximum rows in one pass through the body; the step stays the same"
     )
     on_nan: Literal["stop", "skip"] = Field(
         "stop",
-        description="what to do about a step whose loss or gradient is NaN or infinite: stop with "
-        "what was trained before it, or skip it",
+        description="what to do with a step whose loss or gradient is NaN or infinite: stop, with "
+        "a checkpoint of the state before it, or skip it",
     )
     save_memory: bool = Field(
         False,
-        description="keep the activations of one layer at a time, and compute the others again in "
-        "the backward pass",
+        description="keep the activations of one layer at a time and recompute the others in the "
+        "backward pass",
     )
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         "auto",
-        description="what training's forward passes compute in, dev scores included; parameters, "
-        "signals and the result's scores stay in fp32, and fp16 scales its losses; auto is bf16 "
-        "where that is faster, else fp32",
+        description="precision of training's forward passes and dev scores; parameters, signals "
+        "and the result's scores stay in fp32, and fp16 scales its losses; auto is bf16 where that "
+        "is faster, else fp32",
     )
     compile: bool = Field(
-        False, description="let torch.compile make kernels of the encoder; takes a C++ compiler"
+        False, description="compile the encoder with torch.compile; needs a C++ compiler"
     )
     device: str = Field(
         "auto", description="torch device; auto takes an accelerator if there is one"

@@ -48,9 +48,9 @@ def train(
         **options: Those of ``aang train``, with underscores for dashes, and ``set`` as a mapping:
             ``train(space="td", set={"factored": {"n": 6}})``. ``train``, ``dev`` and ``test`` also
             take a pandas DataFrame, a ``datasets.Dataset``, a list of records, a dict of columns,
-            or a pair ``(texts, labels)``; ``train`` alone takes a ``DatasetDict``, or a folder that
-            ``save_to_disk`` has written. ``unlabelled`` and ``domain`` also take a table, or a
-            list of texts. The run folder keeps a copy of data in memory.
+            or a pair ``(texts, labels)``. Given alone, ``train`` and ``dataset`` take a
+            ``DatasetDict``, or a folder that ``save_to_disk`` has written. ``unlabelled`` and
+            ``domain`` also take a table, or a list of texts. The run folder keeps a copy of data in memory.
 
     Returns:
         The run, finished.

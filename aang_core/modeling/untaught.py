@@ -27,7 +27,7 @@ def untaught_heads(
         f"so {len(untaught)} of {len(heads)} objectives begin with an untrained one and teach the "
         "encoder little; prepare it first"
         if untaught
-        else "and may not have read text of your field; preparing it first often helps"
+        else "and may not have read text of your field; preparing it first may help"
     )
     text = [*domain] or ["FILE"]
     command = ["aang", "prepare-encoder", encoder, "--text", text[0]]

@@ -20,9 +20,10 @@ class PreparationConfig(BaseModel):
 
     model: str
     text: tuple[str, ...] = Field(
-        (), description="file, folder or glob of unlabelled text, whatever --domain of train reads"
+        (),
+        description="file, folder or glob of unlabelled text, as for --domain of aang train",
     )
-    out: Path = Field(description="folder to make, for the encoder and what is known of it")
+    out: Path = Field(description="folder for the prepared encoder")
     set: dict[str, dict[str, Any]] = Field(
         {}, description="option of a primitive, such as s2orc.language=en"
     )
@@ -43,7 +44,7 @@ class PreparationConfig(BaseModel):
         None,
         gt=0,
         allow_inf_nan=False,
-        description=f"how long to train; without --steps {DEFAULT_MINUTES:g}",
+        description=f"minutes to train; default: {DEFAULT_MINUTES:g} if --steps is not given",
     )
     steps: int | None = Field(None, gt=0, description="training steps, instead of --minutes")
     batch_size: int = Field(64, gt=0, description="rows a step")

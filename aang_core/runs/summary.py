@@ -11,6 +11,7 @@ from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig
 from aang_core.corpora.duplicates import contradictions, overlaps
 from aang_core.runs.schema import Count, DataStatistics, LabelledRows, Number, Part, SourceTexts
+from aang_core.tasks.names import END_TASK
 from aang_core.tasks.signals import AGAINST_DEV
 
 
@@ -33,12 +34,14 @@ class StepRows(Part):
 
     Attributes:
         dev: rows of the dev gradient; 0 for a weighter that needs none.
-        objectives: rows of all objectives together; 0 without objectives.
+        objectives: rows of all objectives together that read rows of their own; 0 without such.
+        end_task_readers: number of objectives that read the end task's rows of the step instead.
     """
 
     end_task: Annotated[Count, Field(alias="end-task")]
     dev: Count
     objectives: Count
+    end_task_readers: Annotated[Count, Field(alias="end-task-readers")]
 
 
 class Expected(Part):
@@ -125,7 +128,8 @@ def summary_of(
     found: dict[str, Any] = {"texts": repeated.texts, "rows": repeated.rows}
     if repeated.first is not None:
         found |= {"first": repeated.first, "labels": list(repeated.labels)}
-    names = [objective.name for objective in assembly.auxiliaries]
+    objectives = assembly.auxiliaries
+    readers = sum(objective.shares == END_TASK for objective in objectives)
     budget = row_budget(config)
     against_dev = bool(assembly.weighter.signals & AGAINST_DEV)
     return Summary(
@@ -141,12 +145,13 @@ def summary_of(
         max_length=config.max_length,
         weighter=config.weighter,
         space=config.space,
-        objectives=names,
+        objectives=[objective.name for objective in objectives],
         pretraining={stage.name: stage.settings.steps for stage in sources.pretraining},
         rows=StepRows(
             end_task=budget.end_task,
             dev=budget.dev if against_dev else 0,
-            objectives=budget.auxiliary if names else 0,
+            objectives=budget.auxiliary if readers < len(objectives) else 0,
+            end_task_readers=readers,
         ),
         steps=config.steps,
         eval_every=config.eval_every,

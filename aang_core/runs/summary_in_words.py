@@ -86,11 +86,21 @@ def _objectives(summary: Summary) -> str:
 def _step(summary: Summary) -> str:
     rows = summary.rows
     parts = [f"{rows.end_task} end-task rows"]
-    parts += [f"{rows.objectives} of all sampled objectives"] if rows.objectives else []
+    readers, every = rows.end_task_readers, len(summary.objectives)
+    if readers:
+        who = "the objective" if every == 1 else _count(readers, "objective")
+        parts.append(f"which {who} also {'reads' if readers == 1 else 'read'}")
+    if rows.objectives:
+        others = "other " if readers else ""
+        parts.append(f"{rows.objectives} of all {others}sampled objectives")
     parts += [f"{rows.dev} of dev for the dev gradient"] if rows.dev else []
-    return (
-        f"{', '.join(parts)}; at most {summary.steps} steps, a dev score every {summary.eval_every}"
-    )
+    epochs = summary.steps * rows.end_task / summary.parts["train"].examples
+    budget = f"at most {summary.steps} steps ({epochs:.{0 if epochs >= 10 else 1}f} epochs)"
+    return f"{', '.join(parts)}; {budget}, a dev score every {summary.eval_every}"
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def expectation(expected: Expected, steps: int) -> str:

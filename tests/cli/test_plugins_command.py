@@ -59,8 +59,10 @@ def test_a_plugin_that_takes_long_to_load_is_named_with_its_time(site: Site) -> 
     site.plugin("aang-plugin-light", transform("light"))
     rows = {row["distribution"]: row for row in site.json("plugins")}
     assert 0.6 <= rows["aang-plugin-heavy"]["seconds"] < 5
-    told = [line for line in site.aang("plugins").stdout.splitlines() if "every command" in line]
-    assert "Plug-in heavy (aang-plugin-heavy 1.0) took 0." in "".join(told)
+    done = site.aang("plugins")
+    assert "every command" not in done.stdout  # any plug-in may take long on a busy machine
+    told = [line for line in done.stderr.splitlines() if "every command" in line]
+    assert "note: plug-in heavy (aang-plugin-heavy 1.0) took 0." in "".join(told)
     assert not [line for line in told if "light" in line]
     disabled = site.json("--disable-plugin", "heavy", "plugins")
     assert {row["distribution"]: row for row in disabled}["aang-plugin-heavy"]["seconds"] is None

@@ -266,16 +266,3 @@ def test_only_some_distributions_are_loaded(site: Site, monkeypatch: pytest.Monk
     (left_out,) = [r for r in plugins.records if r.origin.distribution == "aang-plugin-aaa"]
     assert left_out.status == "disabled"
     assert left_out.error == "left out: only aang-plugin-bbb, aang-plugin-task is loaded"
-
-
-def test_what_every_command_waits_for_is_named_beside_the_table(site: Site) -> None:
-    """On standard error: on a busy machine any plug-in may take long, and the table is the same."""
-    slow = PREAMBLE + "import time\ntime.sleep(0.3)\n"
-    site.plugin("aang-plugin-sleeper", transform("rest"), preamble=slow)
-    done = site.aang("plugins")
-    assert done.returncode == 0, done.stderr
-    assert "note: plug-in sleeper (aang-plugin-sleeper " in done.stderr
-    assert "s to load, and every command waits for it; aang check-plugin" in done.stderr
-    assert all("waits" not in line for line in done.stdout.splitlines())
-    (row,) = [line for line in done.stdout.splitlines() if "sleeper" in line]
-    assert float(row.split()[-1]) > 0.3

@@ -44,6 +44,26 @@ def test_the_summary_and_every_warning_come_before_the_first_step(
     assert not [line for line in after if line.startswith("note: ")]
 
 
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        ("contrast", "8 end-task rows, which the objective also reads; at most"),
+        (
+            "td+c",
+            "8 end-task rows, which 1 objective also reads, 8 of all other sampled objectives",
+        ),
+        ("td-labels", "8 end-task rows, 8 of all sampled objectives; at most"),
+    ],
+)
+def test_rows_that_an_objective_shares_with_the_end_task_are_not_counted_twice(
+    aang: Aang, train_options: list[object], space: str, said: str
+) -> None:
+    options = ["--space", space, "--weighter", "static", "--steps", 1, "--dry-run"]
+    done = aang("train", *train_options, *options)
+    assert done.status == 0, done.err
+    assert said in done.out
+
+
 @pytest.mark.parametrize("weighter", ["factored", "single-task", "alpha-vil"])
 def test_a_dry_run_measures_and_writes_nothing(
     aang: Aang,

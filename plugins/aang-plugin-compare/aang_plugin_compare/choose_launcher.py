@@ -23,10 +23,16 @@ _OPTIONS = (
         help="where runs run: as processes of this machine, or on a Ray cluster",
     ),
     click.option(
-        "--address", metavar="HOST:PORT", help="of the Ray cluster; auto for this machine's"
+        "--address",
+        metavar="HOST:PORT",
+        help="address of the Ray cluster, or auto for this machine's",
     ),
-    click.option("--cpus-per-run", type=click.IntRange(min=1), help="on Ray, by default 1"),
-    click.option("--gpus-per-run", type=click.FloatRange(min=0), help="on Ray, by default 0"),
+    click.option(
+        "--cpus-per-run", type=click.IntRange(min=1), help="CPUs per run on Ray; default: 1"
+    ),
+    click.option(
+        "--gpus-per-run", type=click.FloatRange(min=0), help="GPUs per run on Ray; default: 0"
+    ),
 )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Compare methods over tasks and seeds; resumable.")
-@click.option("--method", "methods", multiple=True, help="a recipe or weighter; may be given again")
+@click.option("--method", "methods", multiple=True, help="a recipe or weighter; can be repeated")
 @click.option("--seeds", type=click.IntRange(min=1, max=10_000), help="number of seeds, from 0 on")
 @click.option("--baseline", help="method that the others are tested against")
 @click.option(
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "markdown", "latex", "json"]),
     default="text",
     show_default=True,
-    help="of the table that is printed; all four are written",
+    help="format of the printed table; all four are written",
 )
 @click.option(
     "--minutes",
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     help="TF-IDF and the frozen encoder, each with logistic regression, in front of the table",
 )
 @click.option("--difference", is_flag=True, help="a column of differences to the baseline")
-@click.option("--table-only", is_flag=True, help="run nothing; the table of what is there")
-@click.option("--quiet", is_flag=True, help="no line for each run")
+@click.option("--table-only", is_flag=True, help="train nothing; make the table of finished runs")
+@click.option("--quiet", is_flag=True, help="print only the table")
 @click.argument(
     "arguments", metavar="SPEC.yaml | -- [TRAIN OPTIONS]", nargs=-1, type=click.UNPROCESSED
 )

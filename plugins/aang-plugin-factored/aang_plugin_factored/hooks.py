@@ -41,6 +41,6 @@ def aang_register_recipes(register: RegisterRecipe) -> None:
     register("aang-td+ed", "AANG-TD+ED as the authors' code trains it", options=AANG_TD_ED)
     register(
         "x+y+z",
-        "the three together, factored (AANG, table 2)",
+        "gpt-, xlnet- and bert-style objectives together, factored (AANG, table 2)",
         options={"space": "x+y+z", "weighter": "factored"},
     )

@@ -17,7 +17,7 @@ from aang_core.cli import echo
     "--language",
     "languages",
     multiple=True,
-    help="language, such as en; default: the encoder's own; may be given again",
+    help="language, such as en; default: the encoder's own; can be repeated",
 )
 def push(
     run: Path,

@@ -37,9 +37,13 @@ def aang_register_recipes(register: RegisterRecipe) -> None:
             "set": {"static": {"n": 3, "end_task_weight": 0.5}},
         },
     )
-    for letter, style in (("X", "gpt-style"), ("Y", "xlnet-style"), ("Z", "bert-style")):
+    for letter, style, how in (
+        ("X", "gpt-style", "left-to-right"),
+        ("Y", "xlnet-style", "random-order"),
+        ("Z", "bert-style", "masked"),
+    ):
         register(
             style,
-            f"AANG's baseline {letter}: META-TARTAN with that objective",
+            f"META-TARTAN with {how} language modelling: AANG's baseline {letter}",
             options={"space": style, "weighter": "meta-tartan"},
         )

@@ -25,24 +25,24 @@ DEFAULT_RUNS = 20
     "searched",
     multiple=True,
     metavar="NAME=…",
-    help="option to search: values such as lr=1e-5,1e-4 or a range such as lr=1e-5..1e-3:log; may "
-    "be given again",
+    help="option to search: values such as lr=1e-5,1e-4 or a range such as lr=1e-5..1e-3:log; can "
+    "be repeated",
 )
 @click.option(
     "--method",
     "methods",
     multiple=True,
-    help="a recipe or weighter to choose from; may be given again",
+    help="a recipe or weighter to choose from; can be repeated",
 )
 @click.option("--grid", help="grid whose options are searched, by the name a plug-in gives it")
 @click.option(
     "--runs",
     type=click.IntRange(min=1, max=10_000),
-    help=f"most runs of the search; without --minutes, {DEFAULT_RUNS} or as many as there are "
+    help=f"maximum number of runs; without --minutes, {DEFAULT_RUNS} or as many as there are "
     "settings",
 )
 @click.option(
-    "--minutes", type=click.FloatRange(min=0, min_open=True), help="most minutes of the search"
+    "--minutes", type=click.FloatRange(min=0, min_open=True), help="maximum minutes of the search"
 )
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="runs at once"
@@ -58,7 +58,7 @@ DEFAULT_RUNS = 20
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="of what is proposed; the seed of the runs goes after --",
+    help="seed of the proposals; the seed of the runs goes after --",
 )
 @click.option(
     "--prune/--no-prune",
@@ -96,7 +96,7 @@ DEFAULT_RUNS = 20
     type=click.Choice(["text", "markdown", "json"]),
     default="text",
     show_default=True,
-    help="of the table that is printed; all three are written",
+    help="format of the printed table; all three are written",
 )
 @click.option(
     "--trust-remote-code",

@@ -25,7 +25,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "--source", default="s2orc", show_default=True, help="data primitive that reads FILES"
 )
 @click.option("--field", help="field of study, if the source supports it")
-@click.option("--years", help="of publication, such as 2015, 2010-2020 or 2015-, if supported")
+@click.option("--years", help="years of papers, such as 2015, 2010-2020 or 2015-, if supported")
 @click.option("--language", help="of abstracts, an ISO 639 code such as en, if supported")
 @click.option(
     "--times", default=10.0, show_default=True, help="texts to draw for each text of the task"
