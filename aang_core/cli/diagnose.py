@@ -123,7 +123,7 @@ def diagnose(
     from aang_core.assembly.sources import prepare_sources
     from aang_core.cli.progress import counting
     from aang_core.diagnosis.objectives import diagnose as measure
-    from aang_core.runs.training import choose_device
+    from aang_core.runs.training import choose_training_device
 
     draw = None if plot is None else _prepared_figure(plugins, plot)
     config = resolve_config(from_file, given, plugins.registry)
@@ -138,7 +138,7 @@ def diagnose(
         found = measure(
             config,
             sources,
-            device=choose_device(config.device),
+            device=choose_training_device(config.device),
             batches=batches,
             progress=progress,
             say=(lambda sentence: None) if quiet else note,

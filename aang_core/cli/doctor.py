@@ -93,10 +93,10 @@ def _memory() -> str:
 def _device() -> dict[str, str]:
     import torch
 
-    from aang_core.runs.training import choose_device
+    from aang_core.runs.training import choose_training_device
     from aang_core.training.precision import bf16_speed
 
-    device = choose_device("auto")
+    device = choose_training_device("auto")
     facts = {"--device auto": str(device)}
     if device.type == "cuda":
         for index in range(torch.cuda.device_count()):

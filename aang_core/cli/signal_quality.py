@@ -42,7 +42,7 @@ def run(
         read_scores,
         scores_of,
     )
-    from aang_core.runs.training import choose_device
+    from aang_core.runs.training import choose_training_device
 
     given = None if scores is None else read_scores(scores)
     weighter = plugins.registry.weighter(config.weighter).load()
@@ -65,7 +65,7 @@ def run(
             config,
             sources,
             QualityPlan(steps, every, sample, weighted),
-            device=choose_device(config.device),
+            device=choose_training_device(config.device),
             progress=progress,
         )
     agreed = [] if known is None else agreements(found, known)

@@ -50,7 +50,8 @@ def train(
             take a pandas DataFrame, a ``datasets.Dataset``, a list of records, a dict of columns,
             or a pair ``(texts, labels)``. Given alone, ``train`` and ``dataset`` take a
             ``DatasetDict``, or a folder that ``save_to_disk`` has written. ``unlabelled`` and
-            ``domain`` also take a table, or a list of texts. The run folder keeps a copy of data in memory.
+            ``domain`` also take a table, or a list of texts. The run folder keeps a copy of data
+            in memory.
 
     Returns:
         The run, finished.

@@ -16,7 +16,13 @@ from aang_core.gradients import DevHeadSettings, EngineSettings, check_engine
 from aang_core.gradients.passes import Passes, Precision
 from aang_core.tasks.meeting import tell_others
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
-from aang_core.training.devices import automatic_device, device_called
+from aang_core.training.devices import (
+    CPU,
+    automatic_device,
+    can_train,
+    check_trains,
+    device_called,
+)
 from aang_core.training.evaluation import LOSS, Metric
 from aang_core.training.free_memory import ReturnsFreeMemory
 from aang_core.training.optimization import OptimizerSettings
@@ -36,6 +42,19 @@ def choose_device(name: str) -> torch.device:
     return automatic_device() if name == "auto" else device_called(name)
 
 
+def choose_training_device(name: str) -> torch.device:
+    """The device for training or diagnosis: as `choose_device`, but the CPU instead of Apple's MPS.
+
+    Raises:
+        ConfigError: the same, or ``name`` is a device that cannot train.
+    """
+    device = choose_device(name)
+    if name == "auto" and not can_train(device):
+        return CPU
+    check_trains(device)
+    return device
+
+
 def join(name: str) -> tuple[torch.device, Processes]:
     """Choose the device that ``--device`` names, and join the other processes of the training.
 
@@ -46,7 +65,7 @@ def join(name: str) -> tuple[torch.device, Processes]:
         AangError: this process or another one has no such device, or they cannot find each other.
     """
     try:
-        device = choose_device(name)
+        device = choose_training_device(name)
     except AangError as error:
         # The others would wait for this process.
         tell_others(error)

@@ -51,6 +51,26 @@ def device_called(name: str) -> torch.device:
     return device
 
 
+def can_train(device: torch.device) -> bool:
+    """Whether a training can run on the device. Models of a run predict on every device.
+
+    Apple's MPS has no float64, in which gradient signals are summed.
+    """
+    return device.type != "mps"
+
+
+def check_trains(device: torch.device) -> None:
+    """Refuse a device that cannot train.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if not can_train(device):
+        raise ConfigError(
+            f"the device {device} can predict but not train, because it lacks float64; train on cpu"
+        )
+
+
 def _of_several(device: torch.device, name: str) -> torch.device:
     if device.index is None:
         return _own(device.type, name)

@@ -73,7 +73,7 @@ class ModelState:
         optimizer.state.clear()
         for name, of_parameter in moments.items():
             optimizer.state[trained[name]] = {
-                key: _moved(key, moment, trained[name]) for key, moment in of_parameter.items()
+                key: _moved(moment, trained[name]) for key, moment in of_parameter.items()
             }
 
     def _check_moments(self, saved: Mapping[str, Any], parameter: Tensor) -> None:
@@ -93,8 +93,8 @@ class ModelState:
                     yield f"{module_name}|{name}", tensor
 
 
-def _moved(key: str, moment: Any, parameter: Tensor) -> Any:
-    """A copy of a moment on its parameter's device; the number of steps stays on the CPU."""
+def _moved(moment: Any, parameter: Tensor) -> Any:
+    """A copy of a moment on its parameter's device, where fused AdamW has the step count, too."""
     if not isinstance(moment, Tensor):
         return moment
-    return moment.to("cpu" if key == "step" else parameter.device, copy=True)
+    return moment.to(parameter.device, copy=True)

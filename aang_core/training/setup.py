@@ -20,6 +20,7 @@ from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import Weighter, require_several_draws, require_whole_round
 from aang_core.training.bench import TrainingBench
 from aang_core.training.clock import Clock
+from aang_core.training.devices import check_trains
 from aang_core.training.numbers import OnNan
 from aang_core.training.optimization import Optimization, OptimizerSettings
 from aang_core.training.rows import RowStream
@@ -100,8 +101,10 @@ def make_trainer(
         The trainer, ready to train.
 
     Raises:
-        ConfigError: the options contradict each other, or do not suit the weighter's rounds.
+        ConfigError: the options contradict each other, or do not suit the weighter's rounds; or
+            nothing can train on the body's device.
     """
+    check_trains(next(body.parameters()).device)
     check_engine(settings.engine, settings.dev_head, processes, called)
     draws = settings.draws_per_step
     require_several_draws(weighter, draws, called("draws_per_step", draws))

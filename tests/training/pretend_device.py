@@ -254,9 +254,12 @@ def _waits_to_index(indices: Iterable[object]) -> bool:
 
 
 def _check_devices(operation: object, given: object) -> None:
-    # A CPU tensor of no dimensions is a number to CUDA.
+    # A CPU tensor of no dimensions is a number to CUDA, but not to fused AdamW.
+    numbers = operation is not _aten._fused_adamw_
     for value in tree_iter(given):
-        if isinstance(value, Tensor) and not isinstance(value, Elsewhere) and value.dim():
+        if isinstance(value, Tensor) and not isinstance(value, Elsewhere):
+            if numbers and not value.dim():
+                continue
             raise RuntimeError(f"{operation}: tensors on {DEVICE} and on {value.device}")
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from aang_core.errors import ConfigError
-from aang_core.runs.training import choose_device
+from aang_core.runs.training import choose_device, choose_training_device
 from tests.clusters import free_port
 from tests.training.launching import ROOT
 
@@ -71,6 +71,18 @@ def test_each_process_gets_a_gpu_of_its_own(process: Callable[[int, int], None])
     process(2, 3)
     with pytest.raises(ConfigError, match="process 3 on a machine with 2; start at most 2 here"):
         choose_device("auto")
+
+
+def test_a_mac_trains_on_its_cpu_and_predicts_on_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing computes on the device here; the machine only says that it has one."""
+    mps = torch.device("mps", 0)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: mps)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 1)
+    monkeypatch.setattr(torch, "zeros", lambda *shape, device: None)
+    assert choose_device("auto") == choose_device("mps:0") == mps
+    assert choose_training_device("auto") == torch.device("cpu")
+    with pytest.raises(ConfigError, match=r"^the device mps:0 can predict but not train, "):
+        choose_training_device("mps:0")
 
 
 _JOIN = """
