@@ -7,10 +7,10 @@ DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl``, ``dev.js
 ``test.jsonl``, and ``s2orc-domain`` with text of each field. PREPARED is MiniLM after ``aang
 prepare-encoder``, MODEL is MiniLM before. The second command writes a comparison file for each
 setting and lets ``aang compare`` train what is planned, stage by stage. It can be stopped and
-resumed at any time; ``--minutes`` stops it. The tables are in ``OUT/SETTING/table.txt``. With
-``--known FOLDER``, draws of a method that are in ``FOLDER/SETTING/table.json`` are not trained
-again; what lacks only later ones, such as 3 and 4, has its table in ``OUT/SETTING-3-4``.
-``benchmarks.joined_results`` joins what was trained with what was known.
+resumed at any time; ``--minutes`` stops it. The runs are in ``OUT/SETTING``, and
+``OUT/tables/SETTING`` has the table and the curves of all stages that have ended. With ``--known
+FOLDER``, draws of a method that are in ``FOLDER/SETTING/table.json`` are not trained again but
+become part of the table; what lacks only later ones, such as 3 and 4, is in ``OUT/SETTING-3-4``.
 
 ``--setting`` and ``--method`` train a row of a table alone.
 
@@ -33,6 +33,7 @@ import click
 import yaml
 
 from benchmarks.comparison_files import DEMO, FOLDER, OPTIONS, PARTS
+from benchmarks.joined_results import Outcome, joined
 from benchmarks.table_methods import (
     ALONE,
     ALONE_BY_DEFAULT,
@@ -383,6 +384,7 @@ def main(
         return
     began = time.monotonic()
     asked = asked_for(only, chosen, known)
+    found = {} if known is None else _known(known, chosen)
     out.mkdir(parents=True, exist_ok=True)
     for part in asked:
         left = None if minutes is None else minutes - (time.monotonic() - began) / 60
@@ -398,6 +400,22 @@ def main(
         click.echo(shlex.join(command))
         if status := _run([sys.executable, "-m", "aang_core", *command[1:]]):
             sys.exit(status)
+        # The next stage of the setting has its own methods in the table of `aang compare`.
+        outcomes = found.setdefault(part.setting, [])
+        outcomes.append(Outcome.of(out / part.folder))
+        baseline = SETTINGS[part.setting].baseline
+        joined(outcomes, baseline).write(out / "tables" / part.setting, baseline)
+
+
+def _known(folder: Path, methods: Sequence[str]) -> dict[str, list[Outcome]]:
+    """What is known of each setting, of the methods that are asked for; none for all."""
+    found = {}
+    for name in SETTINGS:
+        if (folder / name / "table.json").exists():
+            known = Outcome.of(folder / name)
+            wanted = {entry.method for entry in known.entries if entry.quick} | set(methods)
+            found[name] = [known.only(wanted) if methods else known]
+    return found
 
 
 def _run(command: Sequence[str]) -> int:

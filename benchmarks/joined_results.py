@@ -13,8 +13,8 @@ and are those of the first folder that has the draw.
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -25,6 +25,49 @@ from benchmarks.comparison_files import FOLDER
 
 Line = Mapping[str, str]
 """A line of ``curves.csv``."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a comparison has found.
+
+    Attributes:
+        entries: the rows of its table.
+        lines: those of its curves, one for each evaluation.
+    """
+
+    entries: Sequence[Entry]
+    lines: Sequence[Line]
+
+    @classmethod
+    def of(cls, folder: Path) -> "Outcome":
+        """The outcome of a comparison, or a copy of it."""
+        return cls(read_table(folder), read_lines(folder))
+
+    def only(self, methods: Collection[str]) -> "Outcome":
+        """The outcome of these methods alone."""
+        entries = [entry for entry in self.entries if entry.method in methods]
+        return Outcome(entries, [line for line in self.lines if line["method"] in methods])
+
+    def write(self, out: Path, baseline: str | None) -> None:
+        """Write ``table.json`` and ``curves.csv``."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(self.lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.lines)
+        out.mkdir(parents=True, exist_ok=True)
+        write_file(out / "table.json", table(self.entries, "json", baseline))
+        write_file(out / "curves.csv", text.getvalue())
+
+
+def joined(outcomes: Sequence[Outcome], baseline: str | None) -> Outcome:
+    """The runs of all outcomes in one.
+
+    Raises:
+        click.ClickException: two have different scores for a run, or different settings.
+    """
+    entries = joined_entries([outcome.entries for outcome in outcomes], baseline)
+    return Outcome(entries, list(joined_curves(outcome.lines for outcome in outcomes)))
 
 
 def joined_entries(tables: Iterable[Sequence[Entry]], baseline: str | None) -> list[Entry]:
@@ -105,16 +148,9 @@ def read_table(folder: Path) -> list[Entry]:
 @click.option("--baseline", help="the method that the others are tested against")
 def main(out: Path, folders: tuple[Path, ...], baseline: str | None) -> None:
     """Write both files of all folders."""
-    entries = joined_entries([read_table(folder) for folder in folders], baseline)
-    lines = list(joined_curves([read_lines(folder) for folder in folders]))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    out.mkdir(parents=True, exist_ok=True)
-    write_file(out / "table.json", table(entries, "json", baseline))
-    write_file(out / "curves.csv", text.getvalue())
-    click.echo(table(entries, "text", baseline, difference=baseline is not None))
+    whole = joined([Outcome.of(folder) for folder in folders], baseline)
+    whole.write(out, baseline)
+    click.echo(table(whole.entries, "text", baseline, difference=baseline is not None))
 
 
 if __name__ == "__main__":

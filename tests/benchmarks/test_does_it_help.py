@@ -18,12 +18,15 @@ from benchmarks.does_it_help import (
     FEW,
     SETTINGS,
     Part,
+    Setting,
+    Stage,
     asked_for,
     comparison,
     main,
     parts,
     still_to_train,
 )
+from benchmarks.small_task import write_task
 from benchmarks.table_methods import DEFAULTS, HALVED, METHODS, OBJECTIVES
 
 REGISTRY = load_plugins(environ={}).registry
@@ -174,3 +177,40 @@ def test_the_plan_is_printed_with_its_hours(tmp_path: Path) -> None:
         in told.output
     )
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_the_table_has_the_runs_of_all_stages_and_what_was_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two stages of real runs: one method with two draws, then another with one draw more."""
+    write_task(tmp_path / "scierc")
+    encoder = tmp_path / "scierc" / "encoder"
+    plain = {"weighter": "single-task", "batch_size": 4}
+    methods = {"single-task": plain, "contrast": {"recipe": "contrast", "batch_size": 4}}
+    monkeypatch.setitem(
+        SETTINGS, "scierc-all", Setting("scierc", None, prepared=True, steps=1, methods=methods)
+    )
+    stages = (
+        Stage("Does it train?", ["scierc-all"], ["single-task", "contrast"], 1),
+        Stage("Over draws?", ["scierc-all"], ["single-task"], 2),
+    )
+    monkeypatch.setattr("benchmarks.does_it_help.STAGES", stages)
+
+    def trained(out: Path, *options: str) -> dict[str, list[int]]:
+        folders = [str(tmp_path), str(encoder), str(encoder), str(out)]
+        done = CliRunner().invoke(main, [*folders, "--setting", "scierc-all", *options])
+        assert done.exit_code == 0, done.output
+        table = json.loads((out / "tables" / "scierc-all" / "table.json").read_text())
+        return {entry["method"]: entry["seeds"] for entry in table if not entry["quick"]}
+
+    everything = {"single-task": [0, 1], "contrast": [0]}
+    assert trained(tmp_path / "out") == everything
+    known = tmp_path / "known"
+    (tmp_path / "out" / "tables").rename(known)
+    table = json.loads((known / "scierc-all" / "table.json").read_text())
+    kept = [{**e, "seeds": [0], **{k: e[k][:1] for k in ("dev", "test", "seconds")}} for e in table]
+    (known / "scierc-all" / "table.json").write_text(json.dumps(kept))
+    assert trained(tmp_path / "other", "--known", str(known)) == everything
+    runs = {path.parent.name for path in tmp_path.glob("other/**/result.json")}
+    assert runs == {"seed-1"}  # nothing that was known was trained again
