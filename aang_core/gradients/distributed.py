@@ -164,7 +164,10 @@ class DistributedEngine:
     ) -> tuple[Gradients, Tensor]:
         """Gradient of a rider's mean loss over the rows of all processes, and that loss.
 
-        The head's gradient is the same in all processes, so only the first one's counts.
+        Every process has the loss of all rows, so only the first one's head counts. Dropout in the
+        head differs between processes: a row's part of the body's gradient comes from the process
+        that has the row, the head's gradient from the first. Both stay unbiased. The losses differ,
+        and the trainer takes the first one's.
 
         Args:
             rider: the task.

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from aang_core.checked.weighter import CheckedWeighter
+from aang_core.errors import ConfigError
 from aang_core.gradients import (
     DevHeadFit,
     DevHeadRows,
@@ -143,7 +144,7 @@ def fit(
         AangError: there is no weighter of that name, it has no such option, or its weights break
             the contract of weighters.
         ConfigError: ``gradients="packed"`` with ``task_clip``, with ``dev_average`` or in several
-            processes.
+            processes, or fewer rows of a kind than draws.
         NumericalError: a loss or gradient is not finite; with ``on_nan="skip"``, ten times in a
             row.
         OutOfMemoryError: not even one row at a time fits into memory.
@@ -172,6 +173,12 @@ def fit(
         >>> result.steps, dict(result.weights)
         (20, {'sign': 0.5, 'order': 0.5})
     """
+    _require_rows(
+        draws_per_step,
+        batch_size=batch_size,
+        dev_batch_size=dev_batch_size,
+        aux_batch_size=aux_batch_size,
+    )
     processes = processes_of_environment(next(body.parameters()).device)
     settings = TrainingSettings(
         optimizer=optimizer or OptimizerSettings(lr=1e-3, head_lr=1e-3),
@@ -204,6 +211,16 @@ def fit(
         weights=made.weights(),
         history=history.records,
     )
+
+
+def _require_rows(draws: int, **rows: int) -> None:
+    """Raise ConfigError unless every draw of a step has a row of each kind."""
+    for name, number in rows.items():
+        if number < draws:
+            raise ConfigError(
+                f"{as_argument(name, number)} is less than one row for each of the draws "
+                f"({as_argument('draws_per_step', draws)}); give more rows or fewer draws"
+            )
 
 
 def _weighter(

@@ -18,8 +18,8 @@ _REFUSED = "refused: "
 def meet(kind: str) -> "Store | None":
     """Wait until every process has said what kind of device it computes on.
 
-    Processes on different kinds would wait for each other's messages for half an hour, and so would
-    all others if one never came.
+    Processes on different kinds would wait for each other's messages for hours, and so would all
+    others if one never came.
 
     Args:
         kind: of this process's device, such as ``cpu``.

@@ -4,6 +4,7 @@ import atexit
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 
 import torch
 from torch import Tensor, distributed
@@ -15,6 +16,11 @@ from aang_core.tasks.meeting import meet
 MESSAGE_BYTES = 2**25
 """Bytes of gradient in one message: enough to make the latency worthwhile, and too few to need
 the memory of a second gradient."""
+
+LONGEST_WAIT = timedelta(days=1)
+"""How long processes wait for each other. All others wait while the first one scores the model,
+writes it and pushes it to the hub, and torch's own limit ends them after 10 minutes (NCCL) or 30.
+They do not wait for a process that has died: its connections close, and launchers end the rest."""
 
 
 class Processes:
@@ -63,6 +69,19 @@ class Processes:
             distributed.all_reduce(message, distributed.ReduceOp.MAX)
         return int(message)
 
+    def of_first(self, tensor: Tensor) -> Tensor:
+        """The tensor of the first process, in every process; all have it in the same shape.
+
+        The host does not wait for the device.
+
+        Raises:
+            AangError: another process has died.
+        """
+        if self.size == 1:
+            return tensor
+        (first,) = self.sum([tensor if self.first else torch.zeros_like(tensor)])
+        return first
+
     def agree(self, numbers: Sequence[float]) -> list[float]:
         """The numbers of the first process, in every process.
 
@@ -75,8 +94,7 @@ class Processes:
         if self.size == 1:
             return list(numbers)
         own = torch.tensor(numbers, dtype=torch.float64, device=_device())
-        (first,) = self.sum([own if self.first else torch.zeros_like(own)])
-        return [float(number) for number in first.tolist()]
+        return [float(number) for number in self.of_first(own).tolist()]
 
     def gather(self, text: str) -> list[str]:
         """The texts that the processes pass, by rank.
@@ -212,7 +230,7 @@ def processes_of_environment(device: torch.device) -> Processes:
     try:
         # A store that the first process serves ends with it, so it is held until all have met.
         store = meet(device.type)
-        state = PartialState(cpu=device.type == "cpu")
+        state = PartialState(cpu=device.type == "cpu", timeout=LONGEST_WAIT)
         del store
     except (RuntimeError, ValueError) as error:
         raise AangError(

@@ -22,7 +22,7 @@ from aang_core.training.draws import Draws
 from aang_core.training.frozen_part import FrozenPart
 from aang_core.training.losses import LossMeans
 from aang_core.training.model_state import ModelState
-from aang_core.training.numbers import NumberPolicy, OnNan
+from aang_core.training.numbers import NumberPolicy, OnNan, Problem
 from aang_core.training.optimization import Optimization, Trial
 from aang_core.training.rows import RowStream
 from aang_core.training.run_tasks import DEV_HEAD, RunTasks, check_odds, mean_coefficients
@@ -245,17 +245,16 @@ class TrainingBench:
             self.losses.add(made.losses)
             return made.updates
         self._count()
-        self.numbers.bad(self.steps, made.problem)
+        self._leave_out(made.problem, self.optimization)
         return None
 
     def dots(self, updates: Sequence[Update]) -> list[list[float]]:
         """See `Workbench.dots`."""
         own = own_updates(updates)
-        matrix: Sequence[Sequence[float]] | None = known_products(own)
+        matrix = known_products(own)
         if matrix is None:
-            matrix = products(own, self.optimization.of_body).tolist()
-        agreed = iter(self.processes.agree([number for row in matrix for number in row]))
-        return [[next(agreed) for _ in own] for _ in own]
+            matrix = self.processes.of_first(products(own, self.optimization.of_body)).tolist()
+        return matrix
 
     def descend(
         self,
@@ -384,12 +383,21 @@ class TrainingBench:
         made = self._gradients.make(plans, training, self.steps + 1, following)
         self._count()
         if made.problem is not None:
-            training.drop()
-            self.numbers.bad(self.steps, made.problem)
+            self._leave_out(made.problem, training)
             return None
         self._update(training)
         self.losses.add(made.losses)
         return made.signals
+
+    def _leave_out(self, problem: Problem, training: Optimization | Trial) -> None:
+        """Drop the gradient of a step with bad numbers.
+
+        Raises:
+            NumericalError: such steps are not skipped.
+        """
+        words = problem.in_words(self.body)
+        training.drop()
+        self.numbers.bad(self.steps, words)
 
     def _count(self) -> None:
         self.steps += 1

@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -14,6 +15,7 @@ from aang_core.gradients.passes import Passes
 from aang_core.gradients.task_gradient import mean_gradient, rider_gradient
 from aang_core.tasks.saved import saved_count
 from aang_core.tasks.signals import StepSignals
+from aang_core.training.memory import is_out_of_memory
 
 OnNan = Literal["stop", "skip"]
 
@@ -81,46 +83,74 @@ class NumberPolicy:
         self._in_a_row = saved_count(state, "in_a_row", most=MOST_IN_A_ROW)
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with the numbers of a step.
+
+    Attributes:
+        words: a description, as far as the numbers tell.
+        of_loss: whether a loss is not finite; losses are the same at every loss scale.
+        unnamed: tasks one of which may have a gradient that is not finite.
+    """
+
+    words: str
+    of_loss: bool = False
+    unnamed: Sequence[Segment] = ()
+
+    def in_words(self, body: nn.Module) -> str:
+        """Describe the problem, naming the task whose gradient is not finite, if there is one.
+
+        Naming it takes passes in fp32 over the rows of the step. If memory runs out, no task is
+        named.
+
+        Args:
+            body: the module that all tasks share.
+        """
+        try:
+            for segment in self.unnamed:
+                for member in segment.members:
+                    if not _has_finite_gradient(body, segment, member):
+                        return f"the gradient of {member.task.name} is not finite"
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+        return self.words
+
+
 def problem_of(
-    body: nn.Module,
     segments: Sequence[Segment],
     losses: Sequence[float],
     norm: float,
     measured: StepSignals | None,
-) -> str | None:
-    """What is wrong with the numbers of a step, naming the task.
+) -> Problem | None:
+    """What is wrong with the numbers of a step.
 
     Args:
-        body: the module that all tasks share.
         segments: the tasks of the step, the end task last.
         losses: loss of every task of ``segments``.
         norm: norm of the gradient over all parameters.
         measured: every statistic of the step; None if it measured nothing.
 
     Returns:
-        A description of the problem; None if all numbers are finite.
+        The problem; None if all numbers are finite.
     """
     members = members_of(segments)
     for member, loss in zip(members, losses, strict=True):
         if not math.isfinite(loss):
-            return f"the loss of {member.task.name} is {loss}"
+            return Problem(f"the loss of {member.task.name} is {loss}", of_loss=True)
     if measured is not None:
         for name in measured.norm:
             if not math.isfinite(measured.norm[name]):
-                return f"the gradient of {name} is not finite"
+                return Problem(f"the gradient of {name} is not finite")
         if measured.dev_norm is not None and not math.isfinite(measured.dev_norm):
-            return f"the gradient of {segments[-1].task.name} on dev rows is not finite"
+            return Problem(f"the gradient of {segments[-1].task.name} on dev rows is not finite")
         sums = (*measured.dot.values(), measured.auxiliary["dot"], measured.auxiliary["norm"])
         if not all(map(math.isfinite, sums)):
-            return "the gradients are so large that their products are not finite"
+            return Problem("the gradients are so large that their products are not finite")
     if math.isfinite(norm):
         return None
-    for segment in segments:
-        for member in segment.members:
-            if not _has_finite_gradient(body, segment, member):
-                return f"the gradient of {member.task.name} is not finite"
     names = ", ".join(member.task.name for member in members)
-    return f"the gradient of {names} together is not finite"
+    return Problem(f"the gradient of {names} together is not finite", unnamed=segments)
 
 
 def _has_finite_gradient(body: nn.Module, segment: Segment, member: Rider | Segment) -> bool:

@@ -17,7 +17,7 @@ from aang_core.tasks.signals import Signal, StepSignals, mean_signals
 from aang_core.training.draws import Draws
 from aang_core.training.losses import LossMeans
 from aang_core.training.memory import free, in_a_line, is_out_of_memory
-from aang_core.training.numbers import problem_of
+from aang_core.training.numbers import Problem, problem_of
 from aang_core.training.optimization import Optimization, Trial
 from aang_core.training.step_rows import Plan, StepRows
 from aang_core.training.task_gradients import TaskGradients, gradients_of_each
@@ -41,7 +41,7 @@ class DrawGradient:
     """
 
     signals: StepSignals | None
-    problem: str | None
+    problem: Problem | None
     losses: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -52,7 +52,7 @@ class StepGradient:
     draws: Sequence[DrawGradient]
 
     @property
-    def problem(self) -> str | None:
+    def problem(self) -> Problem | None:
         """What is wrong with a draw's numbers; None if all are finite."""
         return self.draws[-1].problem
 
@@ -198,8 +198,10 @@ class GradientMaker:
 
         If memory runs out, it repeats with fewer rows at once; if half precision may have
         overflowed, with a smaller loss scale. The draws are restored first, so rows stay the same.
+        A step whose numbers are bad at every loss scale does not change the scale.
         """
         before = self.state_dict()
+        scale = self._engine.scale.state_dict()
         while True:
             reason = None
             try:
@@ -209,12 +211,16 @@ class GradientMaker:
                     raise
                 reason = in_a_line(error)
             else:
-                if made.problem is None:
+                problem = made.problem
+                if problem is None:
                     return made
-                if not self._engine.scale.halve():
+                if problem.of_loss or not self._engine.scale.halve():
                     # Nothing is learned from this step, so the dev head must not remember it.
                     self._load_dev_head(before)
+                    self._engine.scale.load_state_dict(scale)
                     return made
+                # Its gradients would take memory from the next attempt.
+                del made
             training.drop()
             self.load_state_dict(before)
             if reason is not None:
@@ -261,7 +267,8 @@ class GradientMaker:
     ) -> DrawGradient:
         losses = torch.stack([loss.to(norm) for loss in (*self._engine.losses, norm)]).double()
         measures = [] if statistics is None else [statistics.values()]
-        asked = torch.cat([losses, *measures])
+        # Dropout of heads differs between processes, and with it the losses of riders.
+        asked = self._engine.processes.of_first(torch.cat([losses, *measures]))
         # An accelerator still computes what is asked.
         self._prepare(following)
         # The only transfer from the device in a step.
@@ -269,7 +276,6 @@ class GradientMaker:
         *of_tasks, of_gradient = numbers[: len(losses)]
         values = numbers[len(losses) :]
         problem = problem_of(
-            self._body,
             [*rows.auxiliaries, rows.end],
             of_tasks,
             of_gradient,

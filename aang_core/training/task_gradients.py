@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from aang_core.gradients import GradientEngine, Segment
 from aang_core.gradients.sink import trained
-from aang_core.training.numbers import problem_of
+from aang_core.training.numbers import Problem, problem_of
 from aang_core.training.optimization import Optimization
 from aang_core.training.step_rows import StepRows
 from aang_core.training.updates import (
@@ -31,7 +31,7 @@ class TaskGradients:
     """
 
     updates: Sequence[ParameterUpdate]
-    problem: str | None
+    problem: Problem | None
     losses: Mapping[str, float]
 
 
@@ -72,14 +72,15 @@ def gradients_of_each(
         found[name] = ParameterUpdate((name,), gradients)
     updates = [found[name] for name in names]
     matrix = products(updates, training.of_body)
+    asked = engine.processes.of_first(torch.cat([*numbers, matrix.flatten()]))
     # The only transfer from the device: the weighter will ask for the products next.
-    read = iter(torch.cat([*numbers, matrix.flatten()]).tolist())
+    read = iter(asked.tolist())
     problem = None
     of_tasks: dict[str, float] = {}
     norms: dict[str, float] = {}
     for name, segment in alone.items():
         *losses, norm_read = (next(read) for _ in range(len(segment.members) + 1))
-        problem = problem or problem_of(body, [segment], losses, norm_read, None)
+        problem = problem or problem_of([segment], losses, norm_read, None)
         members = [member.task.name for member in segment.members]
         of_tasks[name] = losses[members.index(name)]
         norms[name] = norm_read

@@ -136,7 +136,9 @@ def test_losses_come_in_the_order_of_the_members() -> None:
         *("contrast", "again", "end-task"),
     ]
     losses = [float("nan") if name == "contrast" else 1.0 for name in names]
-    assert problem_of(step.body, segments, losses, 1.0, None) == "the loss of contrast is nan"
+    problem = problem_of(segments, losses, 1.0, None)
+    assert problem is not None
+    assert problem.in_words(step.body) == "the loss of contrast is nan"
 
 
 def test_a_gradient_that_is_not_finite_is_told_by_its_rider() -> None:
@@ -152,8 +154,9 @@ def test_a_gradient_that_is_not_finite_is_told_by_its_rider() -> None:
     head = tiny_model("bert", True).heads.classification().to(torch.float64)
     rider = Rider(Infinite(head, "infinite"), {}, 0.1)
     segments = [replace(step.end, riders=[rider])]
-    problem = problem_of(step.body, segments, [0.0, 1.0], float("inf"), None)
-    assert problem == "the gradient of infinite is not finite"
+    problem = problem_of(segments, [0.0, 1.0], float("inf"), None)
+    assert problem is not None
+    assert problem.in_words(step.body) == "the gradient of infinite is not finite"
 
 
 def test_features_of_batches_are_joined_and_padded() -> None:

@@ -50,6 +50,15 @@ def loss(predicted: Tensor, wanted: Tensor) -> Tensor:
     return functional.cross_entropy(predicted, wanted, reduction="none")
 
 
+def every_parameter(modules: Mapping[str, nn.Module]) -> dict[str, Tensor]:
+    """A copy of every parameter and buffer, by the names of module and parameter."""
+    return {
+        f"{name}.{key}": value.clone()
+        for name, module in modules.items()
+        for key, value in module.state_dict().items()
+    }
+
+
 class LastState:
     """Every parameter as it is after the last round; ``fit`` puts the best state back."""
 
@@ -58,11 +67,7 @@ class LastState:
         self.state: dict[str, Tensor] = {}
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
-        self.state = {
-            f"{name}.{key}": value.clone()
-            for name, module in self._modules.items()
-            for key, value in module.state_dict().items()
-        }
+        self.state = every_parameter(self._modules)
 
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]

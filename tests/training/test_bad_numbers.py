@@ -9,8 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from aang_core import FitResult, TensorTask, fit
+from aang_core import FitResult, OptimizerSettings, TaskCard, TensorTask, fit, load_plugins
 from aang_core.errors import NumericalError
+from aang_core.gradients import EngineSettings
+from aang_core.gradients.loss_scale import FIRST
+from aang_core.training.bench import TrainingBench
+from aang_core.training.setup import TrainingSettings, make_trainer
+from aang_core.training.step_rows import RowBudget
+from aang_core.training.trainer import Schedule
 
 ROWS = 32
 BATCH = 8
@@ -84,14 +90,20 @@ def test_the_task_and_the_step_are_named(case: str, weighter: str) -> None:
         train(end, helpers, weighter)
 
 
-@pytest.mark.parametrize("gradients", ["stream", "packed"])
-@pytest.mark.parametrize("weighter", ["static", "factored"])
-def test_a_gradient_is_named_where_the_loss_is_finite(weighter: str, gradients: str) -> None:
+def infinite() -> TensorTask:
+    """A task with a finite loss and an infinite gradient."""
     ill = task("ill", loss=rooted)
     with torch.no_grad():
         for parameter in ill.head.parameters():
             parameter.zero_()
     ill.targets.zero_()
+    return ill
+
+
+@pytest.mark.parametrize("gradients", ["stream", "packed"])
+@pytest.mark.parametrize("weighter", ["static", "factored"])
+def test_a_gradient_is_named_where_the_loss_is_finite(weighter: str, gradients: str) -> None:
+    ill = infinite()
     with pytest.raises(NumericalError, match="step 1: the gradient of ill is not finite"):
         train(task("end"), [task("good"), ill], weighter, gradients=gradients)
 
@@ -152,3 +164,87 @@ def test_a_score_that_is_nan_stops_training() -> None:
             evaluate=lambda: {"accuracy": math.nan},
             weighter="single-task",
         )
+
+
+def half_precision_round(
+    helper: TensorTask, weighter: str = "static", scale: float = FIRST, memory: float = math.inf
+) -> tuple[TrainingBench, list[bool]]:
+    """One round in fp16 that skips bad steps.
+
+    Args:
+        helper: the task beside the end task.
+        weighter: name of the weighter.
+        scale: the loss scale before the round.
+        memory: the most elements of a batch that fit into memory in fp32.
+
+    Returns:
+        The bench, and for each pass through the body whether it was in fp16.
+    """
+    in_half: list[bool] = []
+
+    def before(_: nn.Module, __: Any, inputs: dict[str, Tensor]) -> None:
+        in_half.append(torch.is_autocast_enabled("cpu"))
+        if not in_half[-1] and inputs["input"].numel() > memory:
+            raise MemoryError
+
+    torch.manual_seed(0)
+    body, end = nn.Linear(1, 4), task("end")
+    body.register_forward_pre_hook(before, with_kwargs=True)
+    primitive = load_plugins().registry.weighter(weighter)
+    trainer = make_trainer(
+        *(body, end, end, [helper], primitive.make(TaskCard("end"), [TaskCard(helper.name)])),
+        TrainingSettings(
+            optimizer=OptimizerSettings(lr=1e-3, head_lr=1e-3),
+            schedule=Schedule(1, 1, 1, "accuracy"),
+            rows=RowBudget(BATCH, BATCH, BATCH),
+            seed=0,
+            engine=EngineSettings(precision="fp16"),
+            on_nan="skip",
+        ),
+        evaluate=lambda: {"accuracy": 0.5},
+    )
+    state = trainer.bench.state_dict(whole=False)
+    trainer.bench.load_state_dict({**state, "scale": {"value": scale, "good": 7}})
+    trainer.weighter.round(trainer.bench)
+    return trainer.bench, in_half
+
+
+@pytest.mark.parametrize("weighter", ["static", "pcgrad"])
+def test_a_bad_loss_leaves_the_loss_scale_as_it_was(
+    weighter: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is bad at every scale, so the step is not repeated."""
+    bench, in_half = half_precision_round(task("ill", math.nan, ROWS), weighter)
+    assert "step 1 is left out: the loss of ill is nan" in caplog.text
+    assert in_half == [True, True]
+    assert bench.state_dict()["scale"] == {"value": FIRST, "good": 7}
+
+
+@pytest.mark.parametrize("weighter", ["static", "pcgrad"])
+def test_a_gradient_that_no_scale_makes_finite_leaves_it_too(
+    weighter: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The step is repeated down to a scale of one; its task is looked for once, at the end."""
+    bench, in_half = half_precision_round(infinite(), weighter)
+    assert "step 1 is left out: the gradient of ill is not finite" in caplog.text
+    assert in_half == [True, True] * 17 + [False]
+    assert bench.state_dict()["scale"] == {"value": FIRST, "good": 7}
+
+
+@pytest.mark.parametrize("weighter", ["static", "pcgrad"])
+def test_nobody_looks_for_the_task_of_an_overflow(weighter: str) -> None:
+    """A smaller scale makes the step finite, so there is nothing to say."""
+    bench, in_half = half_precision_round(task("good"), weighter, scale=2.0**30)
+    assert bench.numbers.skipped == 0
+    assert len(in_half) > 2
+    assert all(in_half)
+    assert bench.state_dict()["scale"]["value"] == 2.0**30 / 2 ** (len(in_half) // 2 - 1)
+
+
+def test_no_task_is_named_where_memory_does_not_suffice(caplog: pytest.LogCaptureFixture) -> None:
+    """The step itself fits, so its rows stay together."""
+    bench, in_half = half_precision_round(infinite(), memory=BATCH - 1)
+    assert "step 1 is left out: the gradient of ill, end together is not finite" in caplog.text
+    assert in_half == [True, True] * 17 + [False]
+    assert bench.rows_at_once is None
+    assert all(parameter.grad is None for parameter in bench.optimization.parameters)

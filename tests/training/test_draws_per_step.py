@@ -263,6 +263,23 @@ def test_signals_that_are_held_back_survive_a_restart() -> None:
     assert again.state_dict() == []
 
 
+@pytest.mark.parametrize("rows", ["batch_size", "dev_batch_size", "aux_batch_size"])
+def test_fit_refuses_draws_without_rows(rows: str) -> None:
+    made = make()
+    told = rf"^{rows}=2 is less than one row for each of the draws \(draws_per_step=3\); give more"
+    with pytest.raises(ConfigError, match=told):
+        fit(
+            made.body,
+            made.end,
+            list(made.others.values()),
+            dev=made.dev,
+            evaluate=lambda: {"accuracy": 0.5},
+            weighter="factored",
+            draws_per_step=3,
+            **{rows: 2},
+        )
+
+
 def test_fit_takes_the_options() -> None:
     made = make()
     result = fit(

@@ -44,6 +44,9 @@ class Second(Processes):
     def largest(self, number: int) -> int:
         return number
 
+    def of_first(self, tensor: Tensor) -> Tensor:
+        return tensor
+
     def agree(self, numbers: Sequence[float]) -> list[float]:
         return list(numbers)
 

@@ -4,15 +4,18 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.training import heads_with_dropout
 from tests.training.conftest import Aang
 from tests.training.launching import ROOT, children, finished, flat, launch, lines
 from tests.training.several_processes import WEIGHTERS
@@ -63,6 +66,23 @@ def test_model_and_weights_are_those_of_one_process(
                     if value.numel()
                 }
                 assert max(far.values()) < tolerance, (weighter, dtype, rank, far)
+
+
+@pytest.mark.slow
+def test_processes_stay_together_where_heads_drop_units(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Each drops units of its own, so each sees another loss of what shares the end task's pass."""
+    space = "end-task-rows/no-op/bidirectional/end-task"
+    given = json.dumps({**options, "space": space, "dropout": 0.3}, default=str)
+    (tmp_path / "options.json").write_text(given, encoding="utf-8")
+    done = finished(launch(2, tmp_path, module="tests.training.heads_with_dropout"))
+    assert done.returncode == 0, done.stderr
+    for weighter in heads_with_dropout.WEIGHTERS:
+        one, two = (load_file(tmp_path / f"{weighter}-{rank}.safetensors") for rank in (0, 1))
+        assert len(one["losses"]) == 2
+        apart = [name for name, value in one.items() if not torch.equal(value, two[name])]
+        assert not apart, weighter
 
 
 @pytest.fixture
@@ -155,6 +175,37 @@ def test_a_process_that_dies_ends_the_run(calm_options: list[object], tmp_path: 
     assert process.returncode != 0
     assert "another process of this training has died" in errors or "SIGKILL" in errors
     assert not (run / "result.json").exists()
+
+
+@pytest.mark.slow
+def test_the_others_wait_as_long_as_the_first_works() -> None:
+    """While it scores the model and writes it, which may take longer than torch's own limit."""
+    done = finished(launch(2, "late", module="tests.training.waiting_processes"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["met", "met"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "status"), [("failed", 1), ("dead", -signal.SIGKILL)])
+def test_they_do_not_wait_for_a_process_that_has_ended(first: str, status: int) -> None:
+    """Even if no launcher ends them: the connection to it is closed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    command = [sys.executable, "-m", "tests.training.waiting_processes", first]
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    both = [
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **place, "RANK": rank, "LOCAL_RANK": rank},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in ("0", "1")
+    ]
+    errors = [process.communicate(timeout=120)[1] for process in both]
+    assert both[0].returncode == status, errors[0]
+    assert "another process of this training has died" in errors[1]
 
 
 @pytest.mark.slow
