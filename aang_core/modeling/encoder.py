@@ -40,6 +40,8 @@ from aang_core.modeling.language_model import (
 from aang_core.modeling.missing_weights import refuse_untrained_body, refuse_untrained_classifier
 from aang_core.modeling.model_folder import refuse_giants, refuse_other_folders
 from aang_core.modeling.more_tokens import refuse_more_tokens
+from aang_core.modeling.positions import longest_row
+from aang_core.modeling.trial import refuse_unusable
 from aang_core.task_types.choose import task_type_of_model
 from aang_core.task_types.single_label import SingleLabel
 from aang_core.task_types.task_type import Architecture, HeadShape, TaskType
@@ -184,7 +186,7 @@ def load_text_model(
 
     Raises:
         ModelError: ``source`` is not a model, lacks weights of the encoder, or is a model that AANG
-            cannot use as an encoder.
+            cannot use as an encoder, because it does not keep to attention masks, for instance.
         ConfigError: there are to be adapters, and peft is not installed.
     """
     task_type = task_type or SingleLabel(tuple(labels))
@@ -218,6 +220,9 @@ def load_text_model(
     if tied:
         decoder.weight = base.get_input_embeddings().weight
     body = EncoderBody(base)
+    longest = longest_row(base, tokenizer)
+    with _quiet():
+        refuse_unusable(source, body, (head, language_model_head), longest)
     if frozen_layers is not None:
         freeze_layers(body, frozen_layers)
     return TextModel(
@@ -236,7 +241,7 @@ def load_text_model(
             share_decoder=share_decoder,
             dropout=head_dropout,
         ),
-        max_length=_positions(config, tokenizer),
+        max_length=longest,
         fresh_language_model=fresh,
         tied_decoder=tied,
         adapters=None if lora is None else Adapters(base, lora),
@@ -274,12 +279,12 @@ def _configuration(
     refuse_decoders(source, config)
     if hasattr(config, "classifier_pooling"):
         # AANG's classification reads the first token (AANG, section 6).
-        config.classifier_pooling = "cls"
+        config.classifier_pooling = "bos" if config.model_type == "eurobert" else "cls"
     if dropout is not None:
         for name in (
             *("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout"),
             *("attention_dropout", "embedding_dropout", "mlp_dropout", "classifier_dropout"),
-            *("cls_dropout", "pooler_dropout"),
+            *("classifier_dropout_prob", "cls_dropout", "pooler_dropout"),
         ):
             if hasattr(config, name):
                 setattr(config, name, dropout)
@@ -308,17 +313,6 @@ def _load(
         output_loading_info=True,
     )
     return model, info["missing_keys"]
-
-
-def _positions(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Number of tokens that the model takes.
-
-    RoBERTa and its relatives count positions from ``pad_token_id`` + 1 and so take fewer.
-    """
-    positions = int(getattr(config, "max_position_embeddings", tokenizer.model_max_length))
-    if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}:
-        positions -= int(config.pad_token_id or 0) + 1
-    return min(positions, tokenizer.model_max_length)
 
 
 @contextmanager

@@ -34,8 +34,18 @@ class _GivenHiddenStates(nn.Module):
     def forward(
         self, input_ids: None = None, *, inputs_embeds: Tensor, **_: Any
     ) -> BaseModelOutputWithPooling:
-        pooled = None if self.pooler is None else self.pooler(inputs_embeds)
-        return BaseModelOutputWithPooling(last_hidden_state=inputs_embeds, pooler_output=pooled)
+        return BaseModelOutputWithPooling(
+            last_hidden_state=inputs_embeds, pooler_output=self._pooled(inputs_embeds)
+        )
+
+    def _pooled(self, hidden: Tensor) -> Tensor | None:
+        if isinstance(self.pooler, nn.Linear):
+            # The rest of ALBERT's pooler is in the forward method of its base model.
+            return torch.tanh(self.pooler(hidden[:, 0]))
+        return None if self.pooler is None else self.pooler(hidden)
+
+    def get_input_embeddings(self) -> None:
+        """None; without this method transformers does not find EuroBERT's decoder."""
 
 
 class TransformersHead(nn.Module):
@@ -88,7 +98,7 @@ def set_dropout(head: TransformersHead, dropout: float) -> None:
         )
     for module in found:
         module.p = dropout
-    for name in ("classifier_dropout", "seq_classif_dropout"):
+    for name in ("classifier_dropout", "classifier_dropout_prob", "seq_classif_dropout"):
         if hasattr(head.model.config, name):
             setattr(head.model.config, name, dropout)
 

@@ -15,6 +15,7 @@ from aang_core.corpora.labelled import Columns
 from aang_core.corpora.tokens import token_offsets
 from aang_core.errors import ModelError
 from aang_core.modeling import load_classifier, load_tokenizer
+from aang_core.modeling.positions import longest_row
 from aang_core.runs.finished import finished_result, recorded_options
 from aang_core.runs.model_files import check_model
 from aang_core.runs.run_files import inside
@@ -99,7 +100,7 @@ class Predictor:
                 f"{error.__cause__ or error}"
             ) from error
         model.to(device).eval()  # type: ignore[arg-type]
-        longest = min(tokenizer.model_max_length, 512 if limit is None else limit)
+        longest = min(longest_row(model, tokenizer), 512 if limit is None else limit)
         return cls(model, tokenizer, longest, columns, pairs)
 
     @cached_property

@@ -17,7 +17,7 @@ from aang_core.modeling import TextModel, load_text_model
 
 VOCABULARY = 50
 
-PACKED = ("bert", "roberta", "electra", "distilbert", "mpnet", "modernbert")
+PACKED = ("bert", "roberta", "albert", "electra", "distilbert", "mpnet", "modernbert")
 """Architectures whose gradients the packed engine splits by row."""
 
 ARCHITECTURES = (*PACKED, "deberta", "deberta-v2")
@@ -38,6 +38,7 @@ _RELATIVE = {
 SHAPES: dict[str, dict[str, Any]] = {
     "bert": _BERT,
     "roberta": {**_BERT, "max_position_embeddings": 34, "type_vocab_size": 1},
+    "albert": {**_BERT, "max_position_embeddings": 32, "embedding_size": 8},
     "electra": {**_BERT, "max_position_embeddings": 32, "embedding_size": 8},
     "distilbert": {
         **{"dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 2},
@@ -68,6 +69,7 @@ DROPOUTS = (
     "embedding_dropout",
     "mlp_dropout",
     "classifier_dropout",
+    "classifier_dropout_prob",
     "seq_classif_dropout",
     "cls_dropout",
     "pooler_dropout",

@@ -16,6 +16,9 @@ from tests.core.encoders import ARCHITECTURES, PACKED, VOCABULARY, tiny_text_mod
 from tests.core.engine_checks import assert_exact, make_step
 from tests.core.engine_steps import oracle
 
+# ALBERT repeats one layer, so that none can be frozen.
+LAYERED = tuple(name for name in ARCHITECTURES if name != "albert")
+
 
 def frozen(folder: Path, architecture: str = "bert", count: int = 1, **more: Any) -> TextModel:
     """A tiny encoder of two layers whose first ``count`` are frozen."""
@@ -29,7 +32,7 @@ def layers(model: TextModel) -> nn.ModuleList:
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-@pytest.mark.parametrize("architecture", PACKED)
+@pytest.mark.parametrize("architecture", [name for name in PACKED if name in LAYERED])
 def test_engines_are_exact_over_the_last_layers(tmp_path: Path, architecture: str) -> None:
     """To 1e-9, in float64; MPNet's position biases are read by the first layer, so they are out."""
     model = frozen(tmp_path, architecture)
@@ -42,7 +45,7 @@ def test_engines_are_exact_over_the_last_layers(tmp_path: Path, architecture: st
         assert_exact(engine.step(step.end, step.auxiliaries, step.dev), expected, step, 1e-9)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", LAYERED)
 def test_only_what_follows_is_trained(tmp_path: Path, architecture: str) -> None:
     """The last layer, and a norm after it; embeddings, projections and biases of positions not."""
     model = frozen(tmp_path, architecture)
@@ -53,7 +56,7 @@ def test_only_what_follows_is_trained(tmp_path: Path, architecture: str) -> None
     assert all(p.requires_grad for p in of_last)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", LAYERED)
 def test_frozen_layers_record_nothing_for_a_backward_pass(
     tmp_path: Path, architecture: str
 ) -> None:

@@ -26,7 +26,8 @@ TEXTS = ["The event loop runs tasks.", "Return the message's headers as bytes."]
 
 @pytest.fixture(scope="session")
 def encoders(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Small models with the shapes of ModernBERT-base and DeBERTa-v3, and a real tokenizer."""
+    """Small models with the shapes of ModernBERT-base, DeBERTa-v3 and others, and a real
+    tokenizer."""
     folder = tmp_path_factory.mktemp("encoders")
     size: dict[str, Any] = {
         "vocab_size": len(AutoTokenizer.from_pretrained(encoder)),
@@ -44,6 +45,9 @@ def encoders(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
             **{"pos_att_type": ["p2c", "c2p"], "position_buckets": 16, "type_vocab_size": 0},
             **{"share_att_key": True, "norm_rel_ebd": "layer_norm"},
         },
+        "albert": {"num_hidden_layers": 2, "embedding_size": 16},
+        "fnet": {"num_hidden_layers": 2},
+        "longformer": {"num_hidden_layers": 2, "attention_window": [4, 4]},
     }
     torch.manual_seed(0)
     for name, shape in shapes.items():
@@ -58,7 +62,7 @@ def encoders(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 @pytest.mark.filterwarnings("ignore:DeBERTa computes its relative positions:UserWarning")
 @pytest.mark.parametrize("engine", ["stream", "packed"])
-@pytest.mark.parametrize("name", ["modernbert", "deberta-v2"])
+@pytest.mark.parametrize("name", ["modernbert", "deberta-v2", "albert"])
 def test_td_trains_it_and_plain_transformers_loads_it(
     aang: Aang,
     encoders: dict[str, Path],
@@ -209,4 +213,27 @@ def test_a_deberta_with_a_convolution_is_refused(
     assert done.status == 2
     assert "convolution" in done.err
     assert "microsoft/deberta-v3-base" in done.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("fnet", "in FNetModel a token changes others even if the attention mask hides it"),
+        ("longformer", "LongformerModel does not take an attention mask with an entry for each"),
+    ],
+)
+def test_an_encoder_that_does_not_keep_to_masks_is_refused(
+    aang: Aang,
+    encoders: dict[str, Path],
+    train_options: list[object],
+    tmp_path: Path,
+    name: str,
+    reason: str,
+) -> None:
+    """Also if the end task is trained alone, and before a folder is made."""
+    asked = ("--model", encoders[name], "--weighter", "single-task", "--out", tmp_path / "run")
+    done = aang("train", *train_options, *asked)
+    assert done.status == 2
+    assert f"Error: --model {encoders[name]}: {reason}" in done.err
     assert not (tmp_path / "run").exists()

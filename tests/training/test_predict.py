@@ -60,6 +60,29 @@ def test_a_file_and_a_model_folder(aang: Aang, run: Path, task_files: Path) -> N
         assert row["predicted"] == max(shares, key=lambda label: shares[label])
 
 
+def test_texts_are_cut_to_the_positions_of_the_encoder(
+    aang: Aang, encoder: Path, train_options: list[object], tmp_path: Path
+) -> None:
+    """As in training, where neither the tokenizer nor ``--max-length`` says so."""
+    folder, run = tmp_path / "encoder", tmp_path / "run"
+    shutil.copytree(encoder, folder)
+    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    del settings["model_max_length"]
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    asked = ("--model", folder, "--max-length", 512, "--weighter", "single-task", "--steps", 1)
+    done = aang("train", *train_options, *asked, "--out", run)
+    assert done.status == 0, done.err
+    text = "the event loop " * 100
+    (tmp_path / "long.jsonl").write_text(json.dumps({"text": text, "label": "email"}) + "\n")
+    for source in (run, run / "model"):
+        done = aang("predict", source, text, text + text)
+        assert done.status == 0, done.err
+        shares = [json.loads(line)["probabilities"] for line in done.out.splitlines()]
+        assert shares[0] == pytest.approx(shares[1])
+        done = aang("evaluate", source, "--data", tmp_path / "long.jsonl")
+        assert done.status == 0, done.err
+
+
 def test_lines_from_standard_input_are_answered_as_they_come(run: Path) -> None:
     """The first answer is there before the second line has been written."""
     command = [sys.executable, "-m", "aang_core", "predict", str(run), "--data", "-"]
