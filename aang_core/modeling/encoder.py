@@ -284,7 +284,7 @@ def _configuration(
         for name in (
             *("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout"),
             *("attention_dropout", "embedding_dropout", "mlp_dropout", "classifier_dropout"),
-            *("classifier_dropout_prob", "cls_dropout", "pooler_dropout"),
+            *("classifier_dropout_prob", "seq_classif_dropout", "cls_dropout", "pooler_dropout"),
         ):
             if hasattr(config, name):
                 setattr(config, name, dropout)

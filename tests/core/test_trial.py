@@ -180,3 +180,12 @@ def test_without_weights_nothing_is_tried(tmp_path: Path) -> None:
     model = tiny_text_model(tmp_path, tied=True)
     model.body.to("meta")
     refuse_unusable("encoder", model.body, [model.classifier], 32)
+
+
+@pytest.mark.parametrize("family", [*ACCEPTED, "deberta-v2"])
+def test_the_dropout_that_is_asked_for_is_everywhere(tmp_path: Path, family: str) -> None:
+    """In the encoder and in the head, whatever the family calls it. EuroBERT has none."""
+    model = loaded(tmp_path, family, ACCEPTED.get(family) or SHAPES[family], dropout=0.25)
+    modules = [*model.body.modules(), *model.classifier.modules()]
+    found = {module.p for module in modules if isinstance(module, nn.Dropout)}
+    assert found == (set() if family == "eurobert" else {0.25})
