@@ -18,7 +18,7 @@ grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0]}   # optional
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from aang_core import ConfigError, did_you_mean
 from aang_core.storage import Source
@@ -41,6 +41,13 @@ class ComparisonFile(BaseModel):
     baseline: str | None = None
     options: _Options = {}
     grid: str | dict[str, tuple[Any, ...]] = {}
+
+    @field_validator("seeds")
+    @classmethod
+    def _each_seed_once(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(seeds)) < len(seeds):
+            raise ValueError("a seed is given twice; each is one run")
+        return seeds
 
 
 def read_content(value: object, source: Source) -> ComparisonFile:

@@ -188,6 +188,7 @@ def test_what_a_draw_leaves_out_is_text_without_labels(tmp_path: Path) -> None:
         ("seeds:", "grid: {lr: [0.1, 0.2]}\nseeds:", ["spec.yaml:5", "leave the grid out"]),
         ("batch-size: 16", "train-rows: 16", ["spec.yaml:3", "all methods train on the same rows"]),
         ("seeds:", "grid: {train_rows: [4, 8]}\nseeds:", ["same rows", "spec.yaml:8"]),
+        ("seeds: [0, 3]", "seeds: [0, 3, 0]", ["spec.yaml:", "a seed is given twice"]),
         ("train_rows: 40", "train_rows: 0", ["spec.yaml:9", "--train-rows 0"]),
         ("  faster:", "  tf-idf:", ["spec.yaml:7", "is the name of a quick control"]),
     ],

@@ -74,6 +74,38 @@ def test_the_permutation_test_is_exact_for_few_pairs() -> None:
     assert permutation_p(many, [x + 0.001 for x in many]) == pytest.approx(2 / 10_001)
 
 
+@pytest.mark.parametrize(
+    ("rows", "before", "gained"),
+    [
+        (139, 100, [1, 1, -1, 1, 1, 1, 1, 0, 1, 0]),
+        (974, 860, [-1, 0, 0, 1, 1, 1, 1, 2]),
+        (65, 60, [2, -1, 0, 1, 1, 0]),
+        (139, 90, [1, -1, 2, -2, 0, 0]),
+    ],
+)
+def test_differences_that_are_equal_but_for_rounding_count_as_equal(
+    rows: int, before: int, gained: list[int]
+) -> None:
+    """Accuracies are counts over rows, so many ways to swap have the same sum in whole numbers."""
+    found = range(before, before + len(gained))
+    plain = [number / rows for number in found]
+    other = [(number + more) / rows for number, more in zip(found, gained, strict=True)]
+    signs = itertools.product((1, -1), repeat=len(gained))
+    sums = [abs(sum(s * g for s, g in zip(of_way, gained, strict=True))) for of_way in signs]
+    expected = sum(way >= abs(sum(gained)) for way in sums) / len(sums)
+    assert permutation_p(other, plain) == pytest.approx(expected, abs=1e-12)
+    assert permutation_p(plain, other) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_same_difference_for_every_seed_has_no_t_test() -> None:
+    """101/139 - 100/139 and 103/139 - 102/139 are one row each and differ in the last bit."""
+    for seeds in (2, 3, 5):
+        for first in range(60, 134):
+            plain = [(first + i) / 139 for i in range(seeds)]
+            assert paired_t_p([score + 1 / 139 for score in plain], plain) is None
+    assert paired_t_p([0.51, 0.52, 0.53], [0.5, 0.5, 0.5]) is not None
+
+
 def test_the_t_test_by_hand() -> None:
     """t = mean / (s / √n) with differences 0.06, 0.05, 0.04, 0.07: 8.5206, 3 degrees of freedom."""
     p = paired_t_p(OTHER, PLAIN)
