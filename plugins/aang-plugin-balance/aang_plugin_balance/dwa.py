@@ -16,6 +16,9 @@ from aang_core import (
     whole_number_option,
 )
 
+LARGEST = 4.0
+"""Largest w_k."""
+
 
 class DynamicWeightAverage(StepwiseWeighter):
     """Weights tasks up whose losses fall slowly.
@@ -24,7 +27,8 @@ class DynamicWeightAverage(StepwiseWeighter):
     exp(w_k(t − 1) / T), w_k(t − 1) = L_k(t − 1) / L_k(t − 2), where L_k(t) is the mean loss of
     epoch t and w_k = 1 in the first two. Here an epoch is ``every`` measured steps, because tasks
     have different numbers of rows. A task without a loss in one of the last two has w_k = 1. The
-    λ_k sum to one instead of to the number of tasks.
+    λ_k sum to one instead of to the number of tasks. w_k is at most 4: a loss that was next to
+    nothing, because few rows had a target, would take all of the weight when it is there.
 
     Args:
         end_task: the end task's card.
@@ -127,4 +131,4 @@ class DynamicWeightAverage(StepwiseWeighter):
 def _ratio(now: float, before: float) -> float:
     """L(t − 1) / L(t − 2); 1 if it means nothing, because a loss is not above zero."""
     ratio = now / before if before > 0 and now > 0 else 1.0
-    return ratio if math.isfinite(ratio) else 1.0
+    return min(ratio, LARGEST) if math.isfinite(ratio) else 1.0

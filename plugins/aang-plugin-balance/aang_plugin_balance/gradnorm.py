@@ -23,7 +23,9 @@ class GradNorm(StepwiseWeighter):
 
     GradNorm (Chen et al., ICML 2018), section 3 and Algorithm 1. G_k = ‖w_k g_k‖ is the length of a
     task's weighted gradient and r_k = (L_k / L_k(0)) / mean over the tasks its relative inverse
-    training rate. The weights descend on Σ_k |G_k − Ḡ r_k^α| (equation 2), with the target Ḡ r_k^α
+    training rate. L_k(0) is here the largest loss so far and not the first one, which may be next to
+    nothing: that of an objective that has no target yet, such as a confident prediction. The
+    weights descend on Σ_k |G_k − Ḡ r_k^α| (equation 2), with the target Ḡ r_k^α
     fixed, and are then normalised so that their mean is one.
 
     The paper takes g_k over the last shared layer to save time; here it is over the whole body,
@@ -65,7 +67,7 @@ class GradNorm(StepwiseWeighter):
     ) -> None:
         self._end_task = end_task.name
         self._weights = {card.name: 1.0 for card in (end_task, *auxiliaries)}
-        self._first: dict[str, float] = {}
+        self._largest: dict[str, float] = {}
         self._lr = number_option(
             "weighter option lr", lr, "η, a step size that is not negative", low=0
         )
@@ -97,8 +99,8 @@ class GradNorm(StepwiseWeighter):
         """r_k of every task of the step; 1 for all as long as no loss is above zero."""
         ratios = {}
         for name, loss in losses.items():
-            first = self._first.setdefault(name, loss)
-            ratios[name] = max(loss, 0.0) / first if first > 0 else 1.0
+            largest = self._largest[name] = max(loss, self._largest.get(name, loss))
+            ratios[name] = max(loss, 0.0) / largest if largest > 0 else 1.0
         mean = _mean(ratios.values())
         return {name: ratio / mean if mean > 0 else 1.0 for name, ratio in ratios.items()}
 
@@ -106,10 +108,10 @@ class GradNorm(StepwiseWeighter):
         return _shares(self._weights, self._weights)
 
     def record(self) -> Mapping[str, Any]:
-        return {"first_losses": dict(self._first)}
+        return {"largest_losses": dict(self._largest)}
 
     def state_dict(self) -> dict[str, Any]:
-        return {"weights": dict(self._weights), "first_losses": dict(self._first)}
+        return {"weights": dict(self._weights), "largest_losses": dict(self._largest)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See :meth:`aang_core.Weighter.load_state_dict`.
@@ -118,7 +120,7 @@ class GradNorm(StepwiseWeighter):
             ConfigError: the state is from a run with other tasks.
         """
         self._weights = restored_by_task(state["weights"], self._weights)
-        self._first = {name: float(loss) for name, loss in state["first_losses"].items()}
+        self._largest = {name: float(loss) for name, loss in state["largest_losses"].items()}
 
 
 def _mean(numbers: Any) -> float:

@@ -77,7 +77,7 @@ def test_gradnorm_by_hand() -> None:
     # 1.1, 1.2, 1.0 and 0.4, whose sum is 3.7.
     expected = {"end": 1.1 / 3.7, "a": 1.2 / 3.7, "b": 1.0 / 3.7, "c": 0.4 / 3.7}
     assert weighter.weights() == pytest.approx(expected)
-    assert weighter.record()["first_losses"] == equal
+    assert weighter.record()["largest_losses"] == equal
 
 
 def test_a_task_that_learns_slowly_has_a_longer_target() -> None:
@@ -88,6 +88,19 @@ def test_a_task_that_learns_slowly_has_a_longer_target() -> None:
     assert weighter.weights() == {"end": 0.5, "a": 0.5}
     weighter.observe(["a"], both(ones, {"end": 2.0, "a": 3.0}))
     assert weighter.weights() == pytest.approx({"end": 0.9 / 2, "a": 1.1 / 2})
+
+
+@pytest.mark.parametrize("first", [0.0, 1e-4, 0.9])
+def test_a_loss_that_begins_next_to_nothing_does_not_take_the_weight(first: float) -> None:
+    """As that of pseudo-labels, before a prediction is confident enough to be one."""
+    gradnorm, dwa = GradNorm(END, THREE[:1]), DynamicWeightAverage(END, THREE[:1], every=1)
+    ones = {"end": 1.0, "a": 1.0}
+    for step in range(100):
+        signals = both(ones, {"end": 1.0 - step / 200, "a": 0.9 if step else first})
+        gradnorm.observe(["a"], signals)
+        dwa.observe(["a"], signals)
+        assert dwa.weights()["end"] > 0.15
+    assert gradnorm.weights()["end"] == pytest.approx(0.263, abs=0.002)
 
 
 def test_a_sampled_step_moves_no_other_task_but_by_the_mean() -> None:
