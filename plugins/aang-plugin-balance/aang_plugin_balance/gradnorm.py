@@ -23,7 +23,7 @@ class GradNorm(StepwiseWeighter):
 
     GradNorm (Chen et al., ICML 2018), section 3 and Algorithm 1. G_k = ‖w_k g_k‖ is the length of a
     task's weighted gradient and r_k = (L_k / L_k(0)) / mean over the tasks its relative inverse
-    training rate. L_k(0) is here the largest loss so far and not the first one, which may be next to
+    training rate. L_k(0) is here the largest loss so far and not the first, which may be next to
     nothing: that of an objective that has no target yet, such as a confident prediction. The
     weights descend on Σ_k |G_k − Ḡ r_k^α| (equation 2), with the target Ḡ r_k^α
     fixed, and are then normalised so that their mean is one.
