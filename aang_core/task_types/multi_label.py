@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -27,6 +28,9 @@ SEPARATORS = ("|", ";", ",")
 """What may stand between the classes of a cell of text; the first that a column has is taken."""
 
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))
+
+_ROWS_AT_ONCE = 1024
+"""Rows that are turned into float64 at once."""
 
 
 @dataclass(frozen=True)
@@ -173,20 +177,16 @@ class MultiLabel:
         most frequent set."""
         truth, others = train > 0.5, labels > 0.5
         order = truth.sum(dim=0).argsort(descending=True, stable=True)
-        sets = [torch.zeros_like(order, dtype=torch.bool) for _ in range(len(order) + 1)]
-        for k, chosen in enumerate(sets):
-            chosen[order[:k]] = True
-        counted = Counter(tuple(row) for row in truth.tolist())
-        sets.append(torch.tensor(max(counted, key=lambda one: (counted[one], one))))
-        on_train = [_scores(truth, chosen.expand(truth.shape)) for chosen in sets]
-        best = {
-            metric: sets[max(range(len(sets)), key=lambda i: on_train[i][metric])]
-            for metric in self.metrics
-        }
-        return {
-            metric: _scores(others, chosen.expand(others.shape))[metric]
-            for metric, chosen in best.items()
-        }
+        most = _most_frequent_set(truth)
+        of_most = _scores(truth, most.expand(truth.shape))
+        found = {}
+        for metric, of_top in _scores_of_top(truth, order).items():
+            k = int(of_top.argmax())
+            chosen = most
+            if of_top[k] >= of_most[metric]:
+                chosen = torch.zeros_like(most).index_fill(0, order[:k], True)
+            found[metric] = _scores(others, chosen.expand(others.shape))[metric]
+        return found
 
     def finish(self, model: Any) -> None:
         """Record beside what transformers reads how labels are read and predicted."""
@@ -225,6 +225,41 @@ def _scores(truth: Tensor, predicted: Tensor) -> dict[str, float]:
         "micro-f1": _ratio(2 * float(right.sum()), float((given + there).sum())),
         "accuracy": float((truth == predicted).all(dim=1).double().mean()),
     }
+
+
+def _scores_of_top(truth: Tensor, order: Tensor) -> dict[str, Tensor]:
+    """The scores of predicting the first k of the classes for every row, k from 0 to C.
+
+    Args:
+        truth: bool ``[N, C]``.
+        order: int64 ``[C]``, all classes, the most frequent first.
+
+    Returns:
+        Float64 ``[C + 1]`` for each metric.
+    """
+    rows, there = len(truth), truth.sum(dim=0)[order]
+    k = torch.arange(len(order) + 1)
+    f1 = torch.cat([there.new_zeros(1), 2 * there.double() / (rows + there)])
+    right = torch.cat([there.new_zeros(1), there]).cumsum(dim=0)
+    # k distinct places from 1 on add up to k(k + 1)/2 only if they are the first k.
+    place = torch.empty(len(order), dtype=torch.float64)
+    place[order] = torch.arange(1.0, len(order) + 1, dtype=torch.float64)
+    total = torch.cat([some.double() @ place for some in truth.split(_ROWS_AT_ONCE)])
+    size = truth.sum(dim=1)
+    exact = size[2 * total == size * (size + 1)].bincount(minlength=len(k))
+    return {
+        "macro-f1": f1.cumsum(dim=0) / k.clamp(min=max(1, int((there > 0).sum()))),
+        "micro-f1": 2 * right.double() / (k * rows + right[-1]).clamp(min=1),
+        "accuracy": exact.double() / rows,
+    }
+
+
+def _most_frequent_set(truth: Tensor) -> Tensor:
+    """The most frequent row of ``[N, C]``; of equals, the one with the class that is first."""
+    counted = Counter(row.tobytes() for row in np.packbits(truth.numpy(), axis=1))
+    most = max(counted, key=lambda row: (counted[row], row))
+    bits = np.unpackbits(np.frombuffer(most, np.uint8), count=truth.shape[1])
+    return torch.from_numpy(bits.astype(np.bool_))
 
 
 def _ratio(part: float, whole: float) -> float:

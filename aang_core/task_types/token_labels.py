@@ -20,7 +20,13 @@ from aang_core.task_types.class_names import (
 )
 from aang_core.task_types.names import TaskTypeName
 from aang_core.task_types.task_type import Decoded, EncodedLabels, Errors, HeadShape, Offsets
-from aang_core.task_types.words import are_entities, word_places, words_of_lists, words_of_spans
+from aang_core.task_types.words import (
+    are_entities,
+    is_unspaced,
+    word_places,
+    words_of_lists,
+    words_of_spans,
+)
 from aang_core.tasks.task import RowLosses
 from aang_core.training.evaluation import Metric, confusion, per_class, scores
 
@@ -132,7 +138,7 @@ class TokenLabels:
             return of_words
         from seqeval.metrics import f1_score
 
-        truth, predicted = self._tags(labels, labels), self._tags(labels, found)
+        truth, predicted = self._entity_tags(labels, labels), self._entity_tags(labels, found)
         f1 = float(f1_score(truth, predicted, zero_division=0))
         return {"entity-f1": f1, "accuracy": of_words["accuracy"]}
 
@@ -146,7 +152,7 @@ class TokenLabels:
         from seqeval.metrics import classification_report
 
         table = classification_report(
-            *(self._tags(labels, labels), self._tags(labels, found)),
+            *(self._entity_tags(labels, labels), self._entity_tags(labels, found)),
             output_dict=True,
             zero_division=0,
         )
@@ -187,8 +193,10 @@ class TokenLabels:
     def _decoded(
         self, found: Sequence[int], text: str, places: Sequence[tuple[int, int]]
     ) -> Decoded:
-        words = word_places(text)
-        tagged = [(*words[w], self.labels[found[t]]) for t, w in _first_tokens(words, places)]
+        tagged = [
+            (start, end, self.labels[found[token]])
+            for token, start, end in _words_of_tokens(text, places)
+        ]
         if are_entities(self.labels):
             spans = _spans([tag for _, _, tag in tagged])
             tagged = [(tagged[first][0], tagged[last][1], name) for name, first, last in spans]
@@ -205,6 +213,10 @@ class TokenLabels:
             [self.labels[i] for i in row[known].tolist()]
             for row, known in zip(found, labels != NO_LABEL, strict=True)
         ]
+
+    def _entity_tags(self, labels: Tensor, found: Tensor) -> list[list[str]]:
+        """The tags of each row's words, as seqeval knows them."""
+        return [_iobes(row) for row in self._tags(labels, found)]
 
 
 def _words(label: Label) -> list[TaggedWord]:
@@ -230,9 +242,36 @@ def _first_tokens(
             word += 1
 
 
+def _words_of_tokens(
+    text: str, places: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int, int]]:
+    """The token of each word of a text, with the word's start and end.
+
+    In scripts without spaces a character is a word, and a token may cover several: what it covers
+    is one word here.
+    """
+    words = word_places(text)
+    pairs = list(_first_tokens(words, places))
+    following = [word for _, word in pairs[1:]] + [len(words)]
+    for (token, word), limit in zip(pairs, following, strict=True):
+        last = word
+        while last + 1 < limit and _covers(places[token], text, words[last + 1][0]):
+            last += 1
+        yield token, words[word][0], words[last][1]
+
+
+def _covers(place: tuple[int, int], text: str, start: int) -> bool:
+    return start < place[1] and is_unspaced(text[start])
+
+
 def _spans(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     """Type, first word and last word of each span."""
     from seqeval.metrics.sequence_labeling import get_entities
 
-    found: list[tuple[str, int, int]] = get_entities(list(tags))
+    found: list[tuple[str, int, int]] = get_entities(_iobes(tags))
     return found
+
+
+def _iobes(tags: Sequence[str]) -> list[str]:
+    """Tags with S- and E- for the U- and L- of BILOU, which seqeval takes for parts of any span."""
+    return [{"U-": "S-", "L-": "E-"}.get(tag[:2], tag[:2]) + tag[2:] for tag in tags]

@@ -1,6 +1,8 @@
 """Losses, decoding and scores of each kind of end task."""
 
 import math
+import time
+from collections import Counter
 
 import pytest
 import torch
@@ -46,6 +48,43 @@ def test_a_constant_set_is_chosen_on_train() -> None:
     scores = MultiLabel(("a", "b")).baseline_scores(train, torch.tensor([[0.0, 1.0]]))
     assert scores["accuracy"] == 0.0  # the most frequent set is {a}
     assert scores["macro-f1"] == pytest.approx(0.5)  # all classes: F1 of 1 for b, 0 for a
+
+
+def tried_one_by_one(train: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
+    """Each metric of the constant set that is best by it on train, from the sets themselves."""
+    kind = MultiLabel(tuple(map(str, range(train.shape[1]))))
+    order = train.sum(dim=0).argsort(descending=True, stable=True)
+    sets = [torch.zeros(train.shape[1]) for _ in range(len(order) + 1)]
+    for k, chosen in enumerate(sets):
+        chosen[order[:k]] = 1.0
+    counted = Counter(map(tuple, train.tolist()))
+    sets.append(torch.tensor(max(counted, key=lambda one: (counted[one], one))))
+    on_train = [kind.scores(train, (one - 0.5).expand(train.shape)) for one in sets]
+    best = {m: max(range(len(sets)), key=lambda i: on_train[i][m]) for m in kind.metrics}
+    return {
+        m: kind.scores(labels, (sets[i] - 0.5).expand(labels.shape))[m] for m, i in best.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_best_constant_set_is_the_best_of_all_that_are_tried(seed: int) -> None:
+    """With ties, empty rows, and classes that train lacks."""
+    generator = torch.Generator().manual_seed(seed)
+    classes, rows = seed % 11 + 1, seed % 7 * 3 + 1
+    shares = torch.rand(classes, generator=generator) ** (1 + seed % 4)
+    train = (torch.rand(rows, classes, generator=generator) < shares).float()
+    labels = (torch.rand(9, classes, generator=generator) < shares).float()
+    found = MultiLabel(tuple(map(str, range(classes)))).baseline_scores(train, labels)
+    expected = tried_one_by_one(train, labels)
+    assert found == pytest.approx(expected, rel=0, abs=1e-12)
+
+
+def test_the_best_constant_set_of_many_classes_takes_no_time() -> None:
+    """A set for each number of classes over all labels would take minutes."""
+    train = (torch.rand(2000, 3000, generator=torch.Generator().manual_seed(0)) < 0.01).float()
+    began = time.process_time()
+    MultiLabel(tuple(map(str, range(3000)))).baseline_scores(train, train)
+    assert time.process_time() - began < 10
 
 
 def test_numbers_are_scaled_and_scored_in_their_own_unit() -> None:
@@ -117,6 +156,22 @@ def test_spans_are_scored_as_wholes() -> None:
     assert TAGS.counts(labels) == {"PER": 2}
     assert TAGS.errors(labels, logits).classes["PER"]["recall"] == pytest.approx(0.5)
     assert TAGS.baseline_scores(labels, labels)["entity-f1"] < 1
+
+
+@pytest.mark.parametrize(("unit", "last"), [("U", "L"), ("S", "E")])
+def test_spans_of_one_word_and_last_words_are_known(unit: str, last: str) -> None:
+    """In BILOU and in BIOES alike: two spans of one word, then two of two words."""
+    kind = TokenLabels(("B-A", f"{last}-A", f"{unit}-A", "O"))
+    labels = torch.tensor([[2, 2, 3, 0, 1, 0, 1]])
+    logits = torch.nn.functional.one_hot(labels, 4).float()
+    assert kind.counts(labels) == {"A": 4}
+    assert kind.errors(labels, logits).classes["A"]["examples"] == 4
+    merged = torch.nn.functional.one_hot(torch.tensor([[0, 1, 3, 0, 1, 0, 1]]), 4).float()
+    scores = kind.scores(labels, merged)
+    assert scores["entity-f1"] == pytest.approx(2 * 2 / (4 + 3))
+    places = [[(2 * i, 2 * i + 1) for i in range(7)]]
+    (found,) = kind.decode(logits, ["a b c d e f g"], places)
+    assert [one["text"] for one in found.label] == ["a", "b", "d e", "f g"]
 
 
 def test_tags_without_prefixes_are_classes_of_words() -> None:

@@ -48,6 +48,25 @@ def test_none_of_a_thousand_is_missed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("held_out", "text"),
+    [
+        ("我们提出一种新的句法分析方法。", "摘要：我们提出一种新的句法分析模型"),
+        ("新しい構文解析の手法を提案する。", "本稿は新しい構文解析の手法である"),
+        ("เราเสนอวิธีใหม่ในการวิเคราะห์", "ในบทความนี้เราเสนอวิธีใหม่"),
+    ],
+    ids=["Chinese", "Japanese", "Thai"],
+)
+def test_characters_are_words_where_no_spaces_are_written(held_out: str, text: str) -> None:
+    assert Overlap([held_out])(text)
+    assert not Overlap([held_out])(text[::2])
+
+
+def test_combining_marks_do_not_split_words() -> None:
+    """Three words, which a plain pattern splits into more than eight."""
+    assert not Overlap(["हिन्दी में विश्लेषण की नई विधि और उसके परिणाम"])("यह हिन्दी में विश्लेषण है")
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [("Only four words here.", True), ("only four words", False), ("", False), ("...", False)],
 )

@@ -118,6 +118,17 @@ def test_bad_input(files: Path) -> None:
     assert "let its name end in .parquet" in done.output
 
 
+def test_half_a_surrogate_pair_is_replaced(files: Path) -> None:
+    """JSON can hold one, and Parquet cannot."""
+    line = '{"id": "4", "text": "Parsers of sentences and half an emoji: \\ud83d"}\n'
+    (files / "papers.jsonl").write_text(line, encoding="utf-8")
+    out = files / "out.parquet"
+    done = prepare(files, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert texts(out) == ["Parsers of sentences and half an emoji: \ufffd"]
+    assert "half a surrogate pair, replaced by U+FFFD" in done.output
+
+
 def test_papers_of_some_years(files: Path) -> None:
     records = [
         {"paper_id": str(year), "title": f"Parsers of {year} are better", "year": year}

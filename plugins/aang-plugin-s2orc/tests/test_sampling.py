@@ -2,10 +2,13 @@
 
 from collections import Counter
 
+import pytest
 import torch
 from aang_plugin_s2orc.domain.sampling import nearest, uniform
 from aang_plugin_s2orc.domain.seen import Seen
 from scipy.stats import chisquare
+
+from aang_core import DataError
 
 
 def test_every_sample_is_as_likely() -> None:
@@ -34,6 +37,12 @@ def test_the_nearest_come_first_and_the_earlier_of_equals() -> None:
         "parsing grammars",
     ]
     assert nearest(3, task)(iter(texts)) == [texts[2], texts[3], texts[1]]
+
+
+def test_nothing_is_nearest_to_texts_without_words() -> None:
+    """Stop words and single characters are left out of the comparison."""
+    with pytest.raises(DataError, match="--sample random"):
+        nearest(1, ["To be or not to be", "x + y"])
 
 
 def test_what_came_before_is_known_and_little_else() -> None:

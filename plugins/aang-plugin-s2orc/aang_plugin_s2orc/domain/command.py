@@ -64,8 +64,9 @@ def prepare_domain(
 ) -> None:
     """Draw in-domain text for a task from FILES, without text that it is evaluated on.
 
-    A text that shares eight words in a row with the dev or test set is left out. Pass the file that
-    this writes to training with --domain.
+    A text that shares eight words in a row with the dev or test set is left out; in Chinese,
+    Japanese, Thai and other scripts without spaces between words, eight characters. Pass the file
+    that this writes to training with --domain.
     """
     import torch
 
@@ -117,6 +118,7 @@ def prepare_domain(
             "sample": sample,
             "seed": seed,
         },
+        report,
     )
     for line in report.lines():
         note(line)

@@ -1,19 +1,20 @@
 """Finding texts that overlap with texts that must not be trained on."""
 
-import re
 from collections.abc import Iterable
+
+from aang_core.corpora import letter_runs
 
 WORDS = 8
 """Two texts hardly ever share this many words in a row by chance."""
-
-_WORD = re.compile(r"\w+")
 
 
 class Overlap:
     """Finds texts that share ``words`` words in a row with any of the ``held_out`` ones.
 
-    Words are runs of letters, digits and underscores; case and everything between words are
-    ignored. A held-out text with fewer words overlaps only with a text of exactly these words.
+    Words are runs of letters, digits and underscores with their combining marks, and single
+    characters of scripts without spaces between words, such as Chinese, Japanese and Thai. Case and
+    everything between words are ignored. A held-out text with fewer words overlaps only with a text
+    of exactly these words.
 
     It needs memory in proportion to the held-out texts, and one look-up for each word of a text.
 
@@ -48,4 +49,4 @@ class Overlap:
 
 def words_of(text: str) -> list[str]:
     """The words of a text, for comparison."""
-    return _WORD.findall(text.casefold())
+    return letter_runs(text.casefold())

@@ -10,7 +10,7 @@ import pyarrow
 from pyarrow import parquet
 
 from aang_core import DataError, Example, ReadReport
-from aang_core.corpora import read_table
+from aang_core.corpora import read_table, well_formed
 from aang_core.storage import whole_file, writing
 from aang_plugin_s2orc.domain.overlap import Overlap
 from aang_plugin_s2orc.domain.sampling import Sampler
@@ -46,6 +46,7 @@ def prepare(
     overlap: Overlap,
     out: Path,
     provenance: Mapping[str, Any],
+    report: ReadReport,
 ) -> Counts:
     """Draw texts from ``examples`` and write them atomically to the Parquet file ``out``.
 
@@ -57,13 +58,14 @@ def prepare(
         overlap: decides which texts to leave out.
         out: the Parquet file.
         provenance: where the texts come from; it goes into the file's metadata.
+        report: where texts that are changed are reported.
 
     Raises:
         DataError: no text is left to draw from.
         StorageError: the file cannot be written.
     """
     counts = Counts()
-    texts = sampler(_usable(examples, overlap, counts))
+    texts = sampler(_usable(examples, overlap, counts, report))
     counts.written = len(texts)
     if not texts:
         raise DataError(
@@ -74,17 +76,23 @@ def prepare(
     return counts
 
 
-def _usable(examples: Iterable[Example], overlap: Overlap, counts: Counts) -> Iterator[str]:
+def _usable(
+    examples: Iterable[Example], overlap: Overlap, counts: Counts, report: ReadReport
+) -> Iterator[str]:
     seen = Seen()
     for example in examples:
         counts.read += 1
-        if seen.add(example.text):
+        text = well_formed(example.text)
+        if text != example.text:
+            event = "text with half a surrogate pair, replaced by U+FFFD"
+            report.add(event, f"text {counts.read} of the source")
+        if seen.add(text):
             counts.duplicates += 1
-        elif overlap(example.text):
+        elif overlap(text):
             counts.overlapping += 1
         else:
             counts.candidates += 1
-            yield example.text
+            yield text
 
 
 def _write(texts: Sequence[str], out: Path, provenance: Mapping[str, Any]) -> None:

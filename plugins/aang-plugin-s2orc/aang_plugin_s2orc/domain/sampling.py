@@ -7,6 +7,8 @@ from itertools import islice
 import torch
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 
+from aang_core import DataError
+
 Sampler = Callable[[Iterable[str]], list[str]]
 
 _AT_ONCE = 1024
@@ -53,11 +55,20 @@ def nearest(n: int, task: Sequence[str]) -> Sampler:
     Nearness is the cosine between the TF-IDF vector of a text and the mean vector of ``task``.
     Document frequencies come from ``task``, so one pass is enough; a word that is not in the task
     counts like its rarest words. Of two texts that are equally near, the earlier one is taken.
+
+    Raises:
+        DataError: the task's texts have no words to compare.
     """
     words = HashingVectorizer(alternate_sign=False, norm=None, stop_words="english")
     tfidf = TfidfTransformer(sublinear_tf=True)
     direction = tfidf.fit_transform(words.transform(task)).mean(axis=0).A1
     length = float((direction**2).sum()) ** 0.5
+    if not length:
+        raise DataError(
+            "the task's texts have only frequent words such as 'the', and single characters: "
+            "nothing is nearest to them. Draw texts with --sample random, or name another column "
+            "with --text."
+        )
 
     def scored(texts: Iterable[str]) -> Iterator[tuple[float, int, str]]:
         i = 0
