@@ -110,12 +110,14 @@ def assemble(
     # Row counts that cannot be split are refused before a run folder exists.
     rows_together(end_task, auxiliaries, row_budget(config))
     require_whole_round(weighter, config.steps)
+    # Without --meta-fraction both are the same rows, which are called dev.
+    dev_rows, meta_rows = reader.part("dev", dev), reader.part("meta", meta)
     return Assembly(
         model=model,
         end_task=end_task,
         # Objectives are judged by the loss that the end task trains, so it has the same weights.
-        meta=EndTask(reader.part("dev", meta), model.classifier, task.task_type, weights=weights),
-        dev=reader.part("dev", dev),
+        meta=EndTask(meta_rows, model.classifier, task.task_type, weights=weights),
+        dev=dev_rows,
         test=reader.part("test", task.test) if task.test else None,
         auxiliaries=auxiliaries,
         weighter=weighter,

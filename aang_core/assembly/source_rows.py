@@ -10,6 +10,7 @@ from aang_core.assembly.stream_rows import StreamRows
 from aang_core.checked.data import CheckedData
 from aang_core.config import TrainConfig
 from aang_core.corpora.cache import cache_folder
+from aang_core.corpora.task_files import LabelledFile
 from aang_core.corpora.tokens import TokenRows, tokenize
 from aang_core.modeling import TextModel
 from aang_core.objectives.stages import DataContext, Example, TextStream
@@ -91,7 +92,9 @@ class SourceReader:
             return streams[name]
         if name not in self._rows:
             made = primitive.make(**self._sources.options.get(name, {}))
-            data = CheckedData(made, primitive)
+            if isinstance(made, LabelledFile):
+                made.leave_out(self._sources.held_out)
+            data = CheckedData(made, primitive, self._sources.task.task_type.name)
             context = DataContext(
                 train=self._sources.task.train,
                 domain=self._sources.domain,

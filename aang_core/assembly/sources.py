@@ -27,6 +27,7 @@ from aang_core.corpora.demo import (
     out_of_domain_paragraphs,
 )
 from aang_core.corpora.demo_unlabelled import UnlabelledParagraphs
+from aang_core.corpora.held_out import HeldOutTexts
 from aang_core.corpora.in_memory import DOMAIN_TEXT, TableInMemory
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.labelled_task import LabelledTask, load_task
@@ -57,6 +58,7 @@ class Sources:
         domain: files of in-domain text.
         out_of_domain: files of generic text.
         unlabelled: texts like the end task's own, without labels; None if none are named.
+        held_out: recognises the texts of dev and test, even of a test part that is not scored.
         weighter: the weighter.
         objectives: the objectives; empty if the weighter trains the end task alone.
         pretraining: the stages of pre-training.
@@ -74,6 +76,7 @@ class Sources:
     domain: tuple[Path, ...]
     out_of_domain: tuple[Path, ...]
     unlabelled: Iterable[Example] | None
+    held_out: HeldOutTexts
     weighter: Primitive
     objectives: Sequence[Objective]
     pretraining: Sequence[PretrainingStage]
@@ -131,6 +134,7 @@ def prepare_sources(
         domain=read.domain,
         out_of_domain=read.out_of_domain,
         unlabelled=_unlabelled(config, read, task, report, in_memory),
+        held_out=HeldOutTexts(task),
         weighter=composed.weighter,
         objectives=composed.objectives,
         pretraining=composed.stages,

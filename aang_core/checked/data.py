@@ -2,9 +2,11 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from aang_core.checked.contract import broken, described
+from aang_core.checked.labels import expected_of
 from aang_core.objectives.stages import (
     Data,
     DataContext,
@@ -15,16 +17,31 @@ from aang_core.objectives.stages import (
     TextStream,
 )
 from aang_core.plugins.primitive import Primitive
+from aang_core.task_types.names import TaskTypeName
 
 _END: Any = object()
 
 
 class CheckedData:
-    """A data primitive whose examples are checked."""
+    """A data primitive whose examples are checked.
 
-    def __init__(self, data: Data, primitive: Primitive) -> None:
+    Args:
+        data: what the primitive makes.
+        primitive: the primitive.
+        end_task: the kind of the end task, whose labels data with the trait ``labels:end-task``
+            has; None if nobody reads its labels.
+    """
+
+    def __init__(
+        self, data: Data, primitive: Primitive, end_task: TaskTypeName | None = None
+    ) -> None:
         self._data = data
         self.primitive = primitive
+        self._kind: TaskTypeName | None = None
+        if "labels:own" in primitive.provides:
+            self._kind = "single-label"
+        elif "labels:end-task" in primitive.provides:
+            self._kind = end_task
 
     def examples(self, context: DataContext) -> Iterator[Example]:
         """See :meth:`aang_core.objectives.stages.Data.examples`."""
@@ -75,13 +92,14 @@ class CheckedData:
             raise broken(self.primitive, what, "an Example", described(example))
         if not isinstance(example.text, str):
             raise broken(self.primitive, f"the text of {what}", "a string", described(example.text))
-        for name in ("text_pair", "label"):
-            value = getattr(example, name)
-            if not isinstance(value, str | None):
-                raise broken(
-                    self.primitive, f"the {name} of {what}", "a string or None", described(value)
-                )
-        return example
+        pair, label = example.text_pair, example.label
+        if not isinstance(pair, str | None):
+            raise broken(
+                self.primitive, f"the text_pair of {what}", "a string or None", described(pair)
+            )
+        if expected := expected_of(label, self._kind):
+            raise broken(self.primitive, f"the label of {what}", expected, described(label))
+        return replace(example, label=float(label)) if isinstance(label, int) else example
 
 
 class _CheckedStream:

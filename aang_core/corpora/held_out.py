@@ -1,5 +1,7 @@
 """Which texts are dev and test examples, so that nothing trains on them."""
 
+from functools import cached_property
+
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.objectives.stages.data import Example
 
@@ -24,12 +26,16 @@ class HeldOutTexts:
     """
 
     def __init__(self, task: LabelledTask) -> None:
-        parts = {"dev": task.dev, "test": task.test}
-        self._parts = {_key(example): part for part in parts for example in parts[part]}
+        self._task = task
 
     def part_of(self, example: Example) -> str | None:
         """``dev`` or ``test``, if the text is in one of them."""
         return self._parts.get(_key(example))
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, str | None], str]:
+        parts = {"dev": self._task.dev, "test": self._task.test}
+        return {_key(example): part for part in parts for example in parts[part]}
 
 
 def _key(example: Example) -> tuple[str, str | None]:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from aang_core.corpora.labelled import Columns, read_rows
+from aang_core.corpora.held_out import HeldOutTexts
+from aang_core.corpora.labelled import Columns, LabelledRows, read_rows
 from aang_core.corpora.labelled_task import fit_to
 from aang_core.errors import DataError
-from aang_core.objectives.stages.data import DataContext, Example
+from aang_core.objectives.stages.data import DataContext, Example, ReadReport
 
 
 @dataclass(frozen=True)
@@ -45,18 +46,43 @@ class LabelledFile:
     ) -> None:
         self._path = files.train
         self._columns = Columns(text, text_pair, label, task=files.name)
+        self._held_out: HeldOutTexts | None = None
+
+    def leave_out(self, held_out: HeldOutTexts) -> None:
+        """Leave out texts of the end task's dev and test, whose labels may tell those there."""
+        self._held_out = held_out
 
     def examples(self, context: DataContext) -> Iterable[Example]:
-        """All examples in file order.
+        """The examples in file order.
 
         Raises:
-            DataError: the file cannot be used, or all its examples have one label.
+            DataError: the file cannot be used, all its examples are left out, or those that are not
+                have one label.
         """
         rows = read_rows(self._path, self._columns, context.report)
         if not rows.examples:
             raise DataError(f"{rows.source}: it contains no examples.")
+        rows = self._usable(rows, context.report)
         fit_to(rows, self._columns.option_of("label"), context.report)
         return rows.examples
+
+    def _usable(self, rows: LabelledRows, report: ReadReport) -> LabelledRows:
+        if self._held_out is None:
+            return rows
+        kept = []
+        for example, where in zip(rows.examples, rows.places, strict=True):
+            if part := self._held_out.part_of(example):
+                name = self._columns.task
+                report.add(f"text of {name} that is also in the end task's {part}, left out", where)
+            else:
+                kept.append((example, where))
+        if not kept:
+            raise DataError(
+                f"{rows.source}: every text is also in dev or test of the end task. Nothing may "
+                "train on those; give other texts."
+            )
+        examples, places = zip(*kept, strict=True)
+        return LabelledRows(rows.source, examples, places)
 
 
 class ColumnOptions(TypedDict):

@@ -19,11 +19,12 @@ from transformers import PreTrainedTokenizerBase
 
 from aang_core.corpora.cache import make_folder, unusable
 from aang_core.corpora.text_files import well_formed
+from aang_core.corpora.tokenizer_definition import tokenizer_digest
 from aang_core.objectives.stages.data import Example, Label, ReadReport
 from aang_core.storage.checksums import digest_of
 
-_CONTENT = 1
-"""Increase when the stored content changes, so that older files are not used."""
+_CONTENT = 2
+"""Increase when what is stored or its fingerprint changes, so that older files are not used."""
 
 _BATCH = 1000
 
@@ -258,23 +259,9 @@ def _fingerprint(texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: i
         _CONTENT,
         texts.digest,
         max_length,
-        type(tokenizer).__name__,
-        _definition(tokenizer),
+        tokenizer_digest(tokenizer),
         sorted(special_ids(tokenizer)),
-        tokenizer.model_input_names,
-        tokenizer.truncation_side,
         tokenizers.__version__,
         transformers.__version__,
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
-
-
-def _definition(tokenizer: PreTrainedTokenizerBase) -> object:
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        return [sorted(tokenizer.get_vocab().items()), repr(tokenizer)]
-    definition = json.loads(backend.to_str())
-    # State that the tokenizer's last call left behind.
-    for state in ("truncation", "padding"):
-        definition.pop(state, None)
-    return definition

@@ -7,6 +7,10 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from aang_core.corpora.text_files import well_formed
+from aang_core.objectives.stages.data import ReadReport
+from aang_core.task_types.cells import Cell, class_name
+
 
 def texts_of(X: Any) -> list[str] | list[tuple[str, str]]:  # noqa: N803
     """Texts, or pairs of texts.
@@ -83,12 +87,26 @@ def _plain(y: Any) -> Sequence[Any]:
 def class_names(classes: np.ndarray) -> list[str]:
     """A name for each class, which the saved model carries.
 
-    It is the class as text if AANG reads these texts as different classes; else with a number.
+    It is the class as AANG reads it from a table, if it reads all of them as different classes;
+    else with a number.
+
+    Examples:
+        >>> class_names(np.array(["2.0", "10"])), class_names(np.array(["2", "2.0"]))
+        (['2', '10'], ['0: 2', '1: 2'])
     """
-    names = [str(value).strip().removesuffix(".0") for value in classes.tolist()]
+    names = [_as_read(str(value)) for value in classes.tolist()]
     if len(set(names)) == len(names) and all(names):
         return names
-    return [f"{number}: {name}" for number, name in enumerate(names)]
+    return [
+        f"{number}: {name or repr(value)}"
+        for number, (name, value) in enumerate(zip(names, classes.tolist(), strict=True))
+    ]
+
+
+def _as_read(name: str) -> str:
+    """The name of a class as training reads it, which leaves it as it is; empty for blank ones."""
+    name = well_formed(name)
+    return class_name(Cell(name, "y", "y", "y"), ReadReport()) if name.strip() else ""
 
 
 def labelled_columns(

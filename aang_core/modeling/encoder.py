@@ -103,7 +103,7 @@ class TextModel:
 
 
 def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model folder or hub name.
+    """The tokenizer of a model folder or hub name, which pads on the right.
 
     Args:
         source: folder or hub name.
@@ -123,6 +123,10 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
             f"--model {source}: its tokenizer_config.json says model_max_length {longest!r:.40}, "
             "which is no number of tokens; correct it, such as to 512"
         )
+    if tokenizer.padding_side != "right":
+        # The head reads the first position, which must not be padding. `save_pretrained` writes
+        # the side only if it is among `init_kwargs`.
+        tokenizer.padding_side = tokenizer.init_kwargs["padding_side"] = "right"
     return tokenizer
 
 
@@ -134,7 +138,8 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
         trust_remote_code: whether to run the Python code that comes with it.
 
     Raises:
-        ModelError: ``source`` is not a classifier, or lacks some of its weights.
+        ModelError: ``source`` is not a classifier, lacks some of its weights, or reads the last
+            position of a row, where AANG pads.
     """
     refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
@@ -146,6 +151,12 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
             source, trust_remote_code=trust_remote_code, output_loading_info=True
         )
     refuse_untrained_classifier(source, model, info["missing_keys"])
+    if getattr(config, "summary_type", None) == "last":
+        raise ModelError(
+            f"{source}: {type(model).__name__} reads the last position of a row, which is padding "
+            "where texts of different length share a batch, because AANG pads on the right; "
+            "predict with transformers' pipeline instead"
+        )
     return model
 
 

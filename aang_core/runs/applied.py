@@ -121,12 +121,13 @@ def applied_scores(predictor: Predictor, data: object, *, batch_size: int) -> Ap
     Raises:
         DataError: the data cannot be used, or has a label that the classifier does not know.
     """
-    columns, report = predictor.columns, ReadReport()
+    columns, report, task_type = predictor.columns, ReadReport(), predictor.task_type
     if isinstance(data, str | Path):
-        rows = read_rows(Path(data), columns, report)
+        rows = read_rows(Path(data), columns, report, task_type)
     else:
         table = table_in_memory(data, "data", Path("data"), columns)
-        table.require_one_type(columns.label)
-        rows = read_rows(table, columns, report)
+        if task_type.name == "single-label":
+            table.require_one_type(columns.label)
+        rows = read_rows(table, columns, report, task_type)
     found = evaluate_rows(predictor, rows, report, batch_size=batch_size)
     return AppliedScores(rows.source, found, report.lines())

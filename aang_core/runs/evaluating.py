@@ -7,7 +7,7 @@ from aang_core.assembly.prediction import predict
 from aang_core.corpora.cache import cache_folder
 from aang_core.corpora.labelled import LabelledRows
 from aang_core.corpora.tokens import tokenize
-from aang_core.errors import DataError
+from aang_core.errors import DataError, NumericalError
 from aang_core.objectives.stages import Label, ReadReport
 from aang_core.runs.predictor import Predictor
 from aang_core.runs.schema import ClassScores, PartEvaluation
@@ -31,6 +31,7 @@ def evaluate_rows(
     Raises:
         DataError: there is no example, or one has a label that the classifier does not know; the
             message names its place.
+        NumericalError: the classifier computes NaN or infinity.
     """
     task_type = predictor.task_type
     if not rows.examples:
@@ -47,6 +48,11 @@ def evaluate_rows(
         report=report,
     )
     logits = predict(_Logits(predictor.model), tokenized, batch_size=batch_size)
+    if not logits.isfinite().all():
+        raise NumericalError(
+            f"{rows.source}: the model computes NaN or infinity for its texts, so it cannot be "
+            "scored; train it again with a lower learning rate"
+        )
     return evaluation_of(task_type, tokenized.truth(), logits)
 
 

@@ -26,6 +26,7 @@ from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig
 from aang_core.config.paths import NAMES_OF_SOURCES
 from aang_core.config.schema import HUB
+from aang_core.corpora.tokenizer_definition import tokenizer_digest
 from aang_core.errors import DataError
 from aang_core.runs.run_files import read_part
 from aang_core.runs.schema import FilePart
@@ -55,6 +56,8 @@ class Inputs(FilePart):
         classes: the names of what the end task's head computes.
         encoder: a digest of the encoder's weights.
         tokenizer: a digest of the tokenizer's vocabulary.
+        tokenization: a digest of all that its token ids depend on; empty in runs that began before
+            it was recorded.
         threads: the number of threads that torch computes with.
         processes: the number of processes that share the training.
         device: the kind of device that they compute on.
@@ -70,6 +73,7 @@ class Inputs(FilePart):
     classes: list[str]
     encoder: str
     tokenizer: str
+    tokenization: str = ""
     threads: Annotated[int, Field(ge=1, le=_MOST_THREADS)]
     processes: Annotated[int, Field(ge=1)]
     device: str
@@ -117,6 +121,7 @@ def inputs_of(
         classes=list(sources.task.labels),
         encoder=_digest_of_weights(assembly.model.body),
         tokenizer=_digest_of_text(json.dumps(sorted(assembly.model.tokenizer.get_vocab().items()))),
+        tokenization=tokenizer_digest(assembly.model.tokenizer),
         threads=min(torch.get_num_threads(), _MOST_THREADS),
         processes=processes.size,
         device=device.type,
@@ -155,6 +160,8 @@ def compared(recorded: Inputs, now: Inputs) -> Comparison:
     # With another tokenizer all data differs, which would only hide the reason.
     if recorded.tokenizer != now.tokenizer:
         errors.append("the encoder has another tokenizer")
+    elif recorded.tokenization not in ("", now.tokenization):
+        errors.append("the encoder's tokenizer has other settings")
     elif changed := differing(recorded.data, now.data):
         errors.append(f"the data has changed ({', '.join(changed)})")
     for what, before, after in (

@@ -114,9 +114,13 @@ class Regression:
     def scores(self, labels: Tensor, logits: Tensor) -> Mapping[str, float]:
         """Spearman's and Pearson's correlation, R², and RMSE in the data's own unit.
 
-        A correlation with predictions that are all alike is zero.
+        A correlation with predictions that are all alike is zero. All scores are NaN if a
+        prediction is not finite.
         """
         truth, found = labels.double(), logits.squeeze(-1).double()
+        if not found.isfinite().all():
+            # Ranks of NaN would give a correlation that looks like one of predictions.
+            return dict.fromkeys(("spearman", "pearson", "r2", "rmse"), math.nan)
         square = float((truth - found).square().mean())
         spread = float((truth - truth.mean()).square().mean())
         return {

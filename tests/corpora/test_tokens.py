@@ -1,6 +1,7 @@
 """Token rows against plain calls of the tokenizer, and that texts are tokenised only once."""
 
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -14,9 +15,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
-from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
+from transformers import (
+    BertJapaneseTokenizer,
+    ByT5Tokenizer,
+    PhobertTokenizer,
+    PreTrainedTokenizerFast,
+)
 
 from aang_core.corpora import token_cache
+from aang_core.corpora.tokenizer_definition import tokenizer_digest
 from aang_core.corpora.tokens import TokenRows, tokenize, vocabulary
 from aang_core.errors import ConfigError, DataError, ModelError
 from aang_core.objectives.stages import Example, ReadReport
@@ -191,6 +198,60 @@ def test_whatever_ids_depend_on_makes_them_be_tokenised_anew(
         cache=tmp_path,
     )
     assert calls == [2, 2]
+
+
+def test_a_special_token_may_be_text(
+    tmp_path: Path, bert: PreTrainedTokenizerFast, calls: list[int]
+) -> None:
+    """``split_special_tokens`` is not in the file of a fast tokenizer."""
+    examples = [Example("ab [SEP] c")]
+    found = []
+    for split in (False, True):
+        bert.split_special_tokens = split
+        rows = tokenize(examples, bert, max_length=32, cache=tmp_path)
+        found.append(rows.rows(torch.tensor([0])).ids[0].tolist())
+        assert found[-1] == bert(examples[0].text)["input_ids"]
+    assert found[0] != found[1]
+    assert calls == [1, 1]
+
+
+def japanese(folder: Path, **settings: Any) -> BertJapaneseTokenizer:
+    """A tokenizer written in Python, loaded from a folder."""
+    folder.mkdir(exist_ok=True)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "A", "a", "b", "##b"]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+    settings = {
+        "tokenizer_class": "BertJapaneseTokenizer",
+        "word_tokenizer_type": "basic",
+    } | settings
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    loaded = BertJapaneseTokenizer.from_pretrained(folder)
+    assert isinstance(loaded, BertJapaneseTokenizer)
+    return loaded
+
+
+def test_a_setting_of_a_tokenizer_written_in_python_is_corrected(
+    tmp_path: Path, calls: list[int]
+) -> None:
+    """In the same folder and with the same vocabulary; another folder alone changes nothing."""
+    found = []
+    for folder, lower in (("a", False), ("a", True), ("b", True)):
+        tokenizer = japanese(tmp_path / folder, do_lower_case=lower)
+        rows = tokenize([Example("A b")], tokenizer, max_length=8, cache=tmp_path / "cache")
+        found.append(rows.rows(torch.tensor([0])).ids[0].tolist())
+    assert found == [[2, 5, 7, 3], [2, 6, 7, 3], [2, 6, 7, 3]]
+    assert calls == [1, 1]
+
+
+def test_merges_are_part_of_a_tokenizer(tmp_path: Path) -> None:
+    """With the same vocabulary, they make other tokens of a word."""
+    digests = []
+    (tmp_path / "vocab.txt").write_text("ab 1\nbc 1\na 1\nb 1\nc 1\n")
+    for merges in ("a b 1\nb c 1\n", "b c 1\na b 1\n"):
+        (tmp_path / "bpe.codes").write_text(merges)
+        made = PhobertTokenizer(str(tmp_path / "vocab.txt"), str(tmp_path / "bpe.codes"))
+        digests.append(tokenizer_digest(made))
+    assert digests[0] != digests[1]
 
 
 @pytest.mark.parametrize("left", [0.0, 0.1, 0.5, 0.9, 0.99])

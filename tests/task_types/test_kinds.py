@@ -103,6 +103,18 @@ def test_numbers_are_scaled_and_scored_in_their_own_unit() -> None:
     assert kind.scores(labels, torch.ones(4, 1))["spearman"] == 0.0
 
 
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("rows", [slice(None), slice(3, 4)], ids=["all", "one"])
+def test_predictions_that_are_not_finite_have_no_score(bad: float, rows: slice) -> None:
+    """Else a model that has diverged would have a finite correlation."""
+    labels = torch.arange(8.0)
+    logits = labels.clone().unsqueeze(1)
+    logits[rows] = bad
+    scores = Regression().scores(labels, logits)
+    assert set(scores) == {*Regression.metrics, "rmse"}
+    assert all(math.isnan(score) for score in scores.values())
+
+
 def test_a_saved_model_computes_the_number_itself() -> None:
     config = BertConfig(
         vocab_size=9,

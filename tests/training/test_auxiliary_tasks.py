@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+from aang_core.corpora.names import task_name
 from tests.training.conftest import Aang
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -130,6 +131,53 @@ def test_target(aang: Aang, train_options: list[object], tmp_path: Path, pairs: 
     # The run knows its target's columns again.
     done = aang("evaluate", run, "--data", pairs)
     assert done.status == 0, done.err
+
+
+@pytest.mark.parametrize("target", [False, True])
+def test_texts_of_dev_and_test_are_left_out(
+    aang: Aang, train_options: list[object], tmp_path: Path, task_files: Path, target: bool
+) -> None:
+    """Those of the end task, whichever of the two data sets that is."""
+    train, dev, test = (
+        [json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines()]
+        for path in (task_files / f"{part}.jsonl" for part in ("train", "dev", "test"))
+    )
+    for name, texts in (
+        ("other", [*train[:20], *(text.upper() + " " for text in dev[:3]), *test[:2]]),
+        ("other-dev", train[20:24]),
+    ):
+        rows = [{"text": text, "label": str(i % 2)} for i, text in enumerate(texts)]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        write(tmp_path, f"{name}.jsonl", lines)
+    run, swapped = tmp_path / "run", ["--set", f"other.dev={tmp_path / 'other-dev.jsonl'}"]
+    done = aang(
+        *("train", *train_options, "--aux-task", f"other={tmp_path / 'other.jsonl'}"),
+        *([*swapped, "--target", "other"] if target else []),
+        *("--weighter", "static", "--steps", 1, "--out", run),
+    )
+    assert done.status == 0, done.err
+    notes = json.loads((run / "data.json").read_text())["notes"]
+    found = [note for note in notes if "also in the end task's" in note]
+    named = task_name(task_files / "train.jsonl")
+    assert [note.partition(" (first: ")[0] for note in found] == (
+        [f"4 × text of {named} that is also in the end task's dev, left out"]
+        if target
+        else [
+            "3 × text of other that is also in the end task's dev, left out",
+            "2 × text of other that is also in the end task's test, left out",
+        ]
+    )
+
+
+def test_a_task_whose_texts_are_all_left_out(
+    aang: Aang, train_options: list[object], tmp_path: Path, task_files: Path
+) -> None:
+    done = aang(
+        *("train", *train_options, "--aux-task", f"other={task_files / 'dev.jsonl'}"),
+        *("--weighter", "static", "--steps", 1, "--out", tmp_path / "run"),
+    )
+    assert done.status == 2
+    assert "every text is also in dev or test of the end task" in done.err
 
 
 ROW = "text\tlabel\nsome text\tx\n"

@@ -124,6 +124,13 @@ def other_option(path: Path) -> None:
         ("test.jsonl", jsonl(lambda rows: rows.pop()), "the data has changed (test)"),
         ("encoder/model.safetensors", other_weights, "the encoder has other weights"),
         (
+            "encoder/tokenizer_config.json",
+            lambda path: path.write_text(
+                path.read_text().replace("{", '{"truncation_side": "left",', 1)
+            ),
+            "the encoder's tokenizer has other settings",
+        ),
+        (
             "mine.yaml",
             lambda path: path.write_text(SPACE.format("[denoise]")),
             "the objectives are others",

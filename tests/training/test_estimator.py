@@ -19,6 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aang_core import AangClassifier
 from aang_core.config import TrainConfig
+from aang_core.corpora.in_memory import table_in_memory
+from aang_core.corpora.labelled import Columns, read_rows
+from aang_core.from_python.arrays import class_names, labelled_columns
+from aang_core.objectives.stages import ReadReport
 
 TEXTS = ["It rains again.", "What a fine day!"] * 8
 LABELS = ["bad", "good"] * 8
@@ -159,6 +163,41 @@ def test_predictions_have_the_type_of_the_labels(options: dict[str, Any], labels
     if given.dtype.kind == "i":
         assert names == ["10", "2"]
         assert list(own.probabilities.values())[::-1] == pytest.approx(shares[0].tolist())
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        (["1.0.0", "1.1.0"], ["1.0.0", "1.1.0"]),
+        (["1.00", "2"], ["1", "2"]),
+        (["2", "2.000"], ["0: 2", "1: 2"]),
+        (["", "a"], ["0: ''", "1: a"]),
+        ([" ", "  ", "1.0"], ["0: ' '", "1: '  '", "2: 1"]),
+        (["\ud800", "\ufffd"], ["0: \ufffd", "1: \ufffd"]),
+        ([1.0, 2.0], ["1", "2"]),
+        ([1.0, 1e20], ["1", "1e+20"]),
+    ],
+)
+def test_every_class_has_a_name_that_training_leaves_as_it_is(
+    classes: list[Any], names: list[str]
+) -> None:
+    """Else the model would have another name for it, and ``fit`` would not find it."""
+    given = np.array(classes, dtype=object)
+    assert class_names(given) == names
+    columns = labelled_columns(["text"] * len(classes), given, given, names)
+    table = table_in_memory(columns, "data", Path("data"), Columns())
+    read = read_rows(table, Columns(), ReadReport())
+    assert [example.label for example in read.examples] == names
+
+
+@pytest.mark.parametrize("labels", [["", "a"], ["1.0.0", "1.1.0"], ["2", "2.000"]])
+def test_classes_that_are_read_otherwise_than_written(
+    options: dict[str, Any], labels: list[str]
+) -> None:
+    classifier = AangClassifier(**options | {"steps": 1}).fit(TEXTS, labels * 8)
+    assert classifier.classes_.tolist() == labels
+    assert set(classifier.predict(TEXTS)) <= set(labels)
+    assert classifier.predict_proba(TEXTS).sum(axis=1) == pytest.approx(1)
 
 
 def test_pairs_dev_and_a_kept_run(options: dict[str, Any], tmp_path: Path) -> None:

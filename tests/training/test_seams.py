@@ -24,6 +24,7 @@ from aang_core import (
     Stage,
     StepSignals,
     StepwiseWeighter,
+    TaggedWord,
     TaskCard,
     Vocabulary,
     load_plugins,
@@ -39,6 +40,7 @@ from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import resolve_config
 from aang_core.errors import PluginError, WeighterError
 from aang_core.objectives.stages.no_op import NoOp
+from aang_core.task_types.names import TaskTypeName
 from aang_core.testing import RecordingWorkbench, SampleRows, SmallHeads
 from tests.plugins_layer.made_up import primitive
 from tests.training.conftest import Aang
@@ -317,13 +319,52 @@ def failing() -> Iterator[Example]:
         ([Example("one"), "two"], "an Example", "'two'"),
         ([Example("one"), None], "an Example", "None"),
         ([Example(b"one")], "a string", "b'one'"),  # type: ignore[arg-type]
-        ([Example("one", label=3)], "a string or None", "3"),  # type: ignore[arg-type]
+        ([Example("one", label=["a"])], "a string or .* or None", r"\['a'\]"),  # type: ignore[arg-type]
         ([Example("one", text_pair=["a"])], "a string or None", r"\['a'\]"),  # type: ignore[arg-type]
     ],
 )
 def test_data_that_yields_what_is_no_example(examples: Any, expected: str, got: str) -> None:
     checked = CheckedData(Source(examples), mine("data"))
     with pytest.raises(PluginError, match=told("data", expected, got)):
+        list(checked.examples(DataContext(train=())))
+
+
+LABELS: dict[TaskTypeName, list[Any]] = {
+    "single-label": ["a", "b"],
+    "multi-label": [("a", "b"), ()],
+    "regression": [0.5, 2],
+    "token-labels": [(TaggedWord(0, 3, "O"),), ()],
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_are_of_the_kind_of_the_end_task(kind: TaskTypeName) -> None:
+    """If data says that they are the end task's; otherwise nobody reads them."""
+    labelled = primitive("data", "mine", provides="labels:end-task")
+    own = primitive("data", "mine", provides="labels:own")
+    context = DataContext(train=())
+    for of, labels in LABELS.items():
+        examples = Source([Example("one", label=label) for label in (*labels, None)])
+        read = [example.label for example in CheckedData(examples, labelled).examples(context)]
+        assert read == [*labels, None]
+        for checked, wanted in (
+            (CheckedData(examples, labelled, kind), kind),
+            (CheckedData(examples, own, kind), "single-label"),
+        ):
+            if of == wanted:
+                list(checked.examples(context))
+                continue
+            with pytest.raises(PluginError, match=r"the label of example 0: expected .* or None"):
+                list(checked.examples(context))
+    numbers = CheckedData(Source([Example("one", label=2)]), labelled, "regression")
+    assert [type(example.label) for example in numbers.examples(context)] == [float]
+
+
+@pytest.mark.parametrize("label", [float("nan"), float("inf"), True])
+def test_a_number_is_finite(label: Any) -> None:
+    labelled = primitive("data", "mine", provides="labels:end-task")
+    checked = CheckedData(Source([Example("one", label=label)]), labelled, "regression")
+    with pytest.raises(PluginError, match="expected a finite number or None"):
         list(checked.examples(DataContext(train=())))
 
 

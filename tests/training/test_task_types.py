@@ -5,14 +5,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
-from aang_core import ConfigError, Run, load_plugins
+from aang_core import AangError, ConfigError, Run, load_plugins
 from aang_core.assembly.assembly import assemble
 from aang_core.assembly.sources import prepare_sources
 from aang_core.config import resolve_config, resolve_training
+from aang_core.runs.applied import applied_scores
+from aang_core.runs.predictor import Predictor
 from aang_core.runs.training import build_trainer
 from aang_core.training.trainer import Trainer
 from tests.training.conftest import Aang
@@ -98,9 +101,49 @@ def test_from_files_to_predictions(
     predicted = json.loads(done.out)["predicted"]
     assert isinstance(predicted, float if kind == "regression" else list)
     opened = Run.open(run)
+    test = kind_files / kind / "test.jsonl"
+    rows = [json.loads(line) for line in test.read_text(encoding="utf-8").splitlines()]
+    for data in (test, rows, pd.DataFrame(rows)):
+        found = opened.evaluate(data)
+        assert found.scores == scores
+        assert "<table" in found._repr_html_()
+    predictor = Predictor.load(run, CPU)
+    with torch.no_grad():
+        next(predictor.model.parameters()).fill_(torch.nan)
+    with pytest.raises(AangError, match="the model computes NaN or infinity for its texts"):
+        applied_scores(predictor, test, batch_size=8)
     for shown in (repr(opened), opened._repr_html_()):
         assert BASELINES[kind] in shown
         assert "majority class" not in shown
+
+
+PLUGIN = """
+from aang_core import Example, RegisterPrimitive, hookimpl
+
+
+class Halves:
+    def examples(self, context):
+        return [Example(e.text, label=e.label) for e in context.train[:16]]
+
+
+@hookimpl
+def aang_register_data(register: RegisterPrimitive) -> None:
+    register("halves", "some of train", Halves, provides=("text", "labels:end-task"))
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_data_of_a_plugin_with_the_labels_of_the_end_task(
+    aang: Aang, kind_files: Path, encoder: Path, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "halves.py").write_text(PLUGIN)
+    done = aang(
+        *("--plugin", tmp_path / "halves.py", "train", "--model", encoder, "--quiet"),
+        *("--train", kind_files / kind / "train.jsonl", "--steps", 1, "--max-length", 32),
+        *("--space", "halves/mask/bidirectional/end-task", "--weighter", "static"),
+        *("--out", tmp_path / "run"),
+    )
+    assert done.status == 0, done.err
 
 
 def test_numbers_have_no_classes_in_the_summary(

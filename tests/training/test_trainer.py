@@ -8,7 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from aang_core import AangError, StepSignals
+from aang_core import AangError, StepSignals, load_plugins
+from aang_core.assembly.assembly import assemble, load_model
+from aang_core.assembly.source_rows import SourceReader
+from aang_core.assembly.sources import prepare_sources
+from aang_core.config import resolve_config
 from aang_core.errors import DataError
 from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
 from tests.training.trainers import assert_goes_on, build
@@ -173,6 +177,22 @@ def test_meta_fraction_holds_dev_rows_out(options: dict[str, Any], task_files: P
     rows = [_texts(assembly.dev), _texts(assembly.meta.rows)]
     assert len(rows[0]) + len(rows[1]) == len(_texts(assembly.end_task.rows))
     assert not rows[0] & rows[1]
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.4])
+def test_each_part_of_dev_has_its_digest(
+    options: dict[str, Any], task_files: Path, fraction: float
+) -> None:
+    """``--resume`` notices a change in either; without a fraction there is one part."""
+    train = str(task_files / "train.jsonl")
+    config = resolve_config({}, {**options, "dev": train, "meta_fraction": fraction})
+    sources = prepare_sources(config, load_plugins().registry)
+    reader = SourceReader(config, sources, load_model(config, sources))
+    assembly = assemble(config, sources, reader=reader)
+    digests = reader.digests()
+    assert digests["dev"] == assembly.dev.digest
+    assert digests.get("meta", digests["dev"]) == assembly.meta.rows.digest
+    assert ("meta" in digests) == (fraction > 0)
 
 
 def _texts(rows: Any) -> set[tuple[int, ...]]:
