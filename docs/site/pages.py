@@ -16,6 +16,7 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "LICENSE": "LICENSE",
+    "CITATION.cff": "CITATION.cff",
     "aang_core/assets/demo-encoder/README.md": "model-card.md",
     **{
         str(path.relative_to(ROOT)): f"plugins/{path.parent.name}.md"
