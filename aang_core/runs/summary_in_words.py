@@ -67,8 +67,7 @@ def _contradictory(found: ContradictoryTexts) -> str:
     if not found.texts:
         return "no text has different labels"
     text = found.first if len(found.first) <= 60 else found.first[:59] + "…"
-    texts = "1 text" if found.texts == 1 else f"{found.texts} texts"
-    have = "has" if found.texts == 1 else "have"
+    texts, have = _count(found.texts, "text"), "has" if found.texts == 1 else "have"
     return (
         f"{texts} ({found.rows} rows) {have} different labels; first {text!r}: "
         f"{', '.join(found.labels)}"

@@ -10,7 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import Batch, ConfigError, OptimizerSettings, RowLosses, Signal, StepSignals, fit
+from aang_core import (
+    Batch,
+    ConfigError,
+    FitResult,
+    OptimizerSettings,
+    RowLosses,
+    Signal,
+    StepSignals,
+    fit,
+)
 from aang_core.gradients import EndTaskHead, GradientEngine, PackedEngine, StreamEngine
 from aang_core.tasks.weighting import StepwiseWeighter
 from aang_core.training.bench import TrainingBench
@@ -263,38 +272,30 @@ def test_signals_that_are_held_back_survive_a_restart() -> None:
     assert again.state_dict() == []
 
 
-@pytest.mark.parametrize("rows", ["batch_size", "dev_batch_size", "aux_batch_size"])
-def test_fit_refuses_draws_without_rows(rows: str) -> None:
-    made = make()
-    told = rf"^{rows}=2 is less than one row for each of the draws \(draws_per_step=3\); give more"
-    with pytest.raises(ConfigError, match=told):
-        fit(
-            made.body,
-            made.end,
-            list(made.others.values()),
-            dev=made.dev,
-            evaluate=lambda: {"accuracy": 0.5},
-            weighter="factored",
-            draws_per_step=3,
-            **{rows: 2},
-        )
-
-
-def test_fit_takes_the_options() -> None:
-    made = make()
-    result = fit(
+def fitted(made: Made, **options: Any) -> FitResult:
+    """The small tasks, fitted with ``factored``."""
+    return fit(
         made.body,
         made.end,
         list(made.others.values()),
         dev=made.dev,
         evaluate=lambda: {"accuracy": 0.5},
         weighter="factored",
-        options={"n": 2},
-        steps=8,
-        eval_every=8,
-        draws_per_step=4,
-        weights_every=3,
+        **options,
     )
+
+
+@pytest.mark.parametrize("rows", ["batch_size", "dev_batch_size", "aux_batch_size"])
+def test_fit_refuses_draws_without_rows(rows: str) -> None:
+    told = rf"^{rows}=2 is less than one row for each of the draws \(draws_per_step=3\); give more"
+    with pytest.raises(ConfigError, match=told):
+        fitted(make(), draws_per_step=3, **{rows: 2})
+
+
+def test_fit_takes_the_options() -> None:
+    made = make()
+    options = {"n": 2}
+    result = fitted(made, options=options, steps=8, eval_every=8, draws_per_step=4, weights_every=3)
     factors = [record["factors"]["all"] for record in result.history]
     # The dev head is ready after the first step's draws; from there every third step decides.
     assert factors[:3] == [dict.fromkeys("abc", 0.0)] * 3
