@@ -17,7 +17,7 @@ def announce(summary: Summary) -> None:
 def print_summary(summary: Summary, *, as_json: bool) -> None:
     """Print the summary to standard output, as the result of the command."""
     if as_json:
-        echo(json.dumps(summary.document(), indent=2, ensure_ascii=False))
+        echo(json.dumps(summary.document(), indent=2))
         return
     for line in _lines(summary):
         echo(line)

@@ -83,6 +83,8 @@ def predict(
         raise ConfigError("give either texts, or pairs with --pair, or a file of texts with --data")
     if label_only and kind is not None:
         raise ConfigError("--label-only prints lines of text; leave --format out")
+    if label_only and out is not None and out.suffix.lower() == ".parquet":
+        raise ConfigError(f"--out {out}: --label-only writes lines of text; end the name in .txt")
     chosen = None if label_only else files.format_of(out, kind)
     if out is not None:
         files.check_output(out)

@@ -88,7 +88,7 @@ def prepare_encoder(
         raise SystemExit(stopped.status) from None
     if not processes.first:
         return
-    for line in prepared.notes:
+    for line in () if quiet else prepared.notes:
         note(line)
     if as_json:
         echo(json.dumps({**prepared.result, "out": str(prepared.folder)}, indent=2))

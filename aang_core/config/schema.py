@@ -36,7 +36,11 @@ HUB = ("hub_private", "hub_license", "hub_language")
 
 
 def _in_a_list(value: Any) -> Any:
-    return (str(value),) if isinstance(value, str | Path) else value
+    if isinstance(value, str | Path):
+        return (str(value),)
+    if isinstance(value, list | tuple):
+        return tuple(str(item) if isinstance(item, Path) else item for item in value)
+    return value
 
 
 Several = Annotated[tuple[str, ...], BeforeValidator(_in_a_list)]
@@ -351,6 +355,26 @@ class TrainConfig(BaseModel):
                 raise ValueError(f"{text!r:.60} holds half a surrogate pair")
             if any(len(part) > 255 for part in text.split("/")):
                 raise ValueError(f"{text!r:.60}… is longer than any name can be")
+        return value
+
+    @field_validator(
+        "train", "dev", "test", "dataset", "aux_task", "model", "space", "out", mode="before"
+    )
+    @classmethod
+    def _paths_from_home(cls, value: Any) -> Any:
+        """Replace ``~``, which no shell does in ``--train=~/x``, and take paths for names too."""
+        match value:
+            case Mapping():
+                return {name: cls._paths_from_home(part) for name, part in value.items()}
+            case str() | Path() if str(value).startswith("~"):
+                try:
+                    return str(Path(value).expanduser())
+                except RuntimeError as error:
+                    raise ValueError(
+                        f"{value}: there is no such home folder; give the path"
+                    ) from error
+            case Path():
+                return str(value)
         return value
 
     @model_validator(mode="after")

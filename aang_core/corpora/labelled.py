@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aang_core.corpora.tables import Table, TableSource, read_table
-from aang_core.corpora.text_files import well_formed
+from aang_core.corpora.text_files import well_formed_value
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, Label, ReadReport
 from aang_core.task_types.cells import Cell, text_of
@@ -172,20 +171,7 @@ def _other_separator(present: Sequence[str]) -> str | None:
 def _cell(
     values: Mapping[str, object], name: str, columns: Columns, where: str, report: ReadReport
 ) -> Cell:
-    value = _well_formed(values[name])
+    value = well_formed_value(values[name])
     if name != columns.label and value != values[name] and isinstance(value, str | list):
         report.add("text with half a surrogate pair, replaced by U+FFFD", where)
     return Cell(value, name, where, columns.option(name))
-
-
-def _well_formed(value: Any) -> Any:
-    """The value without halves of surrogate pairs, in lists and objects too."""
-    match value:
-        case str():
-            return well_formed(value)
-        case list() | tuple():
-            return [_well_formed(part) for part in value]
-        case dict():
-            return {key: _well_formed(part) for key, part in value.items()}
-    # Arrays, such as those of pandas and datasets.
-    return _well_formed(value.tolist()) if hasattr(value, "tolist") else value

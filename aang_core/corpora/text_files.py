@@ -159,6 +159,19 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def well_formed_value(value: Any) -> Any:
+    """The value with every text in it :func:`well_formed`, in lists and objects too."""
+    match value:
+        case str():
+            return well_formed(value)
+        case list() | tuple():
+            return [well_formed_value(part) for part in value]
+        case dict():
+            return {well_formed_value(key): well_formed_value(part) for key, part in value.items()}
+    # Arrays, such as those of pandas and datasets.
+    return well_formed_value(value.tolist()) if hasattr(value, "tolist") else value
+
+
 def _read_bytes(path: Path) -> bytearray:
     # In blocks: asking for the limit at once would reserve as much memory before anything is read.
     limit = memory_limit() // _SPACE

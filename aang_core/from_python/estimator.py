@@ -180,11 +180,29 @@ def _run_folder(runs: str | Path | None) -> Iterator[Path]:
     """A new folder for a run: under ``runs``, or one that is removed afterwards."""
     if runs is None:
         with tempfile.TemporaryDirectory(prefix="aang-") as folder:
-            yield Path(folder)
+            try:
+                yield Path(folder)
+            except BaseException as error:
+                _forget(folder, error)
+                raise
         return
     Path(runs).mkdir(parents=True, exist_ok=True)
     # A new name even if several processes fit at once, as GridSearchCV does with n_jobs.
     yield Path(tempfile.mkdtemp(prefix="fit-", dir=runs))
+
+
+def _forget(folder: str, error: BaseException) -> None:
+    """Take back what an error and its causes say about going on from a folder that is removed."""
+    cause: BaseException | None = error
+    said = False
+    while cause is not None:
+        notes = getattr(cause, "__notes__", [])
+        kept = [note for note in notes if folder not in note]
+        said = said or len(kept) < len(notes)
+        notes[:] = kept
+        cause = cause.__cause__
+    if said:
+        error.add_note("Nothing of this fit is kept; AangClassifier(runs=FOLDER) keeps it.")
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Data that the arguments of a training hold, in place of the files that options name."""
 
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -182,9 +183,10 @@ def _texts_in_memory(value: object, name: str) -> bool:
 
 
 def _names_a_file(item: object) -> bool:
+    # os.path.exists is False where Path.exists raises: a text may be longer than names can be.
     if not isinstance(item, str) or len(item) > 255 or "\n" in item or "\0" in item:
         return False
-    return item == REST or _FILE.fullmatch(item) is not None or Path(item).exists()
+    return item == REST or _FILE.fullmatch(item) is not None or os.path.exists(item)  # noqa: PTH110
 
 
 def _holds_pairs(value: object) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from aang_core.errors import PluginError, UnknownNameError
-from aang_core.plugins.discovery import Candidate, find_candidates
+from aang_core.plugins.discovery import Candidate, find_candidates, normalised
 from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.hooks import implemented_hooks
 from aang_core.plugins.interface import check_plugin_api
@@ -94,7 +94,8 @@ def load_plugins(
 
     Args:
         disable: names of entry points or distributions to leave out, in addition to those that the
-            variable ``AANG_DISABLE_PLUGINS`` lists, separated by commas.
+            variable ``AANG_DISABLE_PLUGINS`` lists, separated by commas. Case and ``-_.`` make no
+            difference, as for pip.
         local: plug-ins that are not installed, as files ``FILE.py`` or module names. They are
             loaded after those that ``AANG_LOAD_PLUGINS`` lists, separated by commas.
         only: the distributions whose plug-ins are loaded besides the core's own; None for all. A
@@ -114,14 +115,14 @@ def load_plugins(
     disable = list(disable)
     candidates = find_candidates([*_listed(environ, LOAD_VARIABLE), *local])
     _check_known(disable, candidates)
-    disabled = {*disable, *_listed(environ, DISABLE_VARIABLE)}
+    disabled = set(map(normalised, (*disable, *_listed(environ, DISABLE_VARIABLE))))
     entries: list[Entry] = []
     records: list[PluginRecord] = []
     owners: dict[tuple[str, str], Origin] = {}
     with noticing_interrupts() as interrupted:
         for candidate in candidates:
             origin = candidate.origin
-            if names := disabled & {origin.distribution, origin.entry_point}:
+            if names := disabled & set(map(normalised, (origin.distribution, origin.entry_point))):
                 reason = f"disabled by name: {', '.join(sorted(names))}"
                 records.append(PluginRecord(origin, "disabled", reason))
             elif only is not None and origin.distribution not in {CORE, *only}:
@@ -147,8 +148,9 @@ def _listed(environ: Mapping[str, str], variable: str) -> list[str]:
 def _check_known(disable: Iterable[str], candidates: Iterable[Candidate]) -> None:
     origins = [candidate.origin for candidate in candidates]
     known = {name for o in origins for name in (o.distribution, o.entry_point)}
+    spellings = set(map(normalised, known))
     for name in disable:
-        if name not in known:
+        if normalised(name) not in spellings:
             hint = did_you_mean(name, known, "there are")
             raise UnknownNameError(f"there is no plug-in {name} to disable; {hint}")
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import StringIO
@@ -10,6 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from aang_core.corpora.text_files import well_formed_value
 from aang_core.errors import ConfigError, DataError
 from aang_core.printable import ACTING, one_line, printable
 from aang_core.runs.predictor import Prediction
@@ -23,6 +25,9 @@ PREDICTED = "predicted"
 PROBABILITIES = "probabilities"
 
 _AT_ONCE = 4096  # rows of a group of Parquet
+
+_ESCAPED = re.compile(f"{ACTING.pattern[:-1]}\ud800-\udfff]")
+"""What JSON Lines write as an escape: what a terminal acts upon, and halves of surrogate pairs."""
 
 
 def format_of(out: Path | None, chosen: Format | None) -> Format:
@@ -113,7 +118,8 @@ def _alone(label: Any) -> str:
 def _json_lines(found: Found) -> Iterator[str]:
     """An object per row: the columns of the input, then the prediction.
 
-    Characters that a terminal acts upon are escaped; parsing gives them back.
+    Characters that a terminal acts upon, and those that UTF-8 cannot hold, are escaped; parsing
+    gives them back.
     """
     for row, prediction in found:
         _refuse_taken(row.columns, (PREDICTED, PROBABILITIES), row.where)
@@ -123,7 +129,7 @@ def _json_lines(found: Found) -> Iterator[str]:
             PROBABILITIES: dict(prediction.probabilities),
         }
         document = json.dumps(_finite(record), ensure_ascii=False, default=str)
-        yield ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
+        yield _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
 def _csv_lines(found: Found, labels: Sequence[str], terminal: bool) -> Iterator[str]:
@@ -145,21 +151,34 @@ def _csv_line(cells: Sequence[Any]) -> str:
 
 
 def _write_parquet(found: Found, out: Path, labels: Sequence[str], source: Path | None) -> None:
-    """Write a table, a group of rows at a time; without types in the source the first decides."""
+    """Write a table, a group of rows at a time; without types in the source the first decides.
+
+    Objects of JSON are written as text, as in CSV: a type made of the first group's fields would
+    lose those that only later rows have.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
-    rows = (dict(zip(names, values, strict=True)) for names, values in _flat(found, labels))
+    kept = {}
+    if source is not None and source.suffix.lower() == ".parquet":
+        kept = {field.name: field for field in parquet.read_schema(source)}
+    rows = (
+        {
+            name: value if name in kept or not _has_objects(value) else _cell(value, str)
+            for name, value in zip(names, values, strict=True)
+        }
+        for names, values in _flat(found, labels)
+    )
     first = list(islice(rows, _AT_ONCE))
     if not first:
         raise DataError(f"{source or 'the input'}: there is no row in it, and so no columns.")
-    schema = _schema(first, source)
+    schema = _schema(first, kept)
     with parquet.ParquetWriter(out, schema) as writer:
         number = 0
         for group in chain([first], iter(lambda: list(islice(rows, _AT_ONCE)), [])):
             try:
                 writer.write_table(pa.Table.from_pylist(group, schema=schema))
-            except pa.ArrowException as error:
+            except (pa.ArrowException, OverflowError) as error:
                 raise DataError(
                     f"after row {number}: a column changes its type ({error}). "
                     "Parquet has one type a column; write JSON Lines instead"
@@ -167,27 +186,32 @@ def _write_parquet(found: Found, out: Path, labels: Sequence[str], source: Path 
             number += len(group)
 
 
-def _schema(rows: Sequence[Mapping[str, Any]], source: Path | None) -> Any:
+def _has_objects(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_has_objects, value))
+    return isinstance(value, dict)
+
+
+def _schema(rows: Sequence[Mapping[str, Any]], kept: Mapping[str, Any]) -> Any:
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
         found = pa.Table.from_pylist(rows).schema
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OverflowError) as error:
         raise DataError(
-            f"the columns have no type in common ({error}). Parquet has one type a column; write "
-            "JSON Lines instead"
+            f"a column has no type that Parquet knows ({error}). It has one type a column, and "
+            "whole numbers of at most 64 bits; write JSON Lines instead"
         ) from error
-    kept = {}
-    if source is not None and source.suffix.lower() == ".parquet":
-        kept = {field.name: field for field in parquet.read_schema(source)}
     # A column that is null so far may hold anything later, most likely text.
     typed = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in found]
     return pa.schema([kept.get(field.name, field) for field in typed])
 
 
 def _flat(found: Found, labels: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Names and values of each row of a table; the first row names the columns of the input."""
+    """Names and values of each row of a table; the first row names the columns of the input.
+
+    Halves of surrogate pairs, which no table can hold, are replaced by U+FFFD.
+    """
     rows = iter(found)
     first = next(rows, None)
     if first is None:
@@ -201,9 +225,9 @@ def _flat(found: Found, labels: Sequence[str]) -> Iterator[tuple[tuple[str, ...]
                 f"{row.where}: has a column {further[0]!r} that the first row does not have. A "
                 "table has the same columns in every row; write JSON Lines instead"
             )
-        values = [row.columns.get(name) for name in names]
+        values = [well_formed_value(row.columns.get(name)) for name in names]
         shares = [prediction.probabilities[label] for label in labels]
-        yield (*names, *added), [*values, prediction.label, *shares]
+        yield tuple(map(well_formed_value, (*names, *added))), [*values, prediction.label, *shares]
 
 
 def _refuse_taken(present: Iterable[str], added: Sequence[str], where: str) -> None:

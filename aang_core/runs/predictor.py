@@ -190,6 +190,7 @@ def refuse_wrong_paths(source: Path) -> None:
     local = source.is_absolute() or len(source.parts) != 2 or source.parent.exists()
     if local:
         raise ModelError(
-            f"{source}: there is no such folder; give a run folder or a classifier's folder. "
+            f"{source}: there is no such folder; give a run folder or a classifier's folder, or "
+            "the name of a classifier on the hub with its owner, as OWNER/NAME. "
             f"Relative paths start at {Path.cwd()}"
         )

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from aang_core.config import sentence
+from aang_core.corpora.matching import from_home
 from aang_core.errors import ConfigError
 
 DEFAULT_MINUTES = 30.0
@@ -94,11 +95,17 @@ class PreparationConfig(BaseModel):
 
 
 def from_anywhere(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the paths in the options absolute, so that a preparation resumes from any folder."""
+    """Make the paths in the options absolute, so that a preparation resumes from any folder.
+
+    Raises:
+        DataError: a path begins with ``~NAME``, and there is no such home folder.
+    """
     whole = dict(options)
-    if Path(whole["model"]).is_dir():
-        whole["model"] = str(Path(whole["model"]).absolute())
-    whole["text"] = tuple(str(Path(place).absolute()) for place in whole["text"])
+    model = from_home(Path(whole["model"]), "--model")
+    if model.is_dir():
+        whole["model"] = str(model.absolute())
+    places = (from_home(Path(place), "--text") for place in whole["text"])
+    whole["text"] = tuple(str(place.absolute()) for place in places)
     return whole
 
 

@@ -5,6 +5,7 @@ fault of the plug-in that is checked.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from aang_core.errors import UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.discovery import normalised
-from aang_core.plugins.loading import SLOW, PluginRecord
+from aang_core.plugins.loading import LOAD_VARIABLE, SLOW, PluginRecord
 from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import Origin
 from aang_core.plugins.standard import STANDARD, STANDARD_SPACES
@@ -97,8 +98,11 @@ def load_alone(plugin: str) -> Alone:
         UnknownNameError: no such plug-in is installed.
     """
     local = (plugin,) if plugin.endswith(".py") else ()
-    # Nothing is loaded here: the core alone, and a list of all others.
-    origins = [record.origin for record in load_plugins(local=local, only=()).records]
+    # Nothing is loaded here: the core alone, and a list of all others. The environment may name
+    # this file and others, of which the last would be taken for it.
+    environ = {name: os.environ[name] for name in os.environ if not local or name != LOAD_VARIABLE}
+    found = load_plugins(local=local, only=(), environ=environ)
+    origins = [record.origin for record in found.records]
     origin = origins[-1] if local else _named(plugin, origins)
     needed = {origin.distribution, *_standard(), *_dependencies(origin.distribution, origins)}
     plugins = load_plugins(local=local, only=needed)

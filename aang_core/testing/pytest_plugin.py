@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from aang_core.config.settings import parse_settings
+from aang_core.errors import AangError
 from aang_core.testing.conformance import Check, checks_of, require_path
 
 
@@ -42,8 +43,12 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Append the checks to the collected tests."""
     for plugin in config.getoption("--aang-plugin"):
-        options = parse_settings(config.getoption("--aang-set"))
-        for check in checks_of(require_path(plugin), options):
+        try:
+            options = parse_settings(config.getoption("--aang-set"))
+            checks = checks_of(require_path(plugin), options)
+        except AangError as error:
+            raise pytest.UsageError(f"--aang-plugin {plugin}: {error}") from error
+        for check in checks:
             items.append(_Item.from_parent(session, name=f"{plugin}: {check.name}", check=check))
 
 

@@ -136,6 +136,33 @@ def test_as_a_pytest_plugin(tmp_path: Path) -> None:
     assert "trait replaces-tokens" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--aang-plugin", "aang-plugin-xlnt"), "did you mean aang-plugin-xlnet"),
+        (("--aang-plugin", "."), "pyproject.toml"),
+        (("--aang-plugin", "aang-plugin-tfidf", "--aang-set", "x"), "--aang-plugin aang-plugin-t"),
+    ],
+)
+def test_pytest_is_told_in_one_line(options: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "aang_core.testing.pytest_plugin", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+    assert said in line
+    assert "INTERNALERROR" not in done.stdout
+
+
+def test_the_file_that_is_named_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not another one that the environment names."""
+    (tmp_path / "other.py").write_text(dedent(GOOD), encoding="utf-8")
+    files = f"{tmp_path / 'mine.py'},{tmp_path / 'other.py'}"
+    monkeypatch.setenv("AANG_LOAD_PLUGINS", files)
+    done = checked(tmp_path, GOOD.replace("@hookimpl", ""))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "not decorated" in done.stdout
+
+
 def test_no_such_plugin(tmp_path: Path) -> None:
     done = CliRunner().invoke(aang, ["check-plugin", "aang-plugin-xlnt"])
     assert done.exit_code == 2

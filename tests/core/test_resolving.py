@@ -1,5 +1,8 @@
 """Options from Python that have another form."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from aang_core.config import resolve_config
@@ -10,3 +13,28 @@ from aang_core.errors import ConfigError
 def test_options_of_primitives_are_a_mapping(given: object) -> None:
     with pytest.raises(ConfigError, match=r"^--set.*valid dictionary"):
         resolve_config({}, {"set": given})
+
+
+def test_paths_stand_for_their_names() -> None:
+    """As :mod:`pathlib` gives them, also in lists, such as those of a glob."""
+    several: dict[str, Any] = {
+        name: [Path("a.txt"), "b.txt"] for name in ("domain", "out_of_domain", "unlabelled")
+    }
+    one = {name: Path("a/b") for name in ("model", "dataset")}
+    config = resolve_config({}, {**several, **one, "space": Path("s.yaml"), "weighter": "static"})
+    assert config.domain == config.out_of_domain == config.unlabelled == ("a.txt", "b.txt")
+    assert (config.model, config.dataset, config.space) == ("a/b", "a/b", "s.yaml")
+
+
+def test_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No shell replaces the tilde of ``--train=~/data.jsonl``, and none sees those from Python."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config = resolve_config(
+        {"train": "~/t.jsonl", "dev": Path("~/d.jsonl")},
+        {"model": "~/m", "aux_task": {"rte": "~/r.jsonl"}, "out": "~"},
+    )
+    assert (config.train, config.dev) == (tmp_path / "t.jsonl", tmp_path / "d.jsonl")
+    assert (config.model, config.out) == (str(tmp_path / "m"), tmp_path)
+    assert config.aux_task == {"rte": tmp_path / "r.jsonl"}
+    with pytest.raises(ConfigError, match=r"^--train .*there is no such home folder"):
+        resolve_config({}, {"train": "~nobody-of-this-name/t.jsonl"})

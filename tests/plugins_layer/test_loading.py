@@ -134,6 +134,12 @@ def test_a_plugin_is_disabled_by_either_name(name: str, site: Site) -> None:
         assert rows["aang-plugin-mine"] == ("disabled", f"disabled by name: {name}")
 
 
+@pytest.mark.parametrize("name", ["aang_plugin_tfidf", "AANG-Plugin.tfidf", "TfIdf"])
+def test_names_are_spelled_as_for_pip(name: str, site: Site) -> None:
+    rows = records(site, AANG_DISABLE_PLUGINS=name), records(site, "--disable-plugin", name)
+    assert [found["aang-plugin-tfidf"][0] for found in rows] == ["disabled", "disabled"]
+
+
 def test_several_plugins_are_disabled_at_once(site: Site) -> None:
     statuses = site.statuses("--disable-plugin", "bert", "--disable-plugin", "aang-plugin-gpt")
     assert statuses["aang-plugin-bert"] == statuses["aang-plugin-gpt"] == "disabled"

@@ -88,6 +88,19 @@ def test_a_dry_run_measures_and_writes_nothing(
     assert {path.name for path in tmp_path.iterdir()} == {"train.jsonl", "dev.jsonl"}
 
 
+def test_a_dry_run_of_control_characters_is_valid_json(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """Such as those of text in Windows' encoding that was read as Latin-1."""
+    rows = [{"text": text, "label": label} for label in "ab" for text in ("it\x92s", "plain")]
+    train = tmp_path / "train.jsonl"
+    train.write_text("".join(json.dumps(row) + "\n" for row in rows * 4), encoding="utf-8")
+    data = ["--train", train, "--dev", train, "--test", train, "--weighter", "single-task"]
+    done = aang("train", *train_options, *data, "--dry-run", "--json")
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["contradictory"]["first"] == "it\x92s"
+
+
 def test_a_dry_run_for_people(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = aang("train", *train_options, "--weighter", "single-task", "--dry-run", "--out", out)

@@ -179,7 +179,9 @@ def test_names_of_files_and_texts_are_told_apart(tmp_path: Path) -> None:
     spaced.touch()
     for names in (["no-such.txt"], ("a/b.jsonl", "*.csv"), [str(spaced)], [spaced], ["rest"]):
         assert GivenData.of({"unlabelled": names}).options == {"unlabelled": names}
-    given = GivenData.of({"unlabelled": ["A text.", "another"], "domain": pd.Series(["a", "b"])})
+    # No name can have more than 255 bytes, of which this text has 400.
+    texts = ["ж" * 200, "another"]
+    given = GivenData.of({"unlabelled": texts, "domain": pd.Series(["a", "b"])})
     assert given.options == {"unlabelled": "data/unlabelled.jsonl", "domain": "data/domain.jsonl"}
     assert set(given.values) == {"unlabelled", "domain"}
 

@@ -21,6 +21,7 @@ from aang_core import AangClassifier
 from aang_core.config import TrainConfig
 from aang_core.corpora.in_memory import table_in_memory
 from aang_core.corpora.labelled import Columns, read_rows
+from aang_core.errors import NumericalError
 from aang_core.from_python.arrays import class_names, labelled_columns
 from aang_core.objectives.stages import ReadReport
 
@@ -235,6 +236,18 @@ def test_pairs_dev_and_a_kept_run(options: dict[str, Any], tmp_path: Path) -> No
 def test_bad_input(texts: Any, labels: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         AangClassifier(weighter="single-task").fit(texts, labels)
+
+
+def test_an_error_names_no_folder_that_is_gone(options: dict[str, Any], tmp_path: Path) -> None:
+    """Without ``runs`` nothing is kept, so there is nothing to go on with."""
+    failing = {**options, "lr": 1e30, "steps": 20, "eval_every": 20}
+    with pytest.raises(NumericalError) as gone:
+        AangClassifier(**failing).fit(TEXTS, LABELS)
+    (note,) = gone.value.__notes__
+    assert note == "Nothing of this fit is kept; AangClassifier(runs=FOLDER) keeps it."
+    with pytest.raises(NumericalError) as kept:
+        AangClassifier(**failing, runs=str(tmp_path)).fit(TEXTS, LABELS)
+    assert str(tmp_path) in kept.value.__notes__[0]
 
 
 def test_a_bad_parameter_is_a_value_error() -> None:

@@ -227,6 +227,55 @@ def test_a_table_needs_the_same_columns_in_every_row(
     assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl"}
 
 
+@pytest.mark.parametrize("kind", [".jsonl", ".csv", ".parquet"])
+def test_half_a_surrogate_pair_anywhere(
+    aang: Aang, classifier: Path, tmp_path: Path, kind: str
+) -> None:
+    """A text cut in the middle of an emoji: JSON Lines give it back, tables cannot hold it."""
+    half = "nice \ud83d"
+    data = write(tmp_path / "in.jsonl", [{"text": half, "note": {"of": [half]}, half: "\x1b"}])
+    out = tmp_path / f"out{kind}"
+    done = aang("predict", classifier, "--data", data, "--out", out)
+    assert done.status == 0, done.err
+    (row,) = read(out)
+    if kind == ".jsonl":
+        assert (row["text"], row["note"], row[half]) == (half, {"of": [half]}, "\x1b")
+    else:
+        assert (row["text"], row["nice \ufffd"]) == ("nice \ufffd", "\x1b")
+        assert json.loads(row["note"]) == {"of": ["nice \ufffd"]}
+
+
+def test_tables_lose_nothing_of_objects(tmp_path: Path) -> None:
+    """Whichever fields the first rows have."""
+    notes: list[object] = [{"a": 1}] * 5000 + [{"b": 2}, {}, [{"c": None}]]
+    found = (
+        (Row(("x", None), {"text": "x", "note": note}, ""), Prediction("x", None, "email", {}))
+        for note in notes
+    )
+    write_predictions(found, tmp_path / "out.parquet", "parquet", [])
+    assert [json.loads(row["note"]) for row in read(tmp_path / "out.parquet")] == notes
+
+
+def test_objects_of_parquet_keep_their_type(aang: Aang, classifier: Path, tmp_path: Path) -> None:
+    rows = [{"text": "a", "note": {"b": 1, "c": None}}, {"text": "b", "note": {"b": 2, "c": "d"}}]
+    data, out = write(tmp_path / "in.parquet", rows), tmp_path / "out.parquet"
+    assert aang("predict", classifier, "--data", data, "--out", out).status == 0
+    assert [{name: row[name] for name in rows[0]} for row in read(out)] == rows
+
+
+@pytest.mark.parametrize("before", [0, 5000])
+def test_a_number_that_parquet_cannot_hold(tmp_path: Path, before: int) -> None:
+    found = (
+        (Row(("x", None), {"text": "x", "id": id_}, ""), Prediction("x", None, "email", {}))
+        for id_ in [7] * before + [10**24]
+    )
+    from aang_core.errors import DataError
+
+    with pytest.raises(DataError, match="write JSON Lines instead"):
+        write_predictions(found, tmp_path / "out.parquet", "parquet", [])
+    assert not list(tmp_path.iterdir())
+
+
 def test_output_that_cannot_be_written_is_refused_first(
     aang: Aang, classifier: Path, tmp_path: Path
 ) -> None:
@@ -235,6 +284,8 @@ def test_output_that_cannot_be_written_is_refused_first(
     assert "end the name in .jsonl" in refused(aang, classifier, "a", "--out", tmp_path / "out.xls")
     assert "needs a file" in refused(aang, classifier, "a", "--format", "parquet")
     assert "leave --format out" in refused(aang, classifier, "a", "--label-only", "--format", "csv")
+    out = tmp_path / "out.parquet"
+    assert "end the name in .txt" in refused(aang, classifier, "a", "--label-only", "--out", out)
 
 
 def test_a_path_that_is_no_folder_does_not_ask_the_hub(
@@ -256,6 +307,7 @@ def test_a_path_that_is_no_folder_does_not_ask_the_hub(
             assert "is not a folder" in refused(aang, path, "a")
         for path in ("runs/typo", "typo", "/a/b", "a/b/c"):
             assert "there is no such folder; give" in refused(aang, path, "a")
+        assert "with its owner, as OWNER/NAME" in refused(aang, "roberta-large-mnli", "a")
         assert "as a name on the hub it cannot be loaded" in refused(aang, "some/model", "a")
     finally:
         from huggingface_hub.utils._http import default_client_factory
