@@ -58,7 +58,8 @@ class Sources:
         domain: files of in-domain text.
         out_of_domain: files of generic text.
         unlabelled: texts like the end task's own, without labels; None if none are named.
-        held_out: recognises the texts of dev and test, even of a test part that is not scored.
+        held_out: recognises the texts of dev and test. Of a test part that is not scored, it knows
+            those of the demo and of a data set, but not those of a file, which is not read.
         weighter: the weighter.
         objectives: the objectives; empty if the weighter trains the end task alone.
         pretraining: the stages of pre-training.

@@ -111,7 +111,8 @@ def read_unlabelled(
         if data.buffer is not None
         else RepeatedTexts(lambda number: data.examples(context(ReadReport())))
     )
-    size = remaining if whole else held
+    # Whole steps of it, so that no row is left over when the next block is read.
+    size = remaining if whole else min(held, max(1, held // batch_size) * batch_size)
 
     def tokenized(examples: Sequence[Example]) -> TokenRows:
         return tokenize(examples, tokenizer, max_length=max_length, cache=None, source="--text")

@@ -19,8 +19,9 @@ Public, for commands of plug-ins: :class:`LabelledTask` is the end task's texts 
 which :func:`stream_table` does for files of any size.
 For data primitives of plug-ins: :class:`RepeatedTexts` makes a stream of any texts, and
 :func:`names_of_files` says what a position in the files of a folder is saved by.
-:func:`letter_runs` splits a text into words to compare, in scripts without spaces too, and
-:func:`well_formed` replaces halves of surrogate pairs, which no file can hold.
+:func:`letter_runs` splits a text into words to compare, in scripts without spaces too, whose
+letters :func:`is_unspaced` recognises, and :func:`well_formed` replaces halves of surrogate pairs,
+which no file can hold.
 """
 
 from typing import TYPE_CHECKING
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
     from aang_core.corpora.tables import read_table, stream_table
     from aang_core.corpora.text_files import well_formed
     from aang_core.corpora.tokens import tokenize
-    from aang_core.task_types.words import letter_runs
+    from aang_core.task_types.words import is_unspaced, letter_runs
 
 __all__ = [
     "LabelledTask",
     "RepeatedTexts",
+    "is_unspaced",
     "letter_runs",
     "names_of_files",
     "read_table",
@@ -54,7 +56,7 @@ _HOMES = {
     "aang_core.corpora.tables": "read_table stream_table",
     "aang_core.corpora.text_files": "well_formed",
     "aang_core.corpora.tokens": "tokenize",
-    "aang_core.task_types.words": "letter_runs",
+    "aang_core.task_types.words": "is_unspaced letter_runs",
 }
 
 # Hidden from type checkers: with it they would take any misspelled name for an attribute.

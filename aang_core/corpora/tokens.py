@@ -20,6 +20,7 @@ from aang_core.objectives.stages.output import DocumentStatistics
 from aang_core.objectives.stages.vocabulary import Vocabulary
 from aang_core.task_types.task_type import EncodedLabels, Offsets, TaskType
 from aang_core.task_types.token_labels import NO_LABEL
+from aang_core.task_types.words import is_unspaced, letter_runs
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,31 @@ def vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
         tokenizer.mask_token_id,
         torch.tensor(ordinary),
         decode=partial(_texts, tokenizer, ordinary),
+        template=_template(tokenizer),
+        unspaced=_begins_unspaced,
     )
+
+
+def _template(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Ids of the special tokens that the tokenizer puts around texts, and of padding."""
+    encoded = tokenizer("a", "a", return_special_tokens_mask=True, verbose=False)
+    marked = zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
+    # Not every tokenizer written in Python marks what it adds.
+    named = (
+        tokenizer.cls_token_id,
+        tokenizer.sep_token_id,
+        tokenizer.bos_token_id,
+        tokenizer.eos_token_id,
+        tokenizer.pad_token_id,
+    )
+    return frozenset(token for token, mark in marked if mark) | {
+        token for token in named if token is not None
+    }
+
+
+def _begins_unspaced(text: str) -> bool:
+    """Whether a text begins with a letter that is a word, and not with a mark on the one before."""
+    return bool(text) and is_unspaced(text[0]) and letter_runs("北" + text)[0] == "北"
 
 
 def _texts(tokenizer: PreTrainedTokenizerBase, ordinary: Sequence[int]) -> list[str]:

@@ -19,6 +19,12 @@ from transformers import (
     GPT2LMHeadModel,
 )
 
+from aang_core import ReadReport
+from aang_core.assembly import unlabelled
+from aang_core.checked.data import CheckedData
+from aang_core.plugins import load_plugins
+from aang_core.runs.preparation_config import from_anywhere
+from aang_core.training.rows import RowOrder
 from tests.training.conftest import Aang
 from tests.training.forks import Child, Forks
 
@@ -251,6 +257,42 @@ def test_long_texts_lose_nothing(
     assert abs(tokens - len(whole)) < 0.01 * len(whole)
 
 
+def test_every_line_has_its_turn(
+    encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In blocks that a batch does not divide, no line comes twice in a pass."""
+    monkeypatch.setattr(unlabelled, "LOOKED_AT", 100)
+    lines = [" ".join(["the", *f"{number:04}".translate(LETTERS)]) for number in range(1000)]
+    path = tmp_path / "numbered.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    primitive = load_plugins().registry.primitive("data", "s2orc")
+    text = unlabelled.read_unlabelled(
+        CheckedData(primitive.make(min_length=1), primitive),
+        [path],
+        tokenizer,
+        max_length=16,
+        batch_size=16,
+        seed=0,
+        report=ReadReport(),
+    )
+    order, generator = RowOrder(len(text.rows)), torch.Generator().manual_seed(0)
+    drawn = []
+    # Whole blocks of 6 steps, of the lines that are not held out.
+    for step in range(1, 1 + 6 * ((1000 - len(text.held_out)) // (6 * 16))):
+        drawn += text.rows.rows(order.take(16, generator)).ids.tolist()
+        text.rows.after_step(step)
+    read = tokenizer.batch_decode(drawn, skip_special_tokens=True)
+    held_out = text.held_out.rows(torch.arange(len(text.held_out))).ids
+    aside = tokenizer.batch_decode(held_out, skip_special_tokens=True)
+    assert len(set(read)) == len(read) == 960
+    # What is missing would be in the next block.
+    assert sorted([*read, *aside]) == lines[: 960 + len(aside)]
+
+
+LETTERS = str.maketrans("0123456789", "abcdefghij")
+
+
 def save_decoder(folder: Path, encoder: Path) -> Path:
     config = GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=600)
     return _save(GPT2LMHeadModel(config), folder, encoder)
@@ -368,11 +410,19 @@ def test_some_unknown_tokens_are_noted(
     mixed = tmp_path / "mixed.txt"
     lines = text.read_text(encoding="utf-8").splitlines()
     mixed.write_text("\n".join(f"{line} ႠႡ ႢႣ ႤႥ ႦႧ" for line in lines), encoding="utf-8")
-    done = aang(
-        "prepare-encoder", encoder, "--text", mixed, *preparing[4:], "--out", tmp_path / "o"
-    )
+    given = ["prepare-encoder", encoder, "--text", mixed, *preparing[4:], "--out"]
+    done = aang(*given, tmp_path / "o")
     assert done.status == 0, done.err
     assert "of the tokens in --text are unknown to the tokenizer" in done.err
+    done = aang(*given, tmp_path / "quiet", "--quiet")
+    assert (done.status, done.err) == (0, "")
+
+
+def test_text_in_the_home_folder(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shell replaces the tilde of ``--text=~/text``."""
+    monkeypatch.setenv("HOME", str(text.parent))
+    whole = from_anywhere({"model": "m", "text": (f"~/{text.name}", "~/*.txt")})
+    assert whole["text"] == (str(text), str(text.parent / "*.txt"))
 
 
 def test_text_that_changed_is_told(

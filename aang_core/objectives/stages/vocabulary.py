@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 
 _SENTENCE_ENDS = ".!?…。！？"
-_CLOSING = "\"'”’»)]}"
+_ENDS_WITHOUT_SPACE = "。！？"
+_CLOSING = "\"'”’»)]}」』）】》〉〕］｝"
+
+
+def _never(text: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,11 @@ class Vocabulary:
             are drawn from these only: RoBERTa and models like it compute positions from the ids,
             and a padding id in the middle of a row would shift them.
         decode: makes :attr:`texts`; called the first time they are read.
+        template: the ids of the special tokens that the tokenizer puts around a text and between
+            two, and of padding; None if any special token may be one. Other special tokens occur
+            within a text, such as the unknown token.
+        unspaced: whether a text begins with a letter that begins a word without a space before it,
+            as in Chinese.
 
     Examples:
         >>> import torch
@@ -36,6 +46,8 @@ class Vocabulary:
     mask_id: int
     ordinary: Tensor
     decode: Callable[[], Sequence[str]]
+    template: frozenset[int] | None = None
+    unspaced: Callable[[str], bool] = _never
 
     @cached_property
     def texts(self) -> Sequence[str]:
@@ -47,29 +59,61 @@ class Vocabulary:
         """
         return self.decode()
 
-    @cached_property
-    def _spaces(self) -> tuple[Tensor, Tensor]:
-        """Whether each text begins, and whether it ends, with a space: ``[V]`` bool both."""
-        begins = torch.tensor([text[:1].isspace() for text in self.texts])
-        return begins, torch.tensor([text[-1:].isspace() for text in self.texts])
+    def parts_texts(self, ids: Tensor, ordinary: Tensor) -> Tensor:
+        """Which tokens come before, between or after texts, ``[B, T]`` bool.
+
+        All others belong to a text, special ones within it included, such as the unknown token.
+
+        Args:
+            ids: ``[B, T]`` int64.
+            ordinary: ``[B, T]`` bool.
+
+        Examples:
+            >>> import torch
+            >>> from aang_core import Vocabulary
+            >>> texts = ["", "", "", "", " Paris", "ing"]
+            >>> ordinary = torch.tensor([4, 5])
+            >>> words = Vocabulary(6, 3, ordinary, lambda: texts, template=frozenset({0, 1}))
+            >>> unknown = 2
+            >>> ids = torch.tensor([[1, 4, unknown, 5, 1, 0]])
+            >>> words.parts_texts(ids, ids > 3)
+            tensor([[ True, False, False, False,  True,  True]])
+        """
+        if self.template is None:
+            return ~ordinary
+        return ~ordinary & torch.isin(ids, torch.tensor(sorted(self.template), device=ids.device))
 
     @cached_property
-    def _ends_sentence(self) -> Tensor:
-        """Whether a sentence may end with each text: ``[V]`` bool."""
-        last = (text.rstrip().rstrip(_CLOSING)[-1:] for text in self.texts)
-        return torch.tensor([bool(mark) and mark in _SENTENCE_ENDS for mark in last])
+    def _word_borders(self) -> tuple[Tensor, Tensor]:
+        """Whether each text begins a word, and whether it ends with a space: ``[V]`` bool both."""
+        begins = [text[:1].isspace() or self.unspaced(text) for text in self.texts]
+        return torch.tensor(begins), torch.tensor([text[-1:].isspace() for text in self.texts])
+
+    @cached_property
+    def _ends_sentence(self) -> tuple[Tensor, Tensor]:
+        """Whether a sentence may end with each text, and without a space: ``[V]`` bool both."""
+        last = [text.rstrip().rstrip(_CLOSING)[-1:] for text in self.texts]
+        ends = torch.tensor([bool(mark) and mark in _SENTENCE_ENDS for mark in last])
+        return ends, torch.tensor([bool(mark) and mark in _ENDS_WITHOUT_SPACE for mark in last])
 
     @cached_property
     def _closes(self) -> Tensor:
         """Whether each text is only quotes or brackets that close: ``[V]`` bool."""
         return torch.tensor([bool(text) and not text.strip(_CLOSING) for text in self.texts])
 
+    @cached_property
+    def _continues_end(self) -> Tensor:
+        """Whether each text is only marks that end a sentence or close there: ``[V]`` bool."""
+        marks = _SENTENCE_ENDS + _CLOSING
+        return torch.tensor([bool(text) and not text.strip(marks) for text in self.texts])
+
 
 def word_starts(ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary) -> Tensor:
     """Which ordinary tokens begin a word, ``[B, T]`` bool; the others continue one.
 
-    A word begins after a space, after a special token, or at the start. Punctuation belongs to the
-    word that it follows without a space; BERT's tokenizer makes a word of most punctuation marks.
+    A word begins after a space, after a special token, or at the start, and with a letter of a
+    script without spaces between words. Punctuation belongs to the word that it follows without a
+    space; BERT's tokenizer makes a word of most punctuation marks.
 
     Args:
         ids: ``[B, T]`` int64.
@@ -85,18 +129,19 @@ def word_starts(ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary) -> Tensor
         >>> word_starts(ids, ids > 3, words)
         tensor([[False,  True, False,  True, False]])
     """
-    begins, ends = (table.to(ids.device)[ids] for table in vocabulary._spaces)
+    begins, ends = (table.to(ids.device)[ids] for table in vocabulary._word_borders)
     parted = (ends | ~ordinary).roll(1, 1)
     parted[:, :1] = True
     return ordinary & (begins | parted)
 
 
 def sentence_starts(ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """Which ordinary tokens begin a sentence, ``[B, T]`` bool; the others continue one.
+    """Which tokens of texts begin a sentence, ``[B, T]`` bool; the others continue one.
 
-    A sentence begins after a special token and at the start, and with the word that follows a full
-    stop, a question mark or an exclamation mark, and the quotes and brackets that close there. It
-    is that simple: "e.g. this" has two sentences.
+    A sentence begins where a text does, and with the word that follows a full stop, a question mark
+    or an exclamation mark, and the quotes and brackets that close there. It is that simple: "e.g.
+    this" has two sentences. After "。", "！" and "？" no space is needed. A special token within a
+    text, such as the unknown token, counts as a word.
 
     Args:
         ids: ``[B, T]`` int64.
@@ -112,13 +157,18 @@ def sentence_starts(ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary) -> Te
         >>> sentence_starts(ids, ids > 3, words)
         tensor([[False,  True, False,  True, False, False]])
     """
-    starts = word_starts(ids, ordinary, vocabulary)
-    ends = vocabulary._ends_sentence.to(ids.device)[ids] & ordinary
+    parts = vocabulary.parts_texts(ids, ordinary)
+    starts = word_starts(ids, ordinary, vocabulary) | ~(ordinary | parts)
+    ends, ends_without = (
+        table.to(ids.device)[ids] & ordinary for table in vocabulary._ends_sentence
+    )
     # A quote that begins a word opens what follows.
     closes = vocabulary._closes.to(ids.device)[ids] & ordinary & ~starts
     place = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
     last = place.masked_fill(closes, 0).cummax(dim=1).values
     ended = ends.gather(1, last).roll(1, 1)
-    special = (~ordinary).roll(1, 1)
-    ended[:, :1], special[:, :1] = False, True
-    return ordinary & (special | (ended & starts))
+    ended_without = ends_without.gather(1, last).roll(1, 1)
+    ended_without &= ~vocabulary._continues_end.to(ids.device)[ids]
+    parted = parts.roll(1, 1)
+    ended[:, :1], ended_without[:, :1], parted[:, :1] = False, False, True
+    return ~parts & (parted | (ended & starts) | ended_without)

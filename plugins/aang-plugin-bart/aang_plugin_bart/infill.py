@@ -1,7 +1,8 @@
 """The transform ``infill``."""
 
 import math
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 import torch
@@ -20,7 +21,8 @@ class Infill:
     equally likely. A span of length zero is a mask token that is inserted.
 
     The mask of a span counts as its first token, and is selected: ``denoise`` predicts that token
-    there. An inserted mask is not selected.
+    there. An inserted mask is not selected. Special tokens within a text, such as the unknown
+    token, are not covered and stay, after the mask of a span around them.
 
     Args:
         rate: share of the ordinary tokens that spans cover.
@@ -65,7 +67,10 @@ class Infill:
     ) -> Corruption:
         lengths = torch.poisson(torch.full(ids.shape, self.mean_length), generator).long()
         keys = torch.rand((len(ids), 2 * ids.shape[1]), generator=generator)
-        draws = zip(ordinary.tolist(), lengths.tolist(), keys.tolist(), strict=True)
+        parts = vocabulary.parts_texts(ids, ordinary)
+        draws = zip(
+            *(parts.tolist(), ordinary.tolist(), lengths.tolist(), keys.tolist()), strict=True
+        )
         rows = [list(self._slots(*row)) for row in draws]
         width = max(map(len, rows))
         # Shorter rows are padded with tokens that come from nowhere and are not real.
@@ -82,20 +87,22 @@ class Infill:
         )
 
     def _slots(
-        self, ordinary: list[bool], lengths: list[int], keys: list[float]
+        self, parts: list[bool], ordinary: list[bool], lengths: list[int], keys: list[float]
     ) -> Iterator[tuple[int, bool, bool]]:
         """Origin of each token of a row after the transform, whether it is a mask, and True."""
-        places = enumerate(ordinary)
-        for is_text, together in groupby(places, key=lambda place: place[1]):
-            run = [place for place, _ in together]
-            if not is_text:
-                yield from ((place, False, True) for place in run)
+        for between, together in groupby(range(len(parts)), key=parts.__getitem__):
+            places = list(together)
+            if between:
+                yield from ((place, False, True) for place in places)
                 continue
+            run = [place for place in places if ordinary[place]]
+            special = [place for place in places if not ordinary[place]]
             # A text takes its draws from those of its own places, so that texts do not matter to
             # each other.
-            spans = self._spans(lengths[run[0] : run[-1] + 1])
-            own = keys[2 * run[0] : 2 * (run[-1] + 1)]
-            yield from ((place, mask, True) for place, mask in filled(run, spans, own))
+            spans = self._spans([lengths[place] for place in run])
+            own = [key for place in run for key in keys[2 * place : 2 * place + 2]]
+            slots = _with_special(filled(run, spans, own), special)
+            yield from ((place, mask, True) for place, mask in slots)
 
     def _spans(self, lengths: list[int]) -> list[int]:
         """The first of these lengths that together cover the share of a text of as many tokens."""
@@ -128,3 +135,15 @@ def filled(run: list[int], spans: list[int], keys: list[float]) -> Iterator[tupl
         else:
             yield (run[next_place] if length else -1), True
             next_place += length
+
+
+def _with_special(
+    slots: Iterable[tuple[int, bool]], special: list[int]
+) -> Iterator[tuple[int, bool]]:
+    """The slots of a text with its special tokens, each before the first token that followed it."""
+    waiting = deque(special)
+    for place, mask in slots:
+        while waiting and waiting[0] < place:
+            yield waiting.popleft(), False
+        yield place, mask
+    yield from ((place, False) for place in waiting)

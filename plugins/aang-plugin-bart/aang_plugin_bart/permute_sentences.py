@@ -10,8 +10,8 @@ class PermuteSentences:
     """The sentences of a text come in random order (BART, section 2.2, "sentence permutation").
 
     Sentences end with a full stop, a question mark or an exclamation mark. Of a row with two texts,
-    each keeps its sentences. 15% of the tokens are selected, as by ``no-op``, and move with their
-    sentences.
+    each keeps its sentences. Special tokens within a text, such as the unknown token, move with
+    their sentence. 15% of the tokens are selected, as by ``no-op``, and move with theirs.
 
     Examples:
         >>> import torch
@@ -34,9 +34,10 @@ class PermuteSentences:
         # Every token has the key of the first token of its sentence.
         first = place.masked_fill(~starts, 0).cummax(dim=1).values
         key = torch.rand(ids.shape, generator=generator).gather(1, first)
-        # A special token comes before the text that follows it, which is sorted for itself.
-        text = (~ordinary).cumsum(dim=1)
-        origin = key.masked_fill(~ordinary, -1.0).argsort(dim=1, stable=True)
+        # A token between texts comes before the one that follows it, which is sorted for itself.
+        parts = vocabulary.parts_texts(ids, ordinary)
+        text = parts.cumsum(dim=1)
+        origin = key.masked_fill(parts, -1.0).argsort(dim=1, stable=True)
         origin = origin.gather(1, text.gather(1, origin).argsort(dim=1, stable=True))
         selected = select_tokens(ordinary, generator)
         return Corruption(ids.gather(1, origin), selected.gather(1, origin), origin=origin)

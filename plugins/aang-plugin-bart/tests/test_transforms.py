@@ -5,6 +5,8 @@ Of the ids, 1 begins a row and 2 ends a text; 4 reads " the", 5 " Paris", 13 "."
 
 import math
 from collections import Counter
+from dataclasses import replace
+from itertools import permutations
 
 import pytest
 import torch
@@ -143,6 +145,47 @@ def test_infilling_keeps_the_texts_of_a_pair_apart() -> None:
         special = ids[(ids == 1) | (ids == 2)].tolist()
         assert special == [1, 2, 2]
         assert [o for o in origin.tolist() if o in (0, 8, 14)] == [0, 8, 14]
+
+
+WITHIN = 3
+"""A special token within a text, such as an unknown word."""
+
+
+def applied_within(transform: Transform, rows: Tensor, seed: int) -> Corruption:
+    vocabulary = replace(VOCABULARY, template=frozenset({0, 1, 2}))
+    return transform(rows, rows > WITHIN, vocabulary, Generator().manual_seed(seed))
+
+
+def test_unknown_words_do_not_change_how_much_is_infilled() -> None:
+    """A third of the tokens is unknown. They stay, in their order, between those that are left."""
+    text = [5, 6, WITHIN] * 30
+    rows = torch.tensor([[1, *text, 2, *text, 2]] * 64)
+    corruption = applied_within(Infill(), rows, seed=1)
+    assert corruption.origin is not None
+    assert corruption.real is not None
+    for row in range(len(rows)):
+        origin = corruption.origin[row][corruption.real[row]]
+        selected = corruption.selected[row][corruption.real[row]]
+        of_text = (origin >= 0) & (rows[row][origin.clamp(min=0)] > WITHIN)
+        for first, last in ((0, 91), (91, 182)):
+            in_text = of_text & (origin > first) & (origin < last)
+            assert int((in_text & ~selected).sum()) == 60 - 18
+        kept = origin[origin >= 0]
+        assert kept.tolist() == sorted(set(kept.tolist()))
+        special = (rows[row] <= WITHIN).nonzero().flatten()
+        assert torch.equal(kept[rows[row][kept] <= WITHIN], special)
+        assert not (selected & ~of_text).any()
+
+
+def test_unknown_words_move_with_their_sentence() -> None:
+    row = [1, 4, WITHIN, 13, WITHIN, 5, 14, 5, WITHIN, 2, WITHIN, 4, 13, 2, 0]
+    rows = torch.tensor([row] * 600)
+    origin = applied_within(PermuteSentences(), rows, seed=2).origin
+    assert origin is not None
+    orders = Counter(tuple(order) for order in origin[:, :10].tolist())
+    first, second, third = (1, 2, 3), (4, 5, 6), (7, 8)
+    assert set(orders) == {(0, *a, *b, *c, 9) for a, b, c in permutations([first, second, third])}
+    assert origin[:, 10:].unique(dim=0).tolist() == [[10, 11, 12, 13, 14]]
 
 
 @pytest.mark.parametrize(

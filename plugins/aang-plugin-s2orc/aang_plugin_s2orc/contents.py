@@ -1,4 +1,4 @@
-"""What a file contains: papers' full texts, their metadata, or one text a line."""
+"""What a file contains: papers' full texts, their metadata, a table, or one text a line."""
 
 import json
 from collections.abc import Iterator
@@ -23,13 +23,20 @@ class Contents(Enum):
     FULL_TEXT = "full texts of papers"
     METADATA = "metadata of papers"
     LINES = "one text a line"
-    TABLE = "texts in a Parquet file"
+    TABLE = "texts in a table"
     BINARY = "nothing that is text"
 
 
 def look_into(path: Path) -> Contents:
-    """Decide what a file contains by its first lines, ignoring broken ones."""
-    if is_parquet(path):
+    """Decide what a file contains by its first lines, ignoring broken ones.
+
+    Raises:
+        DataError: it is CSV or TSV without a column ``text``, whose lines are no texts either.
+    """
+    if is_parquet(path) or _is_array(path):
+        return Contents.TABLE
+    if _named(path, ".csv", ".tsv"):
+        _require_text(path)
         return Contents.TABLE
     unknown = lines = 0
     for _, line in islice(read_lines(path, ReadReport()), _LOOK_AT):
@@ -43,7 +50,7 @@ def look_into(path: Path) -> Contents:
         else:
             unknown += 1
     # Reading reports each record of an unknown layout and each broken one.
-    claims_json = path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
+    claims_json = _named(path, ".jsonl", ".ndjson", ".json")
     return Contents.FULL_TEXT if claims_json or unknown >= lines else Contents.LINES
 
 
@@ -76,30 +83,32 @@ def read_papers(path: Path, report: ReadReport, after: int = 0) -> Iterator[tupl
 
 
 def read_table(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
-    """The column ``text`` of a Parquet file, read batch by batch.
+    """The column ``text`` of Parquet, CSV, TSV or an array in JSON, in order.
+
+    Memory does not grow with the file, except for a JSON array, which is read whole.
 
     Args:
         path: the file.
         report: where faults are reported.
 
     Yields:
-        Each text and its place, ``file, row number``.
+        Each text and its place, ``file, row number`` or ``file:line``.
     """
-    number = 0
     try:
         path.open("rb").close()
         table = stream_table(path, ("text",))
         if table.columns is not None and "text" not in table.columns:
-            report.add("Parquet file without a column 'text', skipped", str(path))
+            report.add("table without a column 'text', skipped", str(path))
             return
         for number, values in table.rows:
-            text = values["text"]
+            text = values.get("text")
             if isinstance(text, str):
-                yield text, f"{path}, row {number}"
+                yield text, table.where(number)
             else:
-                report.add("row without a text, skipped", f"{path}, row {number}")
-    except DataError:
-        report.add("Parquet file damaged or cut off, rest skipped", f"{path}, row {number}")
+                report.add("row without a text, skipped", table.where(number))
+    except DataError as error:
+        # It names the file and the place.
+        report.add("table damaged or cut off, rest skipped", str(error))
     except OSError as error:
         report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
 
@@ -111,6 +120,33 @@ def is_parquet(path: Path) -> bool:
             return file.read(4) == b"PAR1"
     except OSError:
         return False
+
+
+def _is_array(path: Path) -> bool:
+    """Whether a JSON file holds an array instead of a record a line."""
+    if not _named(path, ".json"):
+        return False
+    try:
+        return stream_table(path, ("text",)).unit == "record"
+    except DataError:
+        return False
+
+
+def _named(path: Path, *extensions: str) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith(extensions)
+
+
+def _require_text(path: Path) -> None:
+    try:
+        columns = stream_table(path, ("text",)).columns or ()
+    except DataError:
+        return  # reading reports it
+    if "text" not in columns:
+        raise DataError(
+            f"{path}: has no column 'text', from which texts are read; its columns are "
+            f"{', '.join(map(repr, columns))}. Name one of them 'text', or if each line is a text, "
+            "let the file's name end in .txt."
+        )
 
 
 def _parse(line: bytes) -> Record | None:

@@ -192,7 +192,7 @@ class Corpus:
         if self._wanted.anything:
             yield from ([text] for text in read_table(path, self._report))
         else:
-            self._report.add(f"Parquet file, {_UNKNOWN}, skipped", str(path))
+            self._report.add(f"table, {_UNKNOWN}, skipped", str(path))
 
     def _descriptions(self, path: Path, report: ReadReport) -> Iterator[Sequence[Text]]:
         for paper, where in read_papers(path, report):
@@ -215,7 +215,13 @@ class Corpus:
 
     def _is_new(self, paper: Paper, mark: int, where: str) -> bool:
         """Mark a paper and return whether it did not have ``mark`` before."""
-        if paper.key is None or self._marks.add(paper.key, mark):
+        if paper.key is None:
+            return True
+        new = self._marks.add(paper.key, mark)
+        if paper.key_repeats:
+            # The mark on the key alone is what joins it with metadata.
+            new = self._marks.add("\0".join((paper.key, *paper.body)), mark)
+        if new:
             return True
         self._report.add("paper that came before, skipped", where)
         return False

@@ -17,6 +17,7 @@ class Paper:
     Attributes:
         key: id of the paper, which joins metadata and full text; None if the layout has none.
         full_text: whether the record holds the paper's text instead of metadata.
+        key_repeats: whether another paper may have the same key.
         described: whether the record is of the kind that has fields, year and title; full texts
             are not, nor are records with only an abstract.
         fields: fields of study, if known.
@@ -28,6 +29,7 @@ class Paper:
 
     key: str | None
     full_text: bool
+    key_repeats: bool = False
     described: bool = False
     fields: tuple[str, ...] = ()
     year: int | None = None

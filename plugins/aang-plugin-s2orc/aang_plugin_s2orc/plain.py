@@ -21,6 +21,8 @@ def read_plain(record: Record, note: Note) -> Paper | None:
     return Paper(
         str(key) if isinstance(key, str | int) else None,
         full_text=True,
+        # The ids of many data sets are line numbers, which begin anew in each file.
+        key_repeats=True,
         body=() if text is None else paragraphs(text),
     )
 

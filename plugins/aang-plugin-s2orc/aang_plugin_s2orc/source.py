@@ -24,7 +24,7 @@ EXTENSIONS = (".jsonl", ".ndjson", ".json", ".txt", ".gz", ".parquet")
 
 
 class S2orc:
-    """Paragraphs of the papers, and lines of the text files, named with ``--domain``.
+    """Paragraphs of papers, lines of text files and rows of tables, named with ``--domain``.
 
     A paper yields the paragraphs of its abstract and body. If only its metadata is available, it
     yields its abstract or, without one, its title.
@@ -90,8 +90,9 @@ class S2orc:
             context: names the files, with ``--domain``.
 
         Raises:
-            DataError: no ``--domain``, nothing to read there, or no paper in ``field``, of
-                ``years`` or in ``language``. All but the first are raised during iteration.
+            DataError: no ``--domain``, a table there without a column ``text``, nothing to read
+                there, or no paper in ``field``, of ``years`` or in ``language``. All but the first
+                two are raised during iteration.
         """
         return self._limited(self._corpus(context), context.report)
 

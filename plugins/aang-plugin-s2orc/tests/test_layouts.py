@@ -1,5 +1,6 @@
 """Each layout as it is published, and what it may lack."""
 
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -226,6 +227,22 @@ def test_pes2o(tmp_path: Path) -> None:
     assert counts == {"paper that came before, skipped": 1}
 
 
+def test_plain_records_of_files_that_each_count_from_nothing(tmp_path: Path) -> None:
+    """They differ in their texts; a record that is identical comes once."""
+    write(tmp_path / "a.jsonl", *({"id": i, "text": f"a{i} {LONG}"} for i in range(3)))
+    first = {"id": 0, "text": f"a0 {LONG}"}
+    write(tmp_path / "b.jsonl", first, *({"id": i, "text": f"b{i} {LONG}"} for i in range(3)))
+    texts, counts = read(tmp_path)
+    assert texts == [f"{name}{i} {LONG}" for name in "ab" for i in range(3)]
+    assert counts == {"paper that came before, skipped": 1}
+
+
+def test_pes2o_leaves_out_the_titles_of_its_papers(tmp_path: Path) -> None:
+    write(tmp_path / "b.jsonl", *({"corpusid": i, "title": f"Title {i} {LONG}"} for i in (5, 6)))
+    write(tmp_path / "a.jsonl", {"id": "5", "text": LONG})
+    assert read(tmp_path)[0] == [LONG, f"Title 6 {LONG}"]
+
+
 def test_pes2o_finds_its_fields_in_the_metadata(tmp_path: Path) -> None:
     field = [{"category": "Art", "source": "external"}]
     write(tmp_path / "b.jsonl", {"corpusid": 5, "title": "x", "s2fieldsofstudy": field})
@@ -239,6 +256,51 @@ def test_plain_text_is_one_text_a_line(tmp_path: Path) -> None:
     texts, counts = read(path)
     assert texts == [f"One {LONG}", f"{{Two}} {LONG}", f"[3] {LONG}"]
     assert counts == {"text under 20 characters, skipped": 1}
+
+
+TABLES = {
+    "a.csv": f'id,text\n1,"One, {LONG}"\n2,"Two\n{LONG}"\n3,\n',
+    "a.tsv": f'text\tid\nOne, {LONG}\t1\nTwo "{LONG}\t2\n',
+    "a.JSON": json.dumps([{"text": f"One {LONG}"}, {"id": 5}, {"text": f"Two {LONG}"}], indent=1),
+    "b.json": json.dumps([{"text": f"One {LONG}"}, {"text": f"Two {LONG}"}]),
+}
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("name", TABLES)
+def test_tables(tmp_path: Path, name: str, *, zipped: bool) -> None:
+    """The column of texts and nothing else; of an array, every record."""
+    content = TABLES[name].encode()
+    path = tmp_path / (f"{name}.gz" if zipped else name)
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    texts, counts = read(path)
+    assert [text[:3] for text in texts] == ["One", "Two"]
+    assert all(text.endswith(LONG) for text in texts)
+    assert counts.total() == (name in ("a.csv", "a.JSON"))
+    stream = S2orc(stream=True).stream(DataContext(train=(), domain=[path]))
+    assert [next(stream).text for _ in range(4)] == texts * 2
+
+
+def test_a_table_without_a_column_of_texts(tmp_path: Path) -> None:
+    write(tmp_path / "b.jsonl", {"text": LONG})
+    path = tmp_path / "a.csv"
+    path.write_text(f"title,body\nx,{LONG}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"a\.csv: has no column 'text'.*'title', 'body'.*\.txt"):
+        S2orc().examples(DataContext(train=(), domain=[tmp_path / "b.jsonl", path]))
+    path = write(tmp_path / "c.json", [{"title": "x", "body": LONG}])
+    with pytest.raises(DataError, match=r"c\.json: 1 × row without a text, skipped"):
+        read(path)
+
+
+def test_a_table_with_a_broken_row(tmp_path: Path) -> None:
+    """What comes before it is read, and where it broke is told."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"id,text\n1,One {LONG}\n2,Two, {LONG}\n3,Three {LONG}\n", encoding="utf-8")
+    context = DataContext(train=(), domain=[path])
+    assert [example.text for example in S2orc().examples(context)] == [f"One {LONG}"]
+    (line,) = context.report.lines()
+    assert line.startswith("1 × table damaged or cut off, rest skipped")
+    assert "a.csv:3: 3 fields, but the header has 2 columns" in line
 
 
 def test_text_files_have_no_field(release: Path) -> None:

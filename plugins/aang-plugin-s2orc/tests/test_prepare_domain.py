@@ -118,6 +118,23 @@ def test_bad_input(files: Path) -> None:
     assert "let its name end in .parquet" in done.output
 
 
+def test_options_of_the_source_alone_are_taken(files: Path) -> None:
+    out = files / "out.parquet"
+    done = prepare(files, "--set", "s2roc.min_length=40", "--out", out)
+    assert done.exit_code == 2
+    assert "--set s2roc.…: the source of the texts is not 's2roc'; did you mean s2orc?" in (
+        " ".join(done.output.split())
+    )
+    assert not out.exists()
+    source = ["--source", "aang-plugin-s2orc:s2orc", "--set", "aang-plugin-s2orc:s2orc.limit=1"]
+    done = prepare(files, *source, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert provenance(out)["options"] == {"limit": 1}
+    done = prepare(files, *source[:2], "--set", "s2orc.limit=1", "--out", files / "other.parquet")
+    assert done.exit_code == 2
+    assert "aang-plugin-s2orc:s2orc" in done.output
+
+
 def test_half_a_surrogate_pair_is_replaced(files: Path) -> None:
     """JSON can hold one, and Parquet cannot."""
     line = '{"id": "4", "text": "Parsers of sentences and half an emoji: \\ud83d"}\n'

@@ -4,9 +4,12 @@ from collections import Counter
 
 import pytest
 import torch
-from aang_plugin_s2orc.domain.sampling import nearest, uniform
+from aang_plugin_s2orc.domain.sampling import _words, nearest, uniform
 from aang_plugin_s2orc.domain.seen import Seen
+from hypothesis import example, given
+from hypothesis import strategies as st
 from scipy.stats import chisquare
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from aang_core import DataError
 
@@ -37,6 +40,34 @@ def test_the_nearest_come_first_and_the_earlier_of_equals() -> None:
         "parsing grammars",
     ]
     assert nearest(3, task)(iter(texts)) == [texts[2], texts[3], texts[1]]
+
+
+@pytest.mark.parametrize(
+    ("task", "texts"),
+    [
+        (
+            "这个句法分析器读取句子并返回语法树。",
+            ["今天的天气在山里很好。", "山里有很多人。", "语法树来自句法分析器。"],
+        ),
+        (
+            "構文解析器は文を読みます。",
+            ["山の天気は良いです。", "彼は山へ行きます。", "これが構文解析器です。"],
+        ),
+        ("ตัวแจงส่วนอ่านประโยค", ["อากาศบนภูเขาดี", "เขาไปภูเขา", "นี่คือตัวแจงส่วน"]),
+        # The same consonants with other vowels are other words.
+        ("हिंदी किताब", ["हद कतब", "हाद कताबा", "एक हिंदी किताब"]),
+    ],
+)
+def test_words_of_other_scripts(task: str, texts: list[str]) -> None:
+    assert nearest(1, [task])(iter(texts)) == texts[2:]
+
+
+# The lower case of İ has a combining mark, which scikit-learn takes for the end of a word.
+@given(st.text(st.characters(max_codepoint=0x2FF, exclude_characters="\u0130")))
+@example("Neural parsers, 2nd edition: it's the ﬁrst_one, über Straßen—as naïve as x+y.")
+def test_words_between_spaces_are_those_of_scikit_learn(text: str) -> None:
+    theirs = HashingVectorizer(stop_words="english").build_analyzer()
+    assert _words(text) == theirs(text)
 
 
 def test_nothing_is_nearest_to_texts_without_words() -> None:

@@ -83,26 +83,29 @@ class OutOfDomain:
         """Texts of a file, each with its place."""
         by_paragraph = self._unit == "paragraph" or (self._unit == "auto" and _has_gaps(path))
         block: list[str] = []
-        first, last = "", 0
-        for line, where in read_text_lines(path, report):
-            number = int(where.rpartition(":")[2])
-            # Blank lines are skipped but counted.
-            if block and not (by_paragraph and number == last + 1):
+        first = ""
+        for line, where, parted in _lines(path, report):
+            if block and (parted or not by_paragraph):
                 yield " ".join(block), first
                 block = []
             if not block:
                 first = where
             block.append(" ".join(line.split()))
-            last = number
         if block:
             yield " ".join(block), first
 
 
 def _has_gaps(path: Path) -> bool:
-    last = None
-    for _, where in read_text_lines(path, ReadReport()):
-        number = int(where.rpartition(":")[2])
-        if last is not None and number > last + 1:
-            return True
-        last = number
-    return False
+    return any(parted for _, _, parted in _lines(path, ReadReport()))
+
+
+def _lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str, bool]]:
+    """Each line with its place, and whether a blank line comes between it and the one before."""
+    skipped, blank = ReadReport(), 0
+    try:
+        for count, (line, where) in enumerate(read_text_lines(path, skipped), start=1):
+            # Lines that cannot be read are numbered like blank ones, but they part nothing.
+            before, blank = blank, int(where.rpartition(":")[2]) - count - skipped.counts.total()
+            yield line, where, count > 1 and blank > before
+    finally:
+        report.add_all(skipped)

@@ -68,6 +68,22 @@ def test_short_texts_and_other_encodings_are_counted(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("broken", [b"caf\xe9 and a text that is not UTF-8", b"null \0 bytes"])
+def test_a_line_that_cannot_be_read_is_no_blank_line(tmp_path: Path, broken: bytes) -> None:
+    path = tmp_path / "lines.txt"
+    lines = [f"The sentence number {number} of a long list." for number in range(1000)]
+    content = [line.encode() for line in lines]
+    content[500] = broken
+    path.write_bytes(b"\n".join(content) + b"\n")
+    report = ReadReport()
+    assert texts(path, report=report) == lines[:500] + lines[501:]
+    assert report.counts.total() == 1
+    whole = texts(path, unit="paragraph")
+    assert whole == [" ".join(lines[:500] + lines[501:])]
+    path.write_bytes(b"\n".join([*content[:700], b"", *content[700:]]))
+    assert texts(path) == [" ".join(lines[:500] + lines[501:700]), " ".join(lines[700:])]
+
+
 @pytest.mark.parametrize("options", [{"unit": "word"}, {"limit": 0}, {"min_length": -1}])
 def test_options_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(options))):

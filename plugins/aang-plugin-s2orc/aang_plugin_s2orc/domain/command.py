@@ -1,11 +1,12 @@
 """``aang prepare-domain``: in-domain text for a task."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
-from aang_core import ConfigError, Plugins
+from aang_core import ConfigError, Plugins, did_you_mean
 from aang_core.cli import note, print_table
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -92,10 +93,10 @@ def prepare_domain(
         note("neither --dev nor --test is given, so no overlap is removed")
     wanted = max(1, round(times * len(texts)))
     given = {"field": field, "years": years, "language": language}
-    options = parse_settings(settings).get(source, {}) | {
+    primitive = plugins.registry.primitive("data", source)
+    options = _options_of(primitive.key, parse_settings(settings)) | {
         name: value for name, value in given.items() if value is not None
     }
-    primitive = plugins.registry.primitive("data", source)
     data = CheckedData(primitive.make(**options), primitive)
     context = DataContext(train=(), domain=corpus, out_of_domain=corpus, seed=seed, report=report)
     if sample == "nearest":
@@ -134,3 +135,12 @@ def prepare_domain(
             ["written", str(counts.written)],
         ],
     )
+
+
+def _options_of(source: str, settings: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The options in ``settings`` that are the source's; no other primitive is used."""
+    for name in settings:
+        if name != source:
+            hint = did_you_mean(name, [source], "it is")
+            raise ConfigError(f"--set {name}.…: the source of the texts is not {name!r}; {hint}")
+    return settings.get(source, {})

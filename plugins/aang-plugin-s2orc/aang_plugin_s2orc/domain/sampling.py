@@ -2,12 +2,17 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice, pairwise
 
 import torch
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.feature_extraction.text import (
+    ENGLISH_STOP_WORDS,
+    HashingVectorizer,
+    TfidfTransformer,
+)
 
 from aang_core import DataError
+from aang_core.corpora import is_unspaced, letter_runs
 
 Sampler = Callable[[Iterable[str]], list[str]]
 
@@ -54,12 +59,14 @@ def nearest(n: int, task: Sequence[str]) -> Sampler:
 
     Nearness is the cosine between the TF-IDF vector of a text and the mean vector of ``task``.
     Document frequencies come from ``task``, so one pass is enough; a word that is not in the task
-    counts like its rarest words. Of two texts that are equally near, the earlier one is taken.
+    counts like its rarest words. In scripts without spaces between words, such as Chinese, two
+    characters in a row count as a word. Of two texts that are equally near, the earlier one is
+    taken.
 
     Raises:
         DataError: the task's texts have no words to compare.
     """
-    words = HashingVectorizer(alternate_sign=False, norm=None, stop_words="english")
+    words = HashingVectorizer(alternate_sign=False, norm=None, analyzer=_words)
     tfidf = TfidfTransformer(sublinear_tf=True)
     direction = tfidf.fit_transform(words.transform(task)).mean(axis=0).A1
     length = float((direction**2).sum()) ** 0.5
@@ -85,3 +92,24 @@ def nearest(n: int, task: Sequence[str]) -> Sampler:
         return [text for _, _, text in heapq.nlargest(n, scored(texts))]
 
     return sample
+
+
+def _words(text: str) -> list[str]:
+    """The words to compare: where spaces part words, scikit-learn's, with their combining marks."""
+    runs = letter_runs(text.lower())
+    if all(map(str.isascii, runs)):
+        return _compared(runs)
+    words: list[str] = []
+    for unspaced, some in groupby(runs, lambda run: is_unspaced(run[0])):
+        together = list(some)
+        if not unspaced:
+            words += _compared(together)
+        elif len(together) > 1:
+            words += map("".join, pairwise(together))
+        else:
+            words += together
+    return words
+
+
+def _compared(words: Sequence[str]) -> list[str]:
+    return [word for word in words if len(word) > 1 and word not in ENGLISH_STOP_WORDS]
