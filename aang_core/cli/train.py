@@ -269,14 +269,28 @@ def training_options(arguments: Sequence[str]) -> dict[str, Any]:
     """The options of a training in a command line, as a configuration file would hold them.
 
     Args:
-        arguments: What would follow ``aang train``. A configuration file among them, and options
-            that say how the command runs and not what is trained, are ignored.
+        arguments: What would follow ``aang train``. Options that say what the command prints are
+            ignored.
 
     Raises:
-        ConfigError: An option that is made of several parts has another form.
+        ConfigError: An option that is made of several parts has another form, or an argument says
+            something else than what a new run is trained with: a configuration file, ``--resume``,
+            ``--accept-changes`` or ``--dry-run``.
     """
     with train.make_context("train", list(arguments)) as context:
-        named = {name: context.params[name] for name in TrainConfig.model_fields}
+        params = context.params
+        if (file := params["config_file"]) is not None:
+            raise ConfigError(
+                f"{file}: is no option of aang train, and configuration files are not read here; "
+                "give their options instead"
+            )
+        for name in ("resume", "accept_changes", "dry_run"):
+            if params[name]:
+                raise ConfigError(
+                    f"--{name.replace('_', '-')}: is for aang train alone; give only options that "
+                    "say what is trained"
+                )
+        named = {name: params[name] for name in TrainConfig.model_fields}
     return given_options(named)
 
 

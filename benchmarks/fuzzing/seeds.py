@@ -159,7 +159,7 @@ COMPARISON = (
     b"  aang: {space: td, weighter: factored, set: {factored: {n: 3}}}\n"
     b"seeds: [0, 1]\nbaseline: plain\noptions: {steps: 3, lr: 1e-3}\n"
     b"grid: {lr: [1e-4, 1e-3], factored.lr: [0.1, 1.0]}\n",
-    b"tasks: {a: {train: x.csv}}\nmethods: {m: {}}\ngrid: paper-td\n",
+    b"tasks: {a: {train: x.csv}}\nmethods: {m: {weighter: factored}}\ngrid: paper-td\n",
 )
 SPACE = (
     b"name: mine\nsummary: what it is for\ndata: [task]\ntransform: [bert-op, mask: {rate: 0.2}]\n"

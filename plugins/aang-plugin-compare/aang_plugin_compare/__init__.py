@@ -11,8 +11,10 @@ Public, for commands of other plug-ins that train many runs:
   for several;
 - ``resumable``: ``resumable`` says how to go on after an interrupt;
 - ``run_folders``: ``make_root`` makes the folder for such runs, ``run_state`` says how far a run in
-  it has come;
+  it has come, ``remove_checkpoints`` removes those of a run that nobody resumes any more;
 - ``settings``: ``layered`` lays options over options, ``with_setting`` puts values of a grid or a
-  search into them, ``setting_text`` words these;
+  search into them, ``setting_text`` words these; ``given_names`` says which options have a value,
+  ``option_name`` spells them; ``PUSHING`` names those that push a model;
+- ``grid``: ``refuse_unowned`` checks that some run has an option of a weighter or primitive;
 - ``plain_tables``: ``plain_table`` and ``score_text`` make tables.
 """

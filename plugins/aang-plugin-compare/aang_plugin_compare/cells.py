@@ -46,7 +46,8 @@ class Comparison:
         methods: names of the methods.
         baseline: the method that the others are tested against; None for no tests.
         cells: all runs.
-        left_out: folders of runs that count as unfinished, relative to that of the comparison.
+        left_out: folders of runs that count as unfinished, and files of controls that do not count,
+            relative to the folder of the comparison.
     """
 
     tasks: Sequence[str]
@@ -54,6 +55,15 @@ class Comparison:
     baseline: str | None
     cells: Sequence[Cell]
     left_out: frozenset[Path] = frozenset()
+
+    def leading(self) -> list[Cell]:
+        """One run for each task and seed, of the baseline or else of the first method.
+
+        Quick controls have its data and its encoder.
+        """
+        method = self.baseline or self.methods[0]
+        first = {(c.task, c.seed): c for c in reversed(self.cells) if c.method == method}
+        return [first[key] for key in sorted(first, key=lambda k: (self.tasks.index(k[0]), k[1]))]
 
     def finished(self, root: Path) -> list[Cell]:
         """The runs that have finished and count.

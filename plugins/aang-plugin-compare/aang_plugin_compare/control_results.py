@@ -1,7 +1,7 @@
 """Results of controls that are not runs: a file for each control, task and seed."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -90,28 +90,32 @@ def read_result(path: Path) -> ControlResult | None:
         raise DataError(f"{path}: is damaged: {reason}; remove it") from error
 
 
-def results_of(root: Path, task: str, seeds: Sequence[int]) -> Mapping[str, list[ControlResult]]:
+def results_of(
+    root: Path, task: str, seeds: Sequence[int], left_out: Set[Path] = frozenset()
+) -> Mapping[str, list[ControlResult]]:
     """The results on a task by control, in the order of ``seeds``.
+
+    Args:
+        root: the folder of the comparison.
+        task: the task.
+        seeds: the seeds.
+        left_out: files that do not count, relative to ``root``.
 
     Raises:
         DataError: a result is damaged.
     """
-    return {
-        name: found
-        for name in _names(root / FOLDER / task)
-        if (found := _of(root, task, name, seeds))
-    }
+    results: dict[str, list[ControlResult]] = {}
+    for seed in seeds:
+        for path in result_files(root, task, seed, left_out):
+            if (result := read_result(path)) is not None:
+                results.setdefault(path.parent.name, []).append(result)
+    return {name: results[name] for name in _names(root / FOLDER / task) if name in results}
 
 
-def result_files(root: Path, task: str, seed: int) -> list[Path]:
-    """The files of all controls' results on a task with one seed."""
+def result_files(root: Path, task: str, seed: int, left_out: Set[Path] = frozenset()) -> list[Path]:
+    """The files of all controls' results on a task with one seed, without those left out."""
     files = (result_file(root, task, name, seed) for name in _names(root / FOLDER / task))
-    return [path for path in files if path.is_file()]
-
-
-def _of(root: Path, task: str, name: str, seeds: Sequence[int]) -> list[ControlResult]:
-    found = (read_result(result_file(root, task, name, seed)) for seed in seeds)
-    return [result for result in found if result is not None]
+    return [path for path in files if path.relative_to(root) not in left_out and path.is_file()]
 
 
 def _names(folder: Path) -> Iterator[str]:

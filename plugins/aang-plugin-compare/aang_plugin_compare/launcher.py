@@ -100,7 +100,7 @@ def write_order(
     log = root / "logs" / name.with_suffix(".txt")
     options = log.with_suffix(".yaml")
     left = {"out", *left_to_the_data(config)}
-    given = config.model_dump(mode="json", exclude=left, exclude_none=True)
+    given = config.model_dump(mode="json", exclude=left)
     with writing(log):
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()

@@ -1,4 +1,4 @@
-"""Finished runs that a table leaves out, because they are not those of the comparison."""
+"""Finished runs and controls that a table leaves out, because they are not of the comparison."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,9 @@ from pathlib import Path
 from aang_core import AangError, Registry
 from aang_core.runs import Result, read_part
 from aang_plugin_compare.cells import Cell, Comparison
+from aang_plugin_compare.control_results import QUICK_CONTROLS, read_result, result_file
 from aang_plugin_compare.matching import matched
+from aang_plugin_compare.quick_options import asked_of
 from aang_plugin_compare.run_folders import run_state
 
 _LOWEST = {"spearman": -1.0, "pearson": -1.0, "r2": float("-inf"), "rmse": 0.0}
@@ -15,15 +17,18 @@ _HIGHEST = {"rmse": float("inf")}
 
 
 def left_out(comparison: Comparison, root: Path, registry: Registry) -> dict[Path, str]:
-    """The finished runs to leave out, by their folders relative to ``root``, each with the reason.
+    """The finished runs and quick controls to leave out, each with the reason.
 
     Args:
         comparison: the comparison.
         root: its folder.
         registry: where the default space and weighter are looked up.
 
+    Returns:
+        The reasons by the folders of the runs and the files of the controls, relative to ``root``.
+
     Raises:
-        DataError: the result of a run is damaged.
+        DataError: the result of a run or of a control is damaged.
     """
     found = {}
     for cell in comparison.cells:
@@ -31,6 +36,15 @@ def left_out(comparison: Comparison, root: Path, registry: Registry) -> dict[Pat
             for reason in _reasons(cell, root, registry):
                 found[cell.folder] = reason
                 break
+    for cell in comparison.leading():
+        for name in QUICK_CONTROLS:
+            path = result_file(root, cell.task, name, cell.seed)
+            result = read_result(path)
+            if result is not None and result.asked != asked_of(cell.config, name):
+                found[path.relative_to(root)] = (
+                    f"{path}: was computed with other options; aang compare computes it again "
+                    "without --table-only"
+                )
     return found
 
 

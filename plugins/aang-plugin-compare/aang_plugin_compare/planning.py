@@ -9,15 +9,37 @@ from pathlib import Path
 from typing import Any
 
 from aang_core import AangError, ConfigError, Registry, load_space
+from aang_core.assembly import option_owners
 from aang_core.config import TrainConfig, refuse_trust, resolve_training
 from aang_core.storage import NumberLoader, Source, parse_yaml
 from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.comparison_file import ComparisonFile, read_content
 from aang_plugin_compare.controls import Control, controls_of
+from aang_plugin_compare.grid import (
+    Grid,
+    Owners,
+    names_owners,
+    read_grid,
+    refuse_fixed,
+    refuse_unused,
+    used_of,
+)
 from aang_plugin_compare.matching import Match
 from aang_plugin_compare.offered_text import with_text_that_is_read
 from aang_plugin_compare.same_rows import refuse_own_rows, with_train_rows
-from aang_plugin_compare.settings import layered, setting_text, with_setting
+from aang_plugin_compare.settings import (
+    PUSHING,
+    WHY_NOT_PUSHED,
+    layered,
+    setting_text,
+    with_setting,
+)
+
+_NOT_OF_ONE_RUN = {
+    "out": "every run has a folder of its own",
+    "seed": "every method has the same seeds; give them under seeds",
+    **dict.fromkeys(PUSHING, WHY_NOT_PUSHED),
+}
 
 
 def read_comparison(
@@ -68,18 +90,25 @@ def plan(
         ConfigError: it is not a comparison; the message names the line.
     """
     given = read_content(value, source)
-    grid = _grid(given.grid, source, registry)
+    grid = read_grid(given.grid, source, registry)
+    _refuse_what_no_run_has(given, grid, source)
     refuse_own_rows(grid, given.methods, source)
     if train_rows is not None:
         given = given.model_copy(update=with_train_rows(given.tasks, given.options, train_rows))
     controls, methods = controls_of(given.methods, source)
     given = given.model_copy(update={"methods": methods})
     _refuse_too_many(given, grid, source)
-    cells = [
-        cell
+    owners = {
+        (task, method): _owners(given, task, method, grid, source, registry)
         for task in given.tasks
         for method in given.methods
-        for cell in _cells(given, task, method, grid, source, registry)
+    }
+    refuse_fixed(grid, given.methods, source)
+    refuse_unused(grid, {name: o for of in owners.values() for name, o in of.items()}, source)
+    cells = [
+        cell
+        for (task, method), of in owners.items()
+        for cell in _cells(given, task, method, used_of(grid, of), source, registry)
     ]
     _check_names(cells, given, source, registry)
     place = partial(_place, given, source)
@@ -118,9 +147,7 @@ MOST_RUNS = 10_000
 """The largest number of runs of a comparison; a typo in a grid can ask for millions."""
 
 
-def _refuse_too_many(
-    given: ComparisonFile, grid: Mapping[str, Sequence[Any]], source: Source
-) -> None:
+def _refuse_too_many(given: ComparisonFile, grid: Grid, source: Source) -> None:
     settings = math.prod(len(values) for values in grid.values())
     runs = len(given.tasks) * len(given.methods) * len(given.seeds) * settings
     if runs > MOST_RUNS:
@@ -150,35 +177,44 @@ def _space_in(registry: Registry) -> Callable[[str], object]:
     return lambda name: load_space(name, registry)
 
 
-def _grid(
-    grid: str | Mapping[str, Sequence[Any]], source: Source, registry: Registry
-) -> Mapping[str, Sequence[Any]]:
-    if isinstance(grid, str):
-        try:
-            return registry.grids.find(grid).options
-        except AangError as error:
-            raise ConfigError(f"{source.at(('grid',))}: {error}") from error
-    for option, values in grid.items():
-        if not values:
-            raise ConfigError(f"{source.at(('grid', option))}: {option} has no value to try")
-    return grid
+def _refuse_what_no_run_has(given: ComparisonFile, grid: Grid, source: Source) -> None:
+    """Refuse options that the runs of a comparison cannot have each for itself."""
+    places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [
+        (("options",), given.options),
+        (("grid",), grid),
+        *((("tasks", name), of) for name, of in given.tasks.items()),
+        *((("methods", name), of) for name, of in given.methods.items()),
+    ]
+    for place, options in places:
+        for name in options:
+            if why := _NOT_OF_ONE_RUN.get(name.replace("-", "_")):
+                raise ConfigError(f"{source.at((*place, name))}: {name}: {why}")
+
+
+def _owners(
+    given: ComparisonFile, task: str, method: str, grid: Grid, source: Source, registry: Registry
+) -> Owners:
+    """What may have options in the runs of a method on a task; empty if the grid does not ask."""
+    options = layered(given.options, given.tasks[task], given.methods[method])
+    config = _resolved(options, given, source, task, method, registry)
+    if not names_owners(grid):
+        return {}
+    try:
+        return option_owners(config, registry)
+    except AangError as error:
+        where = source.at(("methods", method))
+        raise ConfigError(f"{where}: method {method}: {error}") from error
 
 
 def _cells(
     given: ComparisonFile,
     task: str,
     method: str,
-    grid: Mapping[str, Sequence[Any]],
+    used: Grid,
     source: Source,
     registry: Registry,
 ) -> Iterator[Cell]:
     options = layered(given.options, given.tasks[task], given.methods[method])
-    weighter = _resolved(options, given, source, task, method, registry).weighter
-    used = {
-        option: values
-        for option, values in grid.items()
-        if "." not in option or option.partition(".")[0] == weighter
-    }
     for choice, values in enumerate(itertools.product(*used.values())):
         setting = dict(zip(used, values, strict=True))
         for seed in given.seeds:
@@ -208,9 +244,6 @@ def _resolved(
     method: str,
     registry: Registry,
 ) -> TrainConfig:
-    if "out" in options:
-        where = _place(given, source, "out", task, method)
-        raise ConfigError(f"{where}: out: every run has a folder of its own")
     refuse_trust(options, _place(given, source, "trust_remote_code", task, method))
     try:
         return resolve_training(options, {}, registry)

@@ -6,7 +6,7 @@ token's, and the mean over tokens. The penalty is chosen on dev.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,21 +31,10 @@ from aang_plugin_compare.control_results import (
 )
 from aang_plugin_compare.frozen_encoder import FrozenEncoder
 from aang_plugin_compare.linear import LINEAR, labels_of
-
-PENALTIES: Mapping[str, Sequence[float]] = {
-    TF_IDF: (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0),
-    **dict.fromkeys(FROZEN, (0.01, 0.1, 1.0, 10.0, 100.0)),
-}
-"""The inverse penalties C that each control tries on dev, equally many for all."""
+from aang_plugin_compare.quick_options import ENCODED, PENALTIES, asked_of
 
 MOST_TEXTS = 20_000
 """With more texts in train, dev and test together, these controls are slow and left out."""
-
-_READ = (
-    *("train", "dev", "test", "dataset", "text", "text_pair", "label", "dev_fraction"),
-    *("task_type", "train_rows", "aux_task", "target", "seed", "metric"),
-)
-_ENCODED = ("model", "from_scratch", "allow_missing_weights", "max_length")
 
 
 @dataclass
@@ -91,7 +80,7 @@ class QuickControls:
 
     def _is_there(self, cell: Cell, name: str) -> bool:
         found = read_result(result_file(self.root, cell.task, name, cell.seed))
-        return found is not None and found.asked == _asked(cell.config, name)
+        return found is not None and found.asked == asked_of(cell.config, name)
 
     def _make(self, cell: Cell, names: Sequence[str]) -> None:
         config = cell.config.model_copy(update={"trust_remote_code": self.trust_remote_code})
@@ -116,7 +105,7 @@ class QuickControls:
                 setting=f"C={penalty:g}",
                 tried=len(PENALTIES[name]),
                 seconds=round(encoding + time.perf_counter() - begin, 3),
-                asked=_asked(cell.config, name),
+                asked=asked_of(cell.config, name),
                 rows=None if draw is None else draw.digest,
             )
             write_result(self.root, cell.task, result)
@@ -126,7 +115,7 @@ class QuickControls:
         self, name: str, config: TrainConfig, task: LabelledTask
     ) -> tuple[list[Any], float]:
         """Features of the parts, and the seconds that they would take without a cache."""
-        key = (*(getattr(config, option) for option in _ENCODED), config.device)
+        key = (*(getattr(config, option) for option in ENCODED), config.device)
         if key not in self._encoders:
             # Only one encoder at a time, because all its features stay in memory.
             device = choose_device(config.device)
@@ -149,16 +138,7 @@ def _left_out(task: LabelledTask) -> str:
 
 def quick_cells(comparison: Comparison) -> list[Cell]:
     """One run for each task and seed, whose data and encoder the controls use."""
-    method = comparison.baseline or comparison.methods[0]
-    first = {(c.task, c.seed): c for c in reversed(comparison.cells) if c.method == method}
-    return [first[key] for key in sorted(first, key=lambda k: (comparison.tasks.index(k[0]), k[1]))]
-
-
-def _asked(config: TrainConfig, name: str) -> dict[str, Any]:
-    """The options that the result depends on."""
-    names = _READ if name == TF_IDF else (*_READ, *_ENCODED)
-    values = config.model_dump(mode="json", include=set(names), exclude_none=True)
-    return {**values, "penalties": list(PENALTIES[name])}
+    return comparison.leading()
 
 
 def _tf_idf(parts: Sequence[Sequence[Example]]) -> list[Any]:

@@ -86,10 +86,15 @@ class Runner:
 
         Raises:
             LockedError: another process runs this comparison.
-            ConfigError: the launcher cannot start runs.
+            ConfigError: the launcher cannot start runs, or the folder of a run holds one with other
+                options. Whether that of a matched run does is only known when its turn comes, and
+                then counts as a failure.
         """
         with locked(self._root):
             self._launcher.ready()
+            for cell in cells:
+                if cell.match is None:
+                    self._state(cell)
             if first is not None:
                 first()
             return self._run(cells, seconds)
@@ -132,9 +137,9 @@ class Runner:
             return None
         try:
             cell = self._resolved(cell)
+            state = self._state(cell)
         except AangError as error:
             return self._told(Ended(cell, "new", f"Error: {error}"))
-        state = run_state(self._root / cell.folder, cell.config, self._registry)
         failure = None
         if state != "finished":
             self._began(cell)
@@ -150,6 +155,9 @@ class Runner:
         if cell.match is None:
             return cell
         return replace(cell, config=matched(cell.config, cell.match, self._root))
+
+    def _state(self, cell: Cell) -> State:
+        return run_state(self._root / cell.folder, cell.config, self._registry)
 
     def _told(self, ended: Ended) -> Ended:
         with self._lock:

@@ -3,6 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from aang_core.config import TrainConfig
+
+PUSHING = tuple(n for n in TrainConfig.model_fields if n == "push_to_hub" or n.startswith("hub_"))
+"""Options that push a run's model, which would push one run over another."""
+
+WHY_NOT_PUSHED = "one run of several would be pushed; push the one you choose with aang push"
+
 
 def layered(*parts: Mapping[str, Any]) -> dict[str, Any]:
     """The options of all parts, where those of later parts replace those of earlier ones.
@@ -34,6 +41,20 @@ def with_setting(options: Mapping[str, Any], setting: Mapping[str, Any]) -> dict
         else:
             changed[name.replace("-", "_")] = value
     return changed
+
+
+def option_name(name: str) -> str:
+    """The name of an option with underscores for dashes, but not in the name of a primitive."""
+    primitive, dot, option = name.strip().rpartition(".")
+    return f"{primitive}{dot}{option.replace('-', '_')}"
+
+
+def given_names(options: Mapping[str, Any]) -> set[str]:
+    """The options that have a value, with ``NAME.OPTION`` for each of those in ``set``."""
+    sets = options.get("set") or {}
+    return {option_name(name) for name in options} | {
+        option_name(f"{name}.{option}") for name, of in sets.items() for option in of
+    }
 
 
 def setting_text(setting: Mapping[str, Any]) -> str:

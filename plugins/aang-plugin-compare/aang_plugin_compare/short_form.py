@@ -38,8 +38,11 @@ def short_form(
     repeated = {name for name in methods if methods.count(name) > 1}
     if repeated:
         raise ConfigError(f"--method {repeated.pop()}: is given twice; two methods need two names")
-    given = training_options(arguments)
-    task = {name: value for name, value in given.items() if name not in ("seed", "out")}
+    task = training_options(arguments)
+    if "out" in task:
+        raise ConfigError("--out: goes before the --; every run has a folder of its own in it")
+    if "seed" in task:
+        raise ConfigError("--seed: give --seeds before the --, the number of seeds from 0 on")
     value = {
         "tasks": {str(task.get("target") or "task"): task},
         "methods": {

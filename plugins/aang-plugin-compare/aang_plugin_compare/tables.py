@@ -48,6 +48,8 @@ class Entry:
             table.
         t_test: p value of the paired t-test, corrected in the same way.
         best: whether its mean score is the best of the task; several may be, if it is shown alike.
+        on_dev: whether dev scores count even if it has test scores, because another method or
+            control on the task has none.
     """
 
     task: str
@@ -67,11 +69,12 @@ class Entry:
     permutation: float | None = None
     t_test: float | None = None
     best: bool = False
+    on_dev: bool = False
 
     @property
     def scores(self) -> Sequence[float]:
-        """Test scores, or dev scores if there is no test set."""
-        return self.test or self.dev
+        """The scores that count: test scores, or dev scores if there are none or ``on_dev``."""
+        return self.dev if self.on_dev else self.test or self.dev
 
 
 def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[Entry]:
@@ -91,8 +94,8 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
     for task in comparison.tasks:
         of_task = [c for c in comparison.cells if c.task == task]
         seeds = sorted({c.seed for c in of_task})
-        _check_rows(of_task, finished, root)
-        found = results_of(root, task, seeds)
+        _check_rows(of_task, finished, comparison.left_out, root)
+        found = results_of(root, task, seeds, comparison.left_out)
         if taken := set(found) & set(comparison.methods):
             name = min(taken)
             raise ConfigError(
@@ -113,12 +116,14 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
     return judged(entries, comparison.baseline)
 
 
-def _check_rows(cells: Sequence[Cell], finished: Set[Path], root: Path) -> None:
+def _check_rows(
+    cells: Sequence[Cell], finished: Set[Path], left_out: Set[Path], root: Path
+) -> None:
     """Check that the runs and controls of each seed of a task have the same training rows."""
     for seed in sorted({cell.seed for cell in cells}):
         of_seed = [cell for cell in cells if cell.seed == seed]
         folders = [root / cell.folder for cell in of_seed if cell.folder in finished]
-        check_same_rows(folders, result_files(root, of_seed[0].task, seed))
+        check_same_rows(folders, result_files(root, of_seed[0].task, seed, left_out))
 
 
 def _control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> Entry:
@@ -177,10 +182,14 @@ def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], r
 def judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
     """The entries with tests against the baseline and the best of each task marked.
 
+    Scores on test count, and those on dev for a task on which an entry has no others.
+
     Args:
         entries: rows of a table, of which only the scores count.
         baseline: the method that the others are tested against; None for no tests.
     """
+    untested = {e.task for e in entries if e.dev and not e.test}
+    entries = [replace(e, on_dev=e.task in untested) for e in entries]
     scored = [e for e in entries if e.scores]
     against = {e.task: e for e in scored if e.method == baseline}
     beside = [e for e in scored if e.method != baseline and e.task in against]
@@ -270,7 +279,7 @@ def _row(entry: Entry, kind: str, baseline: str | None, difference: bool, drawn:
     dev, test = score_text(entry.dev, plus), score_text(entry.test, plus)
     if entry.best:
         bold = {"markdown": "**{}**", "latex": r"\textbf{{{}}}", "text": "{} *"}[kind]
-        if entry.test:
+        if entry.test and not entry.on_dev:
             test = bold.format(test)
         else:
             dev = bold.format(dev)

@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.curves import curves
+from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.matching import matched
 from aang_plugin_compare.planning import read_comparison
+from aang_plugin_compare.run_folders import make_root
+from aang_plugin_compare.runner import Ended, Runner
 from aang_plugin_compare.tables import outcome
 
+from aang_core.config import TrainConfig
 from aang_core.errors import ConfigError, DataError
 from aang_core.plugins import load_plugins
 
@@ -141,6 +146,64 @@ def test_what_has_not_run(tmp_path: Path) -> None:
         matched(control.config, control.match, tmp_path)
 
 
+class _Told:
+    """A launcher that notes what it should train, and trains nothing."""
+
+    at_once = 1
+
+    def __init__(self) -> None:
+        self.trained: list[str] = []
+
+    def ready(self) -> None:
+        pass
+
+    def train(self, order: Order) -> str | None:
+        self.trained.append(order.name)
+        return None
+
+    def end(self, order: Order) -> bool:
+        return False
+
+    def stop(self) -> None:
+        pass
+
+
+def write_config(root: Path, run: Path, config: TrainConfig) -> None:
+    (root / run).mkdir(parents=True, exist_ok=True)
+    recorded = yaml.safe_dump(config.model_dump(mode="json"))
+    (root / run / "config.yaml").write_text(recorded, encoding="utf-8")
+
+
+def test_a_run_of_other_options_is_told_before_anything_is_trained(tmp_path: Path) -> None:
+    """Wherever it comes in the order of the runs."""
+    comparison, root = read(tmp_path), tmp_path / "out"
+    make_root(root)
+    launcher = _Told()
+    told: list[Ended | str] = []
+    runner = Runner(root, launcher, REGISTRY, told.append)
+    *_, last = [c for c in comparison.cells if c.match is None]
+    write_config(root, last.folder, last.config.model_copy(update={"steps": 3}))
+    with pytest.raises(ConfigError, match=f"{last.folder}: this run differs in steps"):
+        runner.run(comparison.cells, first=lambda: told.append("controls"))
+    assert (launcher.trained, told) == ([], [])
+
+
+def test_a_matched_run_of_other_options_does_not_stop_the_others(tmp_path: Path) -> None:
+    """What it should have had is only known when the run that it is matched with has finished."""
+    comparison = read(tmp_path)
+    control = cell(comparison, "compute")
+    for matching in comparison.cells:
+        took(tmp_path, matching.folder, steps=100, seconds=50.0, rows=9600)
+    make_root(tmp_path)
+    write_config(tmp_path, control.folder, control.config.model_copy(update={"batch_size": 7}))
+    launcher = _Told()
+    ended = Runner(tmp_path, launcher, REGISTRY, lambda ended: None).run(comparison.cells)
+    (failed,) = [e for e in ended if e.error]
+    assert failed.cell.folder == control.folder
+    assert "this run differs in batch_size" in str(failed.error)
+    assert len(launcher.trained) == len(comparison.cells) - 1
+
+
 def test_rows_for_all_methods(tmp_path: Path) -> None:
     """A task's number goes before the common one, and that of the command line before both."""
     rows = {c.task: c.config.train_rows for c in read(tmp_path).cells}
@@ -185,7 +248,7 @@ def test_what_a_draw_leaves_out_is_text_without_labels(tmp_path: Path) -> None:
             ["spec.yaml:6", "same options"],
         ),
         ("steps: 7", "steps: 7, lr: -1", ["--lr"]),
-        ("seeds:", "grid: {lr: [0.1, 0.2]}\nseeds:", ["spec.yaml:5", "leave the grid out"]),
+        ("seeds:", "grid: {warmup: [0.1, 0]}\nseeds:", ["spec.yaml:5", "leave the grid out"]),
         ("batch-size: 16", "train-rows: 16", ["spec.yaml:3", "all methods train on the same rows"]),
         ("seeds:", "grid: {train_rows: [4, 8]}\nseeds:", ["same rows", "spec.yaml:8"]),
         ("seeds: [0, 3]", "seeds: [0, 3, 0]", ["spec.yaml:", "a seed is given twice"]),

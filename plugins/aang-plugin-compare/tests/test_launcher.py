@@ -10,7 +10,7 @@ from aang_plugin_compare.local import LocalLauncher
 from aang_plugin_compare.run_folders import run_state
 
 from aang_core import ConfigError, load_plugins
-from aang_core.config import read_config_file, resolve_training
+from aang_core.config import left_to_the_data, read_config_file, resolve_training
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,29 @@ def test_the_default_recipe_is_left_to_the_run(tmp_path: Path) -> None:
     assert resolve_training(written, {}, registry) == config
     named = resolve_training({**asked, "recipe": "contrast"}, {}, registry)
     assert read_config_file(write_order(tmp_path, folder, named).options)["recipe"] == "contrast"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"recipe": "aang-td", "task_clip": None},
+        {"recipe": "aang-td"},
+        {"weighter": "single-task", "dropout": None, "train": "a.jsonl", "metric": "accuracy"},
+        {"task_clip": None, "set": {"static": {"n": 3}}},
+        {"task_type": "multi-label", "scale_rows": 0.5},
+        {"aux_task": {"other": "o.csv"}, "target": "other", "set": {"other": {"dev": "d.csv"}}},
+    ],
+)
+def test_a_run_is_trained_with_the_options_that_were_planned(
+    tmp_path: Path, asked: dict[str, object]
+) -> None:
+    """A null says that an option has no value, whatever the recipe gives it."""
+    registry = load_plugins(environ={}).registry
+    config = resolve_training(asked, {}, registry)
+    order = write_order(tmp_path, Path("runs/task/method/seed-0"), config)
+    trained = resolve_training(read_config_file(order.options), {}, registry)
+    assert trained.model_dump() == config.model_dump()
+    assert left_to_the_data(trained) == left_to_the_data(config)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from aang_plugin_compare.planning import read_comparison
+from aang_plugin_compare.short_form import short_form
 
 from aang_core.errors import ConfigError
 from aang_core.plugins import load_plugins
@@ -50,6 +51,7 @@ def test_a_method_wins_however_an_option_is_spelt(tmp_path: Path) -> None:
     assert every["b", "plain"] == 4
     assert every["b", "tapt"] == 3
     assert every["a", "tapt"] == 2
+    text = text.replace(", eval_every: 4", "")
     comparison = read_comparison(
         write(tmp_path, text + "grid: {eval-every: [5]}\n"), REGISTRY, seeds=1
     )
@@ -72,6 +74,42 @@ def test_a_grid_concerns_those_who_have_its_options(tmp_path: Path) -> None:
     assert cell.config.set["factored"] == {"lr": 2.0, "n": 2}
 
 
+def test_a_grid_has_options_of_primitives(tmp_path: Path) -> None:
+    """Of those that a method trains; the others need not know them."""
+    text = GOOD + "grid: {mask.rate: [0.1, 0.2], tapt.steps: [5, 6]}\n"
+    comparison = read_comparison(write(tmp_path, text), REGISTRY, seeds=1)
+    cells = [cell for cell in comparison.cells if cell.task == "a"]
+    assert [(cell.method, cell.setting) for cell in cells] == [
+        ("plain", ""),
+        ("aang", "mask.rate=0.1"),
+        ("aang", "mask.rate=0.2"),
+        ("tapt", "tapt.steps=5"),
+        ("tapt", "tapt.steps=6"),
+    ]
+    assert cells[2].config.set == {"factored": {"lr": 0.5, "n": 2}, "mask": {"rate": 0.2}}
+
+
+@pytest.mark.parametrize(
+    ("grid", "said"),
+    [
+        ("factord.lr: [1, 2]", ["factord.lr is in the grid, but no run uses", "factored"]),
+        ("factored.lrr: [1, 2]", ["weighter factored has no option 'lrr'", "did you mean lr"]),
+        ("electra.rate: [1, 2]", ["no run uses a primitive or weighter 'electra'"]),
+        ("factored.n: [1, 2]", ["factored.n is in the grid", "a fixed value in the method aang"]),
+        ("recipe: [tapt, aang-td]", ["a fixed value in the method tapt"]),
+        ("seed: [5, 6]", ["seed: every method has the same seeds"]),
+        ("push-to-hub: [x, y]", ["push-to-hub: one run of several would be pushed"]),
+    ],
+)
+def test_a_grid_that_would_change_nothing_or_too_much(
+    tmp_path: Path, grid: str, said: list[str]
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_comparison(write(tmp_path, GOOD + f"grid: {{lr: [0.1, 1], {grid}}}\n"), REGISTRY)
+    for words in ("spec.yaml:11: ", *said):
+        assert words in str(refused.value)
+
+
 def test_a_grid_of_a_plugin(tmp_path: Path) -> None:
     """Grids are registered, and looked up by name as everything else is."""
     plugin = tmp_path / "mine.py"
@@ -83,7 +121,8 @@ def test_a_grid_of_a_plugin(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     registry = load_plugins(local=[str(plugin)], environ={}).registry
-    comparison = read_comparison(write(tmp_path, GOOD), registry, seeds=1, grid="mine")
+    text = GOOD.replace(", set: {factored: {n: 2}}", "")
+    comparison = read_comparison(write(tmp_path, text), registry, seeds=1, grid="mine")
     settings = {c.setting for c in comparison.cells if c.method == "aang"}
     assert settings == {"lr=0.0001, factored.n=2", "lr=0.001, factored.n=2"}
     without = load_plugins(disable=("aang-plugin-factored",), environ={}).registry
@@ -92,7 +131,8 @@ def test_a_grid_of_a_plugin(tmp_path: Path) -> None:
 
 
 def test_the_papers_grid(tmp_path: Path) -> None:
-    comparison = read_comparison(write(tmp_path, GOOD), REGISTRY, seeds=1, grid="paper-td")
+    text = GOOD.replace(", set: {factored: {n: 2}}", "")
+    comparison = read_comparison(write(tmp_path, text), REGISTRY, seeds=1, grid="paper-td")
     assert sum(c.method == "aang" for c in comparison.cells) == 2 * 16
     assert sum(c.method == "plain" for c in comparison.cells) == 2 * 2
     assert {c.config.lr for c in comparison.cells} == {1e-4}
@@ -112,6 +152,10 @@ def test_the_papers_grid(tmp_path: Path) -> None:
         ("seeds: [0, 3]", "seeds: []", ["spec.yaml:8", "seeds is empty"]),
         ("steps: 7", "steps: -7", ["spec.yaml:10", "--steps"]),
         ("steps: 7", "out: here", ["spec.yaml:10", "folder of its own"]),
+        ("{weighter: single-task}", "{seed: 3}", ["spec.yaml:5", "give them under seeds"]),
+        ("steps: 7", "seed: 7", ["spec.yaml:10", "give them under seeds"]),
+        ("lr: 1e-5", "push-to-hub: me/x", ["spec.yaml:2", "push the one you choose"]),
+        ("steps: 7", "hub_private: true", ["spec.yaml:10", "push the one you choose"]),
         ("seeds: [0, 3]", "grid: paper", ["spec.yaml:8", "paper-td"]),
         ("methods:", "methods: [", ["spec.yaml", "not valid YAML"]),
     ],
@@ -129,3 +173,22 @@ def test_mistakes_are_told_with_their_line(
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml"):
         read_comparison(tmp_path / "none.yaml", REGISTRY)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--lr", "1e-4", "mine.yaml"], "mine.yaml: is no option of aang train"),
+        (["--dry-run"], "--dry-run: is for aang train alone"),
+        (["--resume", "runs/a"], "--resume: is for aang train alone"),
+        (["--accept-changes"], "--accept-changes: is for aang train alone"),
+        (["--out", "here"], "--out: goes before the --"),
+        (["--seed", "3"], "--seed: give --seeds before the --"),
+        (["--push-to-hub", "me/x"], "push_to_hub: one run of several would be pushed"),
+    ],
+)
+def test_what_cannot_follow_the_dashes(arguments: list[str], told: str) -> None:
+    """What the runs would not have is not silently left out."""
+    with pytest.raises(ConfigError) as refused:
+        short_form(REGISTRY, ["single-task"], arguments)
+    assert told in str(refused.value)

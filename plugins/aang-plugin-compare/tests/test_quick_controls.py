@@ -1,6 +1,7 @@
 """Quick controls: on real data, made once, and with the rows that runs draw."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import torch
 from aang_plugin_compare.cells import Comparison
 from aang_plugin_compare.control_results import QUICK_CONTROLS, read_result, result_file
 from aang_plugin_compare.frozen_encoder import FrozenEncoder
+from aang_plugin_compare.left_out import left_out
 from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.quick_controls import QuickControls
+from aang_plugin_compare.quick_options import asked_of
 from aang_plugin_compare.tables import outcome
 
 from aang_core.assembly.sources import read_end_task
@@ -111,6 +114,49 @@ def test_they_have_the_rows_that_runs_draw(tmp_path: Path, small: Path) -> None:
         assert result is not None
         assert draw is not None
         assert result.rows == draw.digest
+
+
+def test_a_result_of_other_options_is_not_in_the_table(tmp_path: Path, small: Path) -> None:
+    """Of other data, such as that of the task that --target names, or without a test score."""
+    parts = {part: str(small / f"{part}.jsonl") for part in ("train", "dev", "test")}
+    other = tmp_path / "dev.jsonl"
+    other.write_text((small / "dev.jsonl").read_text(), encoding="utf-8")
+
+    def planned(**options: object) -> Comparison:
+        task = {"aux_task": {"other": parts["train"]}, "target": "other"}
+        spec = {
+            "tasks": {"t": task},
+            "methods": {"plain": {"weighter": "single-task"}},
+            "seeds": [0],
+            "options": {"model": str(small / "encoder"), **options},
+        }
+        path = tmp_path / "spec.yaml"
+        path.write_text(json.dumps(spec), encoding="utf-8")
+        return read_comparison(path, REGISTRY)
+
+    def shown(plan: Comparison) -> list[str]:
+        reasons = left_out(plan, tmp_path, REGISTRY)
+        assert all("was computed with other options" in reason for reason in reasons.values())
+        plan = replace(plan, left_out=frozenset(reasons))
+        return [entry.method for entry in outcome(plan, tmp_path) if entry.quick]
+
+    first = planned(set={"other": {"dev": parts["dev"], "test": parts["test"]}})
+    again = planned(set={"other": {"dev": str(other), "test": parts["test"]}})
+    untested = planned(set={"other": {"dev": str(other), "test": parts["test"]}}, test_score=False)
+    drawn = planned(set={"other": {"dev": parts["dev"], "test": parts["test"]}}, train_rows=24)
+    make(tmp_path, first)
+    assert shown(first) == list(QUICK_CONTROLS)
+    for plan in (again, untested, drawn):
+        assert shown(plan) == []
+        assert len(make(tmp_path, plan)) == 3
+        assert shown(plan) == list(QUICK_CONTROLS)
+        assert shown(first) == []
+
+
+def test_results_of_earlier_versions_are_kept(tmp_path: Path) -> None:
+    """What only some comparisons ask for is not written down for the others."""
+    (cell, *_) = comparison(tmp_path, tmp_path, set={"factored": {"n": 2}}).leading()
+    assert not {"set", "test_score"} & set(asked_of(cell.config, "frozen-mean"))
 
 
 def test_rows_that_differ_are_refused(tmp_path: Path, small: Path) -> None:

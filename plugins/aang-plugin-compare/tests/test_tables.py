@@ -5,6 +5,7 @@ import json
 import resource
 import signal
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,28 @@ def test_missing_runs_are_told(tmp_path: Path) -> None:
     assert "50.00 ± 0.00 *" in text
     (row,) = [line for line in text.splitlines() if "0 of 4" in line]
     assert row.split()[:4] == ["a", "plain", "–", "–"]
+
+
+def test_dev_scores_are_not_compared_with_test_scores(tmp_path: Path) -> None:
+    """Where one method of a task has no test score, all of the task are judged on dev."""
+    text = SPEC.replace("tasks: {a:", "tasks: {b: {train: b.jsonl}, a:")
+    plan = comparison(tmp_path, text.replace("static}", "static, test-score: false}"))
+    for cell in plan.cells:
+        plain = cell.method == "plain"
+        dev = (0.8 if plain else 0.81) + 0.001 * cell.seed
+        tested = plain or cell.task == "b"
+        finish(tmp_path, cell.folder, dev, dev - 0.3 if tested else None)
+    on_test, other_on_test, plain, other = outcome(plan, tmp_path)
+    assert (on_test.task, on_test.scores, on_test.on_dev) == ("b", on_test.test, False)
+    assert other_on_test.points == pytest.approx(1.0)
+    assert (plain.task, plain.scores, other.scores) == ("a", plain.dev, other.dev)
+    assert plain.test
+    assert other.points == pytest.approx(1.0)
+    assert (plain.best, other.best) == (False, True)
+    rows = [line for line in table([plain, other], "text", "plain").splitlines() if "*" in line]
+    assert [line.split()[:5] for line in rows] == [["a", "other_one", "81.15", "±", "0.13"]]
+    plain_best = table([plain, replace(plain, best=True)], "markdown", "plain")
+    assert "| **80.15 ± 0.13** | 50.15 ± 0.13 |" in plain_best
 
 
 def test_all_that_are_shown_as_the_best_are_marked(tmp_path: Path) -> None:

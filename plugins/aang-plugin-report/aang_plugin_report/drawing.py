@@ -1,7 +1,6 @@
 """Drawing charts, for plotly.js in a page and as pictures for papers."""
 
 import json
-import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -196,4 +195,9 @@ def _write_values(axes: Any, chart: Heat, largest: float) -> None:
 
 
 def _short(labels: Any) -> list[str]:
-    return [textwrap.shorten(printable(str(label)), 60) for label in labels]
+    return [_shortened(" ".join(printable(str(label)).split())) for label in labels]
+
+
+def _shortened(name: str) -> str:
+    """At most 60 characters, with both ends, because names of objectives differ at either."""
+    return name if len(name) <= 60 else f"{name[:28]}…{name[-31:]}"

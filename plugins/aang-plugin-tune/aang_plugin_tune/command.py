@@ -199,7 +199,7 @@ def _run(
     from aang_plugin_tune.outcome import read_outcome, write_outcome
     from aang_plugin_tune.refit import (
         Chosen,
-        best_of,
+        best_or_why_none,
         read_chosen,
         refit,
         refuse_longer,
@@ -231,9 +231,7 @@ def _run(
                 runs=float("inf") if runs is None else runs,
                 seconds=float("inf") if minutes is None else 60 * minutes,
             )
-            best = best_of(study.trials)
-            if best is None:
-                raise ConfigError("no run of the search has finished; give it a larger budget")
+            best = best_or_why_none(study.trials, root)
             if not options["refit"]:
                 return
             chosen = Chosen(best.number, dict(best.setting), runs, minutes)

@@ -147,7 +147,8 @@ def _range(low: str, high: str, how: str | None, where: str) -> Range:
         )
     # The last value is one that the steps reach.
     reached = least + step * int((most - least) / step + 1e-9)
-    return Range(least, reached, step=step)
+    # 3 · 0.1 is 0.30000000000000004.
+    return Range(least, reached if whole else float(f"{reached:.12g}"), step=step)
 
 
 def _number(text: str, where: str) -> float:

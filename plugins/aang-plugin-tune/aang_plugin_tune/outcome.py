@@ -81,7 +81,7 @@ def read_outcome(root: Path, search: Search, study: Study) -> Outcome:
         trials=trials,
         seconds=study.seconds,
         chosen=chosen,
-        refits=[] if chosen is None else refitted(root, search, chosen),
+        refits=[] if chosen is None else refitted(root),
     )
 
 

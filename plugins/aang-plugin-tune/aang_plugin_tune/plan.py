@@ -1,11 +1,17 @@
 """Planning a search: reading what the user has written, and checking it before anything runs."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aang_plugin_compare.settings import layered
+from aang_plugin_compare.grid import refuse_unowned
+from aang_plugin_compare.settings import (
+    PUSHING,
+    WHY_NOT_PUSHED,
+    given_names,
+    layered,
+    option_name,
+)
 
 from aang_core import AangError, ConfigError, Registry, did_you_mean
 from aang_core.cli import training_options
@@ -18,12 +24,13 @@ from aang_plugin_tune.search_file import SearchFile, read_search_file
 _DATA = "the settings would be scored on different data, and their dev scores could not be compared"
 _NOT_SEARCHED = {
     **dict.fromkeys(("train", "dev", "test", "test_score", "dataset", "dev_fraction"), _DATA),
-    **dict.fromkeys(("text", "text_pair", "label", "target"), _DATA),
+    **dict.fromkeys(("text", "text_pair", "label", "task_type", "target"), _DATA),
     "meta_fraction": _DATA,
     "metric": "dev scores of different metrics cannot be compared",
     "seed": "the best seed on dev is luck; --seeds refits the best setting with several",
     "out": "every run has a folder of its own",
     "trust_remote_code": "give --trust-remote-code to aang tune instead",
+    **dict.fromkeys(PUSHING, WHY_NOT_PUSHED),
     "set": "name the option itself, such as factored.lr",
 }
 
@@ -73,6 +80,9 @@ def _options(given: SearchFile, source: Source, arguments: Sequence[str]) -> dic
     options = layered(options, training_options(arguments))
     if "out" in options:
         raise ConfigError("--out: goes before the --; every run has a folder of its own in it")
+    for name in PUSHING:
+        if name in options:
+            raise ConfigError(f"--{name.replace('_', '-')}: {WHY_NOT_PUSHED}")
     return options
 
 
@@ -83,7 +93,7 @@ def _methods(
     for name, of in given.methods.items():
         where = source.at(("methods", name))
         named[name] = _plain(of, where)
-        if wrong := sorted(set(of) & (set(_NOT_SEARCHED) - {"set"})):
+        if wrong := sorted(set(named[name]) & (set(_NOT_SEARCHED) - {"set"})):
             raise ConfigError(f"{where}: {wrong[0]}: {_NOT_SEARCHED[wrong[0]]}")
     for name in methods:
         if name in named:
@@ -102,7 +112,7 @@ def _dimensions(
     found: dict[str, Dimension] = {}
 
     def add(name: str, value: object, where: str) -> None:
-        name = _option_name(name)
+        name = option_name(name)
         if name in found:
             raise ConfigError(f"{where}: {name} is searched twice; leave one out")
         if name in _NOT_SEARCHED:
@@ -135,18 +145,12 @@ def _plain(options: Mapping[str, Any], where: str) -> dict[str, Any]:
     return plain
 
 
-def _option_name(name: str) -> str:
-    """With underscores for dashes, but not in the name of a primitive."""
-    primitive, dot, option = name.strip().rpartition(".")
-    return f"{primitive}{dot}{option.replace('-', '_')}"
-
-
 def _refuse_both(search: Search) -> None:
     """Refuse options that are searched and have a fixed value, too."""
     places = [("the options of all runs", search.options)]
     places += [(f"the method {name}", of) for name, of in search.methods.items()]
     for place, of in places:
-        fixed = set(of) | {f"{name}.{o}" for name, os in (of.get("set") or {}).items() for o in os}
+        fixed = given_names(of)
         for name in search.dimensions:
             if name in fixed:
                 raise ConfigError(
@@ -164,27 +168,12 @@ def _refuse_empty(search: Search) -> None:
 
 def _refuse_unknown(search: Search) -> None:
     """Check that methods exist, and that some run uses each ``NAME.OPTION`` that is searched."""
-    dotted = [name for name in search.dimensions if "." in name]
     owners: dict[str, Any] = {}
     for chosen in search.methods_chosen():
         owners |= search.owners(chosen)
-    for name in dotted:
-        owner, _, option = name.rpartition(".")
-        if owner not in owners:
-            hint = did_you_mean(owner, owners, "they use")
-            raise ConfigError(
-                f"{name} is searched, but no run uses a primitive or weighter {owner!r}; {hint}"
-            )
-        primitive = owners[owner]
-        if primitive is None:
-            continue
-        takes = inspect.signature(primitive.load()).parameters
-        if option not in takes and not any(p.kind is p.VAR_KEYWORD for p in takes.values()):
-            hint = did_you_mean(option, takes, "it takes")
-            raise ConfigError(
-                f"{name} is searched, but {primitive.stage} {primitive} has no option {option!r}; "
-                f"{hint}"
-            )
+    for name in search.dimensions:
+        if "." in name:
+            refuse_unowned(name, owners, f"{name} is searched")
 
 
 def _refuse_unread(search: Search) -> None:

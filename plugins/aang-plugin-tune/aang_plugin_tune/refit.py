@@ -1,6 +1,7 @@
 """The best setting of a search, trained again with test data."""
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -8,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from aang_plugin_compare.launcher import Launcher, wait_for, write_order
-from aang_plugin_compare.run_folders import run_state
+from aang_plugin_compare.run_folders import remove_checkpoints, run_state
 
 from aang_core import ConfigError, DataError
 from aang_core.runs import Result, read_part
 from aang_core.storage import write_file, writing
 from aang_plugin_tune.search import Search
-from aang_plugin_tune.study import Tried
+from aang_plugin_tune.study import Tried, all_failed
 
 FILE = "chosen.json"
 
@@ -44,6 +45,25 @@ def best_of(trials: Sequence[Tried]) -> Tried | None:
     return max(finished, key=lambda t: (t.score or 0.0, -t.number), default=None)
 
 
+def best_or_why_none(trials: Sequence[Tried], root: Path) -> Tried:
+    """The best trial of a search whose budget is spent.
+
+    Args:
+        trials: its trials.
+        root: its folder.
+
+    Raises:
+        ConfigError: no trial has finished.
+    """
+    if (best := best_of(trials)) is not None:
+        return best
+    runs = [trial for trial in trials if trial.same_as is None]
+    failed = [trial for trial in runs if trial.state == "failed"]
+    if failed and len(failed) == len(runs):
+        raise ConfigError(all_failed(f"{len(failed)} of {len(runs)} runs", failed[-1], root))
+    raise ConfigError("no run of the search has finished; give it a larger budget")
+
+
 def read_chosen(root: Path) -> Chosen | None:
     """What the search in a folder has chosen; None if it is not over.
 
@@ -71,12 +91,17 @@ def refuse_longer(chosen: Chosen, runs: int | None, minutes: float | None) -> No
     Raises:
         ConfigError: it is.
     """
-    for option, asked, had in (("runs", runs, chosen.runs), ("minutes", minutes, chosen.minutes)):
-        if had is not None and asked is not None and asked > had:
+    given = {name: of for name, of in (("runs", runs), ("minutes", minutes)) if of is not None}
+    for name, had in (("runs", chosen.runs), ("minutes", chosen.minutes)):
+        # Without one of the limits that it had, it could be longer as well.
+        if given and had is not None and given.get(name, math.inf) > had:
+            option = name if name in given else next(iter(given))
+            limit = f"{had:g}" if name in given else f"--{name} {had:g}"
             raise ConfigError(
-                f"--{option} {asked:g}: this search ended with {had:g}; its best setting was "
-                "refitted, and its test score is known, so a longer search would no longer choose "
-                "on dev alone. Give another folder with --out. --no-refit leaves a search open"
+                f"--{option} {given[option]:g}: this search ended with {limit}; its best setting "
+                "was refitted, and its test score is known, so a longer search would no longer "
+                "choose on dev alone. Give another folder with --out. --no-refit leaves a search "
+                "open"
             )
 
 
@@ -115,11 +140,13 @@ def refit(
     def one(seed: int) -> str | None:
         config = search.config(chosen.setting, test=True, seed=seed)
         folder = refit_folder(seed)
-        if run_state(root / folder, config, search.registry) == "finished":
-            return None
-        order = write_order(root, folder, config, before=before, after=after)
-        failure = launcher.train(order)
-        ended(order.name, failure)
+        failure = None
+        if run_state(root / folder, config, search.registry) != "finished":
+            order = write_order(root, folder, config, before=before, after=after)
+            failure = launcher.train(order)
+            ended(order.name, failure)
+        if failure is None:
+            remove_checkpoints(root / folder)
         return failure
 
     first = search.config(chosen.setting).seed
@@ -136,12 +163,8 @@ def refit(
         raise ConfigError(f"{len(failed)} of {seeds} refits failed: {failed[0]}")
 
 
-def refitted(root: Path, search: Search, chosen: Chosen) -> list[Result]:
+def refitted(root: Path) -> list[Result]:
     """The results of the refits that have finished, by seed."""
-    first = search.config(chosen.setting).seed
-    results = []
-    seed = first
-    while (root / refit_folder(seed) / "result.json").is_file():
-        results.append(read_part(Result, root / refit_folder(seed)))
-        seed += 1
-    return results
+    finished = root.glob("runs/refit-seed-*/result.json")
+    results = [read_part(Result, path.parent) for path in finished]
+    return sorted(results, key=lambda result: result.seed)

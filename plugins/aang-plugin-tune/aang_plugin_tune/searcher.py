@@ -15,7 +15,7 @@ from aang_core import AangError, ConfigError
 from aang_core.config import TrainConfig
 from aang_core.runs import Result, read_part
 from aang_plugin_tune.search import Search
-from aang_plugin_tune.study import Study, Tried, trial_folder
+from aang_plugin_tune.study import Study, Tried, all_failed, trial_folder
 from aang_plugin_tune.watch import Watch
 
 LOOK_SECONDS = 0.5
@@ -135,9 +135,7 @@ class Searcher:
         trials = [t for t in self._study.trials if t.same_as is None]
         failed = [t for t in trials if t.state == "failed"]
         if len(failed) >= MOST_FAILURES and not any(t.state == "finished" for t in trials):
-            raise ConfigError(
-                f"the first {len(failed)} runs have failed, the last with: {failed[-1].error}"
-            )
+            raise ConfigError(all_failed(f"the first {len(failed)} runs", failed[-1], self._root))
 
     def _train(self, trial: Trial) -> None:
         with self._lock:

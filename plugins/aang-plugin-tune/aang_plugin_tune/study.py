@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.pruners import MedianPruner, NopPruner
+from optuna.pruners import BasePruner, MedianPruner, NopPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
@@ -62,6 +62,20 @@ def trial_folder(number: int) -> Path:
     return Path("runs", f"trial-{number}")
 
 
+def all_failed(which: str, last: Tried, root: Path) -> str:
+    """The message about runs that have all failed, so that nothing of the search is worth keeping.
+
+    Args:
+        which: how many they are.
+        last: the last of them.
+        root: the folder of the search.
+    """
+    return (
+        f"{which} have failed, the last with: {last.error}. Failed runs are not tried again; when "
+        f"the cause is mended, remove {root} and call aang tune again"
+    )
+
+
 class Study:
     """The trials of a search. Call it from one thread at a time.
 
@@ -82,7 +96,7 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._search = search
         self._order = _shuffled(search, seed) if sampler == "grid" else None
-        pruner = NopPruner() if prune_after is None else MedianPruner(prune_after, 1)
+        pruner = NopPruner() if prune_after is None else _BelowMedian(prune_after)
         path = root / JOURNAL
         try:
             with writing(path):
@@ -154,6 +168,25 @@ class Study:
             self._study.tell(trial, of.score)
         else:
             self._study.tell(trial, state=TrialState.FAIL)
+
+
+class _BelowMedian(BasePruner):
+    """Prunes trials below the median of the others at the same step.
+
+    Optuna's own pruner also counts trials that repeat a setting, which are not trained.
+
+    Args:
+        after: the number of runs that have to finish before any trial is pruned.
+    """
+
+    def __init__(self, after: int) -> None:
+        self._after = after
+        self._median = MedianPruner(after, 1)
+
+    def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
+        ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        finished = sum("same_as" not in other.user_attrs for other in ended)
+        return finished >= self._after and self._median.prune(study, trial)
 
 
 class _Proposals(BaseSampler):

@@ -20,6 +20,8 @@ from aang_core import ConfigError
         ("8..64", Range(8, 64)),
         ("8..64:8", Range(8, 64, step=8)),
         ("8..61:8", Range(8, 56, step=8)),
+        ("0..0.3:0.1", Range(0.0, 0.3, step=0.1)),
+        ("1e-13..7e-13:2e-13", Range(1e-13, 7e-13, step=2e-13)),
         ("-1..1.5", Range(-1.0, 1.5)),
         ("./a.yaml,./b.yaml", Choices(("./a.yaml", "./b.yaml"))),
         ("../a.yaml,../b.yaml", Choices(("../a.yaml", "../b.yaml"))),

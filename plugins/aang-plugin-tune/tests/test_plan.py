@@ -33,6 +33,9 @@ def planned(registry: Registry, *searched: str, **more: object) -> Search:
         (("steps=1..2.5",), {}, "--steps 1.75"),
         (("seed=0,1",), {}, "seed cannot be searched: the best seed on dev is luck"),
         (("test=a,b",), {}, "test cannot be searched"),
+        (("task-type=single-label,multi-label",), {}, "task_type cannot be searched: the settings"),
+        (("push-to-hub=a,b",), {}, "push_to_hub cannot be searched: one run of several would be"),
+        (("lr=1,2",), {"arguments": ["--push-to-hub", "me/x"]}, "--push-to-hub: one run of sev"),
         (
             ("lr=1e-4,1e-3",),
             {"arguments": ["--lr", "1e-4"]},
@@ -68,6 +71,9 @@ def planned(registry: Registry, *searched: str, **more: object) -> Search:
         ),
         ((), {"methods": ["contrast", "contrast"]}, "--method contrast: is given twice"),
         (("lr=1,2",), {"arguments": ["--out", "x"]}, "--out: goes before the --"),
+        (("lr=1,2",), {"arguments": ["--steps", "3", "mine.yaml"]}, "mine.yaml: is no option of"),
+        (("lr=1,2",), {"arguments": ["--dry-run"]}, "--dry-run: is for aang train alone"),
+        (("lr=1,2",), {"arguments": ["--resume", "runs/a"]}, "--resume: is for aang train alone"),
         (
             ("lr=1e-5,1e-4",),
             {"arguments": ["--train", "a.csv", "--test", "gone.csv"]},
@@ -173,6 +179,10 @@ def test_a_file(registry: Registry, tmp_path: Path) -> None:
         ("search: {lr: 3..1}\n", ":1: search lr: 3 is not less than 1"),
         ("options: {trust-remote-code: true}\n", "cannot be asked for in a file"),
         ("methods: {a: {seed: 1}, b: {}}\n", "seed: the best seed on dev is luck"),
+        ("methods: {a: {text-pair: other}, b: {}}\n", "text_pair: the settings would be scored"),
+        ("methods: {a: {task-type: multi-label}, b: {}}\n", "task_type: the settings would be"),
+        ("methods: {a: {push-to-hub: me/x}, b: {}}\n", "push_to_hub: one run of several"),
+        ("options: {hub-private: true}\n", "--hub-private: one run of several"),
         ("options: {set: 3}\n", "set: give options by name"),
     ],
 )

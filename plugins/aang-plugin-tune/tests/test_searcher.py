@@ -18,7 +18,14 @@ from aang_plugin_compare.run_folders import make_root
 from aang_plugin_tune.dimensions import Dimension, read_dimension
 from aang_plugin_tune.identity import claim_folder
 from aang_plugin_tune.outcome import Outcome, rows_of, text_of
-from aang_plugin_tune.refit import Chosen, best_of, refit, refitted
+from aang_plugin_tune.refit import (
+    Chosen,
+    best_of,
+    best_or_why_none,
+    refit,
+    refitted,
+    refuse_longer,
+)
 from aang_plugin_tune.search import Search
 from aang_plugin_tune.searcher import Searcher
 from aang_plugin_tune.study import JOURNAL, Sampler, Study, Tried
@@ -79,6 +86,19 @@ def test_it_finds_the_best_and_prunes_the_others(registry: Registry, tmp_path: P
             tmp_path / "all", search_over(registry, lr="1e-6..1e-1:log"), prune_after=None
         )
     )
+
+
+def test_a_setting_proposed_again_is_no_run_to_prune_after(
+    registry: Registry, tmp_path: Path
+) -> None:
+    """It has ended, but nothing has been trained that others can be compared with."""
+    search = search_over(registry, lr="1e-4,1e-6,1e-3,1e-1,1e-5")
+    trials = searched(tmp_path, search, runs=5, sampler="random", prune_after=4)
+    runs = [t for t in trials if t.same_as is None]
+    assert [t.setting["lr"] for t in runs] == [1e-3, 1e-5, 1e-4, 1e-6, 1e-1]
+    # The fourth is below the median; a setting that was proposed again comes before it.
+    assert runs[3].number > 3
+    assert [t.state for t in runs] == ["finished"] * 4 + ["pruned"]
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
@@ -154,10 +174,51 @@ def test_failures_are_told_and_do_not_stop_it(registry: Registry, tmp_path: Path
     (failed,) = [t for t in trials if t.state == "failed"]
     assert failed.error == "Error: diverged"
     assert rows_of(search, trials)[0].failed == 1
-    with pytest.raises(
-        ConfigError, match="the first 3 runs have failed, the last with: Error: div"
-    ):
-        searched(tmp_path / "all", search_over(registry, lr="1.0..9.0"))
+    for _ in range(2):
+        with pytest.raises(ConfigError) as refused:
+            searched(tmp_path / "all", search_over(registry, lr="1.0..9.0"))
+        assert str(refused.value) == (
+            "the first 3 runs have failed, the last with: Error: diverged. Failed runs are not "
+            f"tried again; when the cause is mended, remove {tmp_path / 'all'} and call aang tune "
+            "again"
+        )
+
+
+def test_why_there_is_no_best_setting(registry: Registry, tmp_path: Path) -> None:
+    search = search_over(registry, lr="1.0,2.0")
+    trials = searched(tmp_path, search, sampler="grid")
+    with pytest.raises(ConfigError, match="2 of 2 runs have failed, the last with: Error: div"):
+        best_or_why_none(trials, tmp_path)
+    for few in ([], [replace(trials[0], state="unfinished"), trials[1]]):
+        with pytest.raises(ConfigError, match="give it a larger budget"):
+            best_or_why_none(few, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("had", "asked", "told"),
+    [
+        ((20, None), (30, None), "--runs 30: this search ended with 20; its"),
+        ((20, None), (None, 5.0), "--minutes 5: this search ended with --runs 20; its"),
+        ((None, 60.0), (5, None), "--runs 5: this search ended with --minutes 60; its"),
+        ((None, 60.0), (5, 90.0), "--minutes 90: this search ended with 60; its"),
+        ((20, 60.0), (10, None), "--runs 10: this search ended with --minutes 60; its"),
+        ((20, None), (20, 5.0), None),
+        ((20, 60.0), (10, 60.0), None),
+        ((20, None), (None, None), None),
+    ],
+)
+def test_a_search_that_is_over_is_not_made_longer(
+    had: tuple[int | None, float | None],
+    asked: tuple[int | None, float | None],
+    told: str | None,
+) -> None:
+    chosen = Chosen(0, {}, *had)
+    if told is None:
+        refuse_longer(chosen, *asked)
+        return
+    with pytest.raises(ConfigError) as refused:
+        refuse_longer(chosen, *asked)
+    assert str(refused.value).startswith(told)
 
 
 class _Endless(FormulaLauncher):
@@ -207,7 +268,7 @@ def test_the_table(registry: Registry, tmp_path: Path) -> None:
     assert best is not None
     chosen = Chosen(best.number, dict(best.setting), 12, None)
     refit(tmp_path, search, chosen, 3, FormulaLauncher(), lambda name, failure: None)
-    results = refitted(tmp_path, search, chosen)
+    results = refitted(tmp_path)
     assert [result.seed for result in results] == [0, 1, 2]
     for number in range(12):
         assert options_of(tmp_path, f"trial-{number}")["test_score"] is False
@@ -218,6 +279,40 @@ def test_the_table(registry: Registry, tmp_path: Path) -> None:
     assert [r["test"] for r in document["refits"]] == [best.score - 0.1] * 3  # type: ignore[operator]
     assert "0, 1, 2" in text_of(outcome, "text")
     assert f"| {rows[0].method} |" in text_of(outcome, "markdown")
+
+
+class _Checkpointing(FormulaLauncher):
+    """Leaves checkpoints, as real runs do, and cannot train with one of the seeds."""
+
+    def __init__(self, broken: str = "") -> None:
+        super().__init__()
+        self._broken = broken
+
+    def train(self, order: Order) -> str | None:
+        (order.folder / "checkpoints" / "000040").mkdir(parents=True)
+        if order.name == self._broken:
+            return "Error: out of memory"
+        return super().train(order)
+
+
+def test_refits_keep_no_checkpoints_and_one_that_fails_hides_no_other(
+    registry: Registry, tmp_path: Path
+) -> None:
+    search = search_over(registry, lr="1e-5,1e-4")
+    make_root(tmp_path)
+    chosen = Chosen(0, {"lr": 1e-4}, 2, None)
+    launcher = _Checkpointing("refit-seed-2")
+    with pytest.raises(ConfigError, match="1 of 5 refits failed: Error: out of memory"):
+        refit(tmp_path, search, chosen, 5, launcher, lambda name, failure: None)
+    assert [result.seed for result in refitted(tmp_path)] == [0, 1, 3, 4]
+    (kept,) = tmp_path.rglob("checkpoints")
+    assert kept.parent.name == "refit-seed-2"
+    shutil.rmtree(kept)
+    # One that an earlier call has left is removed as well.
+    (tmp_path / "runs" / "refit-seed-1" / "checkpoints").mkdir()
+    refit(tmp_path, search, chosen, 5, _Checkpointing(), lambda name, failure: None)
+    assert [result.seed for result in refitted(tmp_path)] == [0, 1, 2, 3, 4]
+    assert not list(tmp_path.rglob("checkpoints"))
 
 
 def test_the_folder_of_another_search(registry: Registry, tmp_path: Path) -> None:
