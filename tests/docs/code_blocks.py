@@ -29,7 +29,7 @@ import runpy
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -45,9 +45,10 @@ from huggingface_hub import ModelCardData
 from ray.scripts.scripts import cli as ray_commands
 
 from aang_core import Objective, Registry, load_plugins
+from aang_core.assembly import option_owners
 from aang_core.cli.app import aang
 from aang_core.cli.train import given_options
-from aang_core.config import TrainConfig, read_config_file, resolve_config
+from aang_core.config import TrainConfig, read_config_file, resolve_config, resolve_training
 from aang_core.objectives.space import load_space
 from aang_core.task_types.single_label import ONE_CLASS
 from tests.docs.documents import ROOT
@@ -215,7 +216,8 @@ def _yaml(block: Block, folder: Path, registry: Registry) -> None:
         assert card.eval_results
         assert {result.metric_name for result in card.eval_results} == set(ONE_CLASS.metrics)
     else:
-        _names_in(resolve_config(read_config_file(path), {}, registry), registry)
+        options = read_config_file(path)
+        _names_in(resolve_config(options, {}, registry), options.get("set") or (), registry)
 
 
 def _toml(block: Block, folder: Path, registry: Registry) -> None:
@@ -329,21 +331,28 @@ def _aang(words: Sequence[str], registry: Registry) -> None:
     if name in ("train", "diagnose") and context.params.get("resume") is None:
         options = {k: v for k, v in context.params.items() if k in TrainConfig.model_fields}
         file = context.params["config_file"]
-        config = resolve_config(
-            read_config_file(file) if file else {}, given_options(options), registry
-        )
+        resolve = resolve_training if name == "train" else resolve_config
+        options = given_options(options)
+        config = resolve(read_config_file(file) if file else {}, options, registry)
         if "local" not in given:
-            _names_in(config, registry)
+            _names_in(config, options.get("set", ()), registry)
 
 
-def _names_in(config: TrainConfig, registry: Registry) -> None:
+def _names_in(config: TrainConfig, owners: Iterable[str], registry: Registry) -> None:
     registry.weighter(config.weighter)
     if not config.aux_task:
         load_space(config.space, registry)
+        unused = set(owners) - set(option_owners(config, registry))
+        assert not unused, f"nothing in this run has the options --set {unused}"
 
 
 def _pip(arguments: Sequence[str], folder: Path) -> None:
     assert arguments[0] == "install"
+    required = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    if arguments[1] in required:  # a package of another index beforehand
+        assert arguments[2] == "--index-url"
+        assert len(arguments) == 4
+        return
     for word in arguments[1:]:
         if word in ("-r", "-e", "build", "--force-reinstall", "--no-deps"):
             continue
