@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from aang_core.assembly.assembly import Assembly, assemble
 from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig
+from aang_core.errors import ConfigError
 from aang_core.gradients import (
     DevHead,
     FreshDevHead,
@@ -146,8 +147,12 @@ def diagnose(
         say: called with sentences that the user should read before the measuring begins.
 
     Raises:
-        AangError: something that the user named cannot be used.
+        ConfigError: the precision is fp16.
+        AangError: something else that the user named cannot be used.
     """
+    if config.precision == "fp16":
+        # Here nothing is repeated at a smaller loss scale, as a step of a training is.
+        raise ConfigError("--precision fp16 may overflow in a diagnosis; use bf16 or fp32")
     torch.manual_seed(config.seed)
     assembly = assemble(config, sources)
     width = int(assembly.model.body.base.config.hidden_size)

@@ -112,7 +112,8 @@ class FreshDevHead(DevHead):
     An engine passes the step's own end-task rows, whose gradient g_E is then measured, as in
     TARTAN's Algorithm 1. `RememberingDevHead` and `DrawnDevHead` pass other rows. The body is fixed
     during the fit, so it only needs features that are computed anyway and no pass through the body.
-    Dropout is off, because φ* stands for the minimiser on its rows.
+    Dropout is off, because φ* stands for the minimiser on its rows. Frozen parameters and buffers
+    are those of the end task's head.
 
     Args:
         generator: source of the random weights, on the CPU so that a seed gives the same weights
@@ -150,8 +151,11 @@ class FreshDevHead(DevHead):
         if self._head is None:
             self._head = copy.deepcopy(end_task.head).eval()
         head = self._head
+        self._take_untrained(head, end_task.head)
         self._initialise(head)
-        parameters = list(head.parameters())
+        parameters = [p for p in head.parameters() if p.requires_grad]
+        if not parameters:
+            return head
         optimizer = torch.optim.AdamW(
             parameters, lr=self.lr, weight_decay=self.weight_decay, fused=True
         )
@@ -181,9 +185,20 @@ class FreshDevHead(DevHead):
         return head
 
     @torch.no_grad()
+    def _take_untrained(self, head: nn.Module, own: nn.Module) -> None:
+        """Copy frozen parameters and buffers of the end task's ``own`` head, as they are now."""
+        for parameter, now in zip(head.parameters(), own.parameters(), strict=True):
+            if not parameter.requires_grad:
+                parameter.copy_(now)
+        for buffer, value in zip(head.buffers(), own.buffers(), strict=True):
+            buffer.copy_(value)
+
+    @torch.no_grad()
     def _initialise(self, head: nn.Module) -> None:
         """Initialise as transformers does: normal matrices, gains of one, biases of zero."""
         for name, parameter in head.named_parameters():
+            if not parameter.requires_grad:
+                continue
             if parameter.dim() > 1:
                 drawn = torch.randn(
                     parameter.shape, generator=self.generator, dtype=parameter.dtype

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
 from aang_core.gradients.task_gradient import (
     Gradients,
     mean_gradient,
-    rider_gradient,
+    rider_loss,
     summed_over,
 )
 from aang_core.tasks.processes import Processes
@@ -164,21 +165,29 @@ class DistributedEngine:
     ) -> tuple[Gradients, Tensor]:
         """Gradient of a rider's mean loss over the rows of all processes, and that loss.
 
-        Every process has the loss of all rows, so only the first one's head counts. Dropout in the
-        head differs between processes: a row's part of the body's gradient comes from the process
-        that has the row, the head's gradient from the first. Both stay unbiased. The losses differ,
-        and the trainer takes the first one's.
+        Every process has the loss of all rows. What passes through the features of a row counts in
+        the process that has the row. What reaches parameters through the head itself, such as word
+        embeddings tied to a decoder, counts in the first process alone. Dropout in the head differs
+        between processes, but both parts stay unbiased. The losses differ, and the trainer takes
+        the first one's.
 
         Args:
             rider: the task.
-            features: of every batch of the end task; only this process's have a graph, so each
-                process contributes its own rows' part of the body's gradient.
+            features: of every batch of the end task; only this process's have a graph.
             parameters: the parameters to differentiate by.
         """
-        body = set(self._passes.trained())
-        found, loss = rider_gradient(self._passes, rider, features, parameters)
-        gradients = {p: g for p, g in found.items() if p in body or self.processes.first}
-        return summed_over(self.processes, gradients, parameters), loss
+        leaves = [f.detach().requires_grad_(f.requires_grad) for f in features]
+        loss = rider_loss(self._passes, rider, leaves)
+        live = [(f, leaf) for f, leaf in zip(features, leaves, strict=True) if leaf.requires_grad]
+        of_head = parameters if self.processes.first else []
+        found = _gradients([loss], [*(leaf for _, leaf in live), *of_head])
+        reached = [(f, found[leaf]) for f, leaf in live if leaf in found]
+        gradients = _gradients(
+            [f for f, _ in reached], self._passes.trained(), [gradient for _, gradient in reached]
+        )
+        _add(gradients, {p: found[p] for p in of_head if p in found}, 1.0)
+        true = {p: self._passes.scale.off(g) for p, g in gradients.items()}
+        return summed_over(self.processes, true, parameters), loss.detach()
 
     def _shares(self, batches: Sequence[Batch]) -> list[list[int]]:
         return self.processes.own([tokens(batch) for batch in batches])
@@ -228,11 +237,8 @@ class DistributedEngine:
     def _leave(
         self, auxiliary: Gradients, own: Mapping[nn.Parameter, Tensor], coefficient: float
     ) -> None:
-        for parameter in dict.fromkeys((*auxiliary, *own)):
-            total = auxiliary.get(parameter)
-            if parameter in own:
-                part = own[parameter] * coefficient
-                total = part if total is None else total + part
+        _add(auxiliary, own, coefficient)
+        for parameter, total in auxiliary.items():
             parameter.grad = total
 
 
@@ -240,7 +246,24 @@ _DIMS = 8
 """Room for the shape of features, which have fewer dimensions than this."""
 
 
+Differentiated = TypeVar("Differentiated", bound=Tensor)
+
+
+def _gradients(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Differentiated],
+    gradients: Sequence[Tensor] | None = None,
+) -> dict[Differentiated, Tensor]:
+    """The gradient of outputs by the inputs that they depend on; keeps the graph."""
+    if not inputs or not any(output.requires_grad for output in outputs):
+        return {}
+    found = torch.autograd.grad(outputs, inputs, gradients, allow_unused=True, retain_graph=True)
+    return {x: g for x, g in zip(inputs, found, strict=True) if g is not None}
+
+
 def _add(total: Gradients, gradient: Mapping[nn.Parameter, Tensor], coefficient: float) -> None:
+    if coefficient == 0.0:
+        return  # Zeros would be a gradient, too: see `Ledger`.
     for parameter, part in gradient.items():
         weighted = part * coefficient
         total[parameter] = total[parameter] + weighted if parameter in total else weighted

@@ -21,6 +21,9 @@ Gradient = Tensor | SparseRows
 class Ledger:
     """Dots, squares and the weighted sum of K tasks' gradients, for every engine.
 
+    A gradient with coefficient zero is measured, but leaves no zeros in the sum: an optimiser would
+    move a parameter along its momentum for them, and a head that only this task has should rest.
+
     For every parameter, the auxiliary tasks' gradients must be entered before the end task's: when
     that arrives, the norm of their sum is computed.
 
@@ -100,6 +103,8 @@ class Ledger:
     def weigh(self, parameter: nn.Parameter, task: int, gradient: Tensor) -> None:
         """Add a dense gradient to the weighted sum; the ledger may keep and modify it."""
         self._before(parameter, task)
+        if self._coefficients[task] == 0.0:
+            return
         if parameter in self.totals:
             self.totals[parameter].add_(gradient, alpha=self._coefficients[task])
         else:
@@ -122,6 +127,8 @@ class Ledger:
         flat = gradients.flatten(1)
         if parameter in self._body:
             self._measure_stack(parameter, first, gradients, flat)
+        if not any(self._coefficients[first : first + len(flat)]):
+            return
         if self._weights is None:
             weights = torch.tensor(self._coefficients, dtype=flat.dtype)
             self._weights = to_device(weights, self._device)
@@ -156,6 +163,8 @@ class Ledger:
                 self._dots[task].append(gradient.dot(v, len(parameter)))
             elif v is not None:
                 self._dots[task].append((gradient.of(v) * gradient.values).sum())
+        if self._coefficients[task] == 0.0:
+            return
         if parameter not in self.totals:
             self.totals[parameter] = torch.zeros_like(parameter)
         gradient.add_to(self.totals[parameter], self._coefficients[task])

@@ -57,6 +57,7 @@ class PackRun:
         self._tied: dict[nn.Parameter, dict[int, _TiedRows]] = {}
         with taps.listening(pack.rows, self._uses, self._report) as tapped, passes.autocast():
             self._hidden: Tensor = passes.body(**pack.inputs)
+        taps.check(self._hidden)
         self._embedded = tapped.embedded
         self._pack = pack
         cut = pack.features(passes.body, self._hidden.detach())

@@ -2,7 +2,9 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -40,8 +42,9 @@ class PackedEngine:
 
     In a step that measures, rows that several tasks share are repeated for each of them.
 
-    If a module of the body has no rule, or rows cannot be packed, the stream engine takes over,
-    which computes the same numbers; a warning says so once.
+    If a module of the body has no rule, rows cannot be packed or the body uses a parameter outside
+    the call of its module, the stream engine takes over, which computes the same numbers; a warning
+    says so once.
 
     Args:
         body: the module that all tasks share.
@@ -95,7 +98,8 @@ class PackedEngine:
         """See `GradientEngine.step`."""
         if (norms or dev is not None) and self._taps is not None:
             try:
-                return self._step(self._taps, end, auxiliaries, dev)
+                with _dropout_restored_on_failure(next(self.passes.body.parameters()).device):
+                    return self._step(self._taps, end, auxiliaries, dev)
             except CannotPackError as error:
                 # Raised in a forward pass, before any gradient was computed.
                 self._fall_back(error)
@@ -177,8 +181,10 @@ class PackedEngine:
             last = PackRun(self.passes, taps, ledger, {end: segments[end].batches[0]})
             features = [last.features[end]]
         else:
-            with torch.no_grad():
-                features = [self.passes.features(b) for b in segments[end].batches]
+            features = [
+                taps.features_of(partial(self.passes.features, batch))
+                for batch in segments[end].batches
+            ]
         probe = self._fit(segments[end], features) if dev else None
         self._observe(segments[end], features)
         del features
@@ -237,6 +243,24 @@ class PackedEngine:
         for parameter, gradient in true.items():
             ledger.add(parameter, task, (gradient * self.scale.value).unsqueeze(0))
         return loss
+
+
+@contextmanager
+def _dropout_restored_on_failure(device: torch.device) -> Iterator[None]:
+    """If rows cannot be packed, restore the generators that dropout draws from.
+
+    A resumed run tries to pack again, and should then drop the same units as one that was not
+    stopped.
+    """
+    state = torch.get_rng_state()
+    of_device = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    try:
+        yield
+    except CannotPackError:
+        torch.set_rng_state(state)
+        if of_device is not None:
+            torch.cuda.set_rng_state(of_device, device)
+        raise
 
 
 def _rows_each(segment: Segment) -> Iterator[Segment]:

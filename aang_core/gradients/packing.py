@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from aang_core.errors import AangError
 from aang_core.tasks.task import Batch
@@ -67,6 +68,16 @@ class HasRowFreeMethods(Protocol):
     def row_free_methods(self) -> Sequence[RowFreeMethod]:
         """All row-free methods."""
         ...
+
+
+def batch_norm_of(body: nn.Module) -> str | None:
+    """The name of a batch normalisation in the body; None if there is none.
+
+    It normalises a row by the other rows of the pass, so rows of several tasks in one pass would
+    change each other's features. One without parameters does the same.
+    """
+    names = (name for name, module in body.named_modules() if isinstance(module, _BatchNorm))
+    return next(names, None)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.engine import Segment, members_of
 from aang_core.gradients.ledger import Ledger
-from aang_core.gradients.packing import CannotPackError, Pack
+from aang_core.gradients.packing import CannotPackError, Pack, batch_norm_of
 from aang_core.gradients.passes import Passes, Precision
 from aang_core.gradients.shared_passes import largest_batch, share_passes
 from aang_core.gradients.signals import GradientStatistics
@@ -62,6 +62,7 @@ class StreamEngine:
         self.scale = self.passes.scale
         self.hold_end_task = hold_end_task
         self.losses: Sequence[Tensor] = []
+        self._shares_passes = batch_norm_of(body) is None
 
     def limit_rows(self, rows: int) -> None:
         """See `GradientEngine.limit_rows`."""
@@ -135,7 +136,8 @@ class StreamEngine:
         """Run the rows of auxiliary segments and pass the gradients of their tasks to the sink.
 
         If the sink measures nothing, segments of few rows share a pass: one over two rows takes
-        almost as long as one over ten.
+        almost as long as one over ten. Batch normalisation would mix the rows of such a pass, so
+        with it every segment has its own.
 
         Args:
             sink: takes the gradients.
@@ -145,7 +147,7 @@ class StreamEngine:
         Returns:
             The mean loss of each task, in the order of `members_of`.
         """
-        if sink.measures:
+        if sink.measures or not self._shares_passes:
             return [loss for segment in segments for loss in self._run(sink, segment)]
         losses: dict[int, list[Tensor]] = {}
         for group in share_passes(segments, most_rows):
@@ -209,9 +211,11 @@ class StreamEngine:
         weighted = [
             member.coefficient * loss
             for member, loss in zip(members_of(segments), itertools.chain(*losses), strict=True)
+            if member.coefficient
         ]
-        sink.begin(1.0)
-        torch.stack(weighted).sum().backward()
+        if weighted:
+            sink.begin(1.0)
+            torch.stack(weighted).sum().backward()
         return [[loss.detach() for loss in of_segment] for of_segment in losses]
 
     def _losses(self, segment: Segment, features: Sequence[Tensor]) -> list[Tensor]:

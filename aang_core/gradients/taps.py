@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.errors import AangError
-from aang_core.gradients.packing import CannotPackError, HasRowFreeMethods
+from aang_core.gradients.packing import CannotPackError, HasRowFreeMethods, batch_norm_of
 from aang_core.gradients.rules import DenseUse, Rule, Use, rule_for
 
 
@@ -23,11 +23,20 @@ class Taps:
         body: the module that all tasks share.
 
     Raises:
-        CannotPackError: a trained parameter belongs to a module without a rule.
+        CannotPackError: a trained parameter belongs to a module without a rule, or a module mixes
+            the rows of a pass.
     """
 
     def __init__(self, body: nn.Module) -> None:
-        self._parameters = [p for p in body.parameters() if p.requires_grad]
+        mixes = batch_norm_of(body)
+        if mixes is not None:
+            raise CannotPackError(
+                f"{mixes or 'the body'} is a {type(body.get_submodule(mixes)).__name__}, which "
+                "normalises a row by the other rows of a pass, so tasks need passes of their own"
+            )
+        self._names = {name: p for name, p in body.named_parameters() if p.requires_grad}
+        self._parameters = list(self._names.values())
+        self._checked = False
         self._row_free = (
             list(body.row_free_methods()) if isinstance(body, HasRowFreeMethods) else []
         )
@@ -44,6 +53,68 @@ class Taps:
                     "the packed engine cannot split by row"
                 )
             self._modules.append((module, rule))
+
+    def features_of(self, run: Callable[[], Tensor]) -> Tensor:
+        """The features of a pass without gradients; if it is the first pass, it is checked.
+
+        Args:
+            run: runs the body and returns its features.
+
+        Raises:
+            CannotPackError: see `check`.
+        """
+        if self._checked:
+            with torch.no_grad():
+                return run()
+        with ExitStack() as stack:
+            self._freeze(stack)
+            for owner, name, _ in self._row_free:
+                setattr(owner, name, _detached(getattr(owner, name)))
+                stack.callback(delattr, owner, name)
+            features = run()
+        self.check(features)
+        return features.detach()
+
+    def check(self, features: Tensor) -> None:
+        """Check that the first pass used every parameter in a call of its module.
+
+        Another use, as in ``functional.linear(x, self.layer.weight.T)``, is not reported, so its
+        part of the gradient would be lost.
+
+        Args:
+            features: of that pass; those of later passes are not checked.
+
+        Raises:
+            CannotPackError: it did not.
+        """
+        if self._checked:
+            return
+        used = _recorded(features)
+        for name, parameter in self._names.items():
+            if parameter in used:
+                raise CannotPackError(
+                    f"{name} is used outside the call of its own module, where the packed engine "
+                    "cannot split its gradient by row"
+                )
+        self._checked = True
+
+    def _freeze(self, stack: ExitStack) -> None:
+        """Freeze the parameters until ``stack`` closes.
+
+        Before the check, they are frozen only in calls of their own modules, so that autograd
+        records every other use.
+        """
+        for parameter in self._parameters:
+            stack.callback(parameter.requires_grad_, True)
+        if self._checked:
+            _setting(self._parameters, trained=False)()
+            return
+        for module, _ in self._modules:
+            own = [p for p in module.parameters(recurse=False) if p.requires_grad]
+            before = module.register_forward_pre_hook(_setting(own, trained=False))
+            after = module.register_forward_hook(_setting(own, trained=True))
+            stack.callback(before.remove)
+            stack.callback(after.remove)
 
     @contextmanager
     def listening(
@@ -66,9 +137,7 @@ class Taps:
                 if trained:
                     setattr(owner, name, tapped.row_free(trained, getattr(owner, name)))
                     stack.callback(delattr, owner, name)
-            for parameter in self._parameters:
-                parameter.requires_grad_(False)
-                stack.callback(parameter.requires_grad_, True)
+            self._freeze(stack)
             yield tapped
 
 
@@ -172,6 +241,37 @@ class Tapped:
             return output
 
         return stand_in
+
+
+def _setting(parameters: Sequence[nn.Parameter], *, trained: bool) -> Callable[..., None]:
+    """A hook that makes parameters trained or not."""
+
+    def hook(*given: Any) -> None:
+        for parameter in parameters:
+            parameter.requires_grad_(trained)
+
+    return hook
+
+
+def _detached(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda *arguments, **options: method(*arguments, **options).detach()
+
+
+def _recorded(output: Tensor) -> set[Tensor]:
+    """The leaves that autograd has recorded as being part of ``output``."""
+    leaves: set[Tensor] = set()
+    todo = [output.grad_fn]
+    seen = set(todo)
+    while todo:
+        node = todo.pop()
+        if node is None:
+            continue
+        if isinstance(leaf := getattr(node, "variable", None), Tensor):
+            leaves.add(leaf)
+        following = {after for after, _ in node.next_functions} - seen
+        seen |= following
+        todo += following
+    return leaves
 
 
 def _row_free_uses(

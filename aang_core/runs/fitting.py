@@ -1,5 +1,6 @@
 """Training of any modules and tasks with any weighter, without text and without a run folder."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import TaskCard, Weighter
 from aang_core.training.evaluation import Metric
 from aang_core.training.optimization import OptimizerSettings
+from aang_core.training.same_start import copy_from_first, require_same_rows
 from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.step_rows import RowBudget
 from aang_core.training.trainer import Observer, Schedule
@@ -33,7 +35,8 @@ class FitResult:
     """The outcome of :func:`fit`.
 
     Attributes:
-        best_step: the step with the best dev score; body and head are left as they were then.
+        best_step: the step with the best dev score; the body and the end task's head are left as
+            they were then.
         best_score: that score, of the metric that was chosen.
         steps: the number of optimiser steps.
         weights: the weight of every task at the end.
@@ -100,12 +103,14 @@ def fit(
     """Train ``body`` on ``end_task`` beside ``auxiliaries``, in place, and keep the best state.
 
     Every task has its own head, ``task.head``; all tasks share the body. Under ``torchrun`` or
-    ``accelerate launch``, all processes train the same model together.
+    ``accelerate launch``, all processes train the same model together. They start from the first
+    process's modules, and all of them need the same rows.
 
     Args:
         body: the module that all tasks share.
         end_task: the task to be good at.
-        auxiliaries: the tasks that may help it.
+        auxiliaries: the tasks that may help it. No two tasks may have the same name, and none the
+            name ``"body"``.
         dev: the end task over its dev rows, with the same head. The dev gradient and the dev loss
             are computed on it.
         evaluate: returns the dev scores of the model in its current state. Weighters that score a
@@ -115,7 +120,8 @@ def fit(
         steps: the largest number of optimiser steps.
         eval_every: steps between evaluations.
         patience: stop after this many evaluations without a better score.
-        metric: the score that chooses the best state and decides when to stop.
+        metric: the score that chooses the best state and decides when to stop; higher is better, so
+            it cannot be ``"rmse"``.
         batch_size: end-task rows per step.
         dev_batch_size: dev rows per step, for the dev gradient.
         aux_batch_size: rows per step of all auxiliary tasks together.
@@ -138,13 +144,16 @@ def fit(
         observers: told about every round and every evaluation.
 
     Returns:
-        The best step, the weights and the history; ``body`` and the heads hold the best state.
+        The best step, the weights and the history; ``body`` and the end task's head hold the best
+        state, the other heads the last one.
 
     Raises:
         AangError: there is no weighter of that name, it has no such option, or its weights break
             the contract of weighters.
         ConfigError: ``gradients="packed"`` with ``task_clip``, with ``dev_average`` or in several
-            processes, or fewer rows of a kind than draws.
+            processes, fewer rows of a kind than draws, a metric that is better when lower, or two
+            tasks with one name.
+        SharedError: the tasks' rows differ between processes.
         NumericalError: a loss or gradient is not finite; with ``on_nan="skip"``, ten times in a
             row.
         OutOfMemoryError: not even one row at a time fits into memory.
@@ -179,7 +188,14 @@ def fit(
         dev_batch_size=dev_batch_size,
         aux_batch_size=aux_batch_size,
     )
-    processes = processes_of_environment(next(body.parameters()).device)
+    _require_names([end_task, *auxiliaries])
+    if metric == "rmse":
+        raise ConfigError(
+            f"{as_argument('metric', metric)}: the model with the highest score is kept, and rmse "
+            "is better when lower; choose r2, which ranks models alike"
+        )
+    device = next(body.parameters()).device
+    processes = processes_of_environment(device)
     settings = TrainingSettings(
         optimizer=optimizer or OptimizerSettings(lr=1e-3, head_lr=1e-3),
         schedule=Schedule(steps, eval_every, patience, metric),
@@ -203,6 +219,9 @@ def fit(
         processes=processes,
         called=as_argument,
     )
+    tasks = [end_task, dev, *auxiliaries]
+    require_same_rows(tasks, processes, device)
+    copy_from_first([body, *(task.head for task in tasks)], processes)
     progress = trainer.train()
     return FitResult(
         best_step=progress.best_step,
@@ -220,6 +239,18 @@ def _require_rows(draws: int, **rows: int) -> None:
             raise ConfigError(
                 f"{as_argument(name, number)} is less than one row for each of the draws "
                 f"({as_argument('draws_per_step', draws)}); give more rows or fewer draws"
+            )
+
+
+def _require_names(tasks: Sequence[Task]) -> None:
+    """Raise ConfigError unless every task has a name of its own."""
+    for name, count in Counter(task.name for task in tasks).items():
+        if name == "body":
+            raise ConfigError("a task is named 'body', as the shared module is; rename it")
+        if count > 1:
+            raise ConfigError(
+                f"{count} tasks are named {name!r}; weights and heads are kept by name, so give "
+                "each task a name of its own"
             )
 
 

@@ -67,8 +67,8 @@ class TrainingBench:
         budget: number of rows of a step.
         generator: source of every draw of the training loop: tasks, rows and what tasks do with
             them. Only dropout draws from torch's global generator.
-        meta_every: signals are measured every ``meta_every`` steps, starting with the first step
-            at which the dev head is ready.
+        meta_every: a step measures signals if the number of steps before it is a multiple of
+            ``meta_every`` and, for signals against the dev gradient, the dev head is ready.
         score: the dev metric of the current model over a number of dev rows, the same rows each
             time, or over all of them for None.
         streams: endless sources of rows for auxiliary tasks, by name.

@@ -16,16 +16,35 @@ def buffers_of(modules: Iterable[nn.Module]) -> Iterator[tuple[Place, Tensor]]:
             yield (owner, name), buffer
 
 
+def saved_places(modules: Iterable[nn.Module]) -> list[Place]:
+    """The places of all buffers of the modules that are part of their ``state_dict``.
+
+    Whatever changes during training is: a checkpoint could not restore it otherwise. The others,
+    such as the position ids and attention masks of transformers' encoders, are constant.
+    """
+    return [
+        (owner, name)
+        for (owner, name), _ in buffers_of(modules)
+        if name not in owner._non_persistent_buffers_set
+    ]
+
+
 class KeptBuffers:
-    """A copy of all buffers of modules, to restore or to compare with.
+    """A copy of buffers, to restore or to compare with.
 
     Buffers are known by their place, because a module may replace a buffer instead of writing to
     it.
+
+    Args:
+        places: of the buffers.
     """
 
-    def __init__(self, modules: Iterable[nn.Module]) -> None:
+    def __init__(self, places: Iterable[Place]) -> None:
+        buffers = ((place, getattr(*place)) for place in places)
         self._kept = {
-            place: (buffer, buffer.detach().clone()) for place, buffer in buffers_of(modules)
+            place: (buffer, buffer.detach().clone())
+            for place, buffer in buffers
+            if buffer is not None
         }
 
     @torch.no_grad()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from aang_core.tasks.moving import to_device
 from aang_core.tasks.processes import Processes
@@ -70,6 +70,11 @@ class Draws:
         self._tasks = dict(tasks)
         self._device = device
         self._by_length = by_length
+
+    @property
+    def heads(self) -> list[nn.Module]:
+        """The head of every task."""
+        return [task.head for task in self._tasks.values()]
 
     def rows(self, order: str, count: int, parts: int = 1) -> list[Batch]:
         """The next rows of a task.

@@ -15,6 +15,7 @@ from aang_core.gradients.passes import Passes
 from aang_core.gradients.task_gradient import mean_gradient, rider_gradient
 from aang_core.tasks.saved import saved_count
 from aang_core.tasks.signals import StepSignals
+from aang_core.training.buffers import KeptBuffers, saved_places
 from aang_core.training.memory import is_out_of_memory
 
 OnNan = Literal["stop", "skip"]
@@ -101,11 +102,13 @@ class Problem:
         """Describe the problem, naming the task whose gradient is not finite, if there is one.
 
         Naming it takes passes in fp32 over the rows of the step. If memory runs out, no task is
-        named.
+        named. Buffers stay as they are.
 
         Args:
             body: the module that all tasks share.
         """
+        heads = [member.task.head for member in members_of(self.unnamed)]
+        buffers = KeptBuffers(saved_places([body, *heads]))
         try:
             for segment in self.unnamed:
                 for member in segment.members:
@@ -114,6 +117,8 @@ class Problem:
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
+        finally:
+            buffers.restore()
         return self.words
 
 

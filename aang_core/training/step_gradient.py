@@ -14,6 +14,7 @@ from aang_core.errors import OutOfMemoryError
 from aang_core.gradients import GradientEngine, GradientStatistics, members_of
 from aang_core.tasks.saved import saved_part, wrong
 from aang_core.tasks.signals import Signal, StepSignals, mean_signals
+from aang_core.training.buffers import KeptBuffers, saved_places
 from aang_core.training.draws import Draws
 from aang_core.training.losses import LossMeans
 from aang_core.training.memory import free, in_a_line, is_out_of_memory
@@ -101,6 +102,7 @@ class GradientMaker:
         sake: str = "",
     ) -> None:
         self._body = body
+        self._buffers = saved_places([body, *draws.heads])
         self._engine = engine
         self._draws = draws
         self._most_rows = most_rows
@@ -198,9 +200,11 @@ class GradientMaker:
 
         If memory runs out, it repeats with fewer rows at once; if half precision may have
         overflowed, with a smaller loss scale. The draws are restored first, so rows stay the same.
+        The buffers are restored, too, as running statistics must not see an attempt twice, or NaN.
         A step whose numbers are bad at every loss scale does not change the scale.
         """
         before = self.state_dict()
+        buffers = KeptBuffers(self._buffers)
         scale = self._engine.scale.state_dict()
         while True:
             reason = None
@@ -216,12 +220,14 @@ class GradientMaker:
                     return made
                 if problem.of_loss or not self._engine.scale.halve():
                     # Nothing is learned from this step, so the dev head must not remember it.
+                    buffers.restore()
                     self._load_dev_head(before)
                     self._engine.scale.load_state_dict(scale)
                     return made
                 # Its gradients would take memory from the next attempt.
                 del made
             training.drop()
+            buffers.restore()
             self.load_state_dict(before)
             if reason is not None:
                 # Only here, outside the handler, the error no longer holds the attempt's tensors.

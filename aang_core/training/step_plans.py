@@ -17,8 +17,8 @@ class StepPlans:
         tasks: the tasks of the training.
         dev_head: the head that the dev gradient goes through.
         budget: number of rows of a step.
-        meta_every: signals are measured every ``meta_every`` steps, starting with the first step
-            at which the dev head is ready.
+        meta_every: a step measures signals if the number of steps before it is a multiple of
+            ``meta_every`` and, for signals against the dev gradient, the dev head is ready.
 
     Attributes:
         budget: number of rows of a step.

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from aang_core.errors import WeighterError
 from aang_core.tasks.moving import to_device
 from aang_core.tasks.workbench import Update
-from aang_core.training.buffers import KeptBuffers, Place, moved_buffers
+from aang_core.training.buffers import KeptBuffers, Place, buffers_of, moved_buffers
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Snapshot:
 
     def __init__(self, parameters: Iterable[nn.Parameter], modules: Iterable[nn.Module]) -> None:
         self._values = {p: p.detach().clone() for p in parameters}
-        self._buffers = KeptBuffers(modules)
+        self._buffers = KeptBuffers(place for place, _ in buffers_of(modules))
 
     @torch.no_grad()
     def restore(self) -> None:

@@ -190,6 +190,32 @@ def test_adamw_ends_where_the_loss_changes_little() -> None:
     assert not torch.equal(fit(10, 0.0), fit(1, 0.0))
 
 
+def test_what_the_end_tasks_head_does_not_train_stays_as_it_is_there() -> None:
+    """Frozen layers and buffers are those of its head now, not random or those of the first fit."""
+    torch.manual_seed(0)
+    frozen = nn.Linear(4, 4).requires_grad_(False)
+    norm = nn.BatchNorm1d(4)
+    task = Classify(nn.Sequential(frozen, norm, nn.Linear(4, 3)))
+    features, batch = torch.randn(20, 4), Batch({}, {"labels": torch.arange(20) % 3}, 20)
+    fresh = FreshDevHead(torch.Generator().manual_seed(1))
+    for _ in range(2):
+        head = fresh.fit(task, [features], [batch])
+        assert torch.equal(head.get_parameter("0.weight"), frozen.weight)
+        assert not torch.equal(head.get_parameter("2.weight"), task.head.get_parameter("2.weight"))
+        assert torch.equal(head.get_buffer("1.running_mean"), norm.running_mean)
+        task.head(features + 1)
+        with torch.no_grad():
+            frozen.weight.add_(1)
+    assert all(p.grad is None for p in (*head.parameters(), *task.head.parameters()))
+
+
+def test_a_head_with_nothing_to_train_is_taken_as_it_is() -> None:
+    """The body may end in the logits."""
+    features, batch = torch.randn(5, 3), Batch({}, {"labels": torch.arange(5) % 3}, 5)
+    head = FreshDevHead(torch.Generator()).fit(Classify(nn.Identity()), [features], [batch])
+    assert torch.equal(head(features), features)
+
+
 def logistic_rows(count: int, dtype: torch.dtype) -> tuple[Tensor, Batch]:
     generator = torch.Generator().manual_seed(0)
     features = 3.0 + torch.randn(count, 1, 6, generator=generator, dtype=dtype)

@@ -3,25 +3,29 @@
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.nn import functional
 
 from aang_core.gradients import (
+    DistributedEngine,
     EndTaskHead,
     FreshDevHead,
     GradientEngine,
     PackedEngine,
+    Rider,
     Segment,
     StreamEngine,
 )
 from aang_core.gradients.passes import Precision
 from aang_core.modeling import EncoderBody
-from aang_core.tasks.task import RowLosses
+from aang_core.tasks.processes import ALONE
+from aang_core.tasks.task import Batch, RowLosses
 from tests.core.encoders import ARCHITECTURES, PACKED
 from tests.core.engine_checks import SIGNALS, assert_exact, assert_gradients, make_step
 from tests.core.engine_steps import (
@@ -277,6 +281,32 @@ def test_without_signals_engines_train_the_same() -> None:
         assert_gradients(step, expected.gradients, 1e-9)
 
 
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("norms", [None, False, True])
+def test_a_coefficient_of_zero_leaves_the_head_without_a_gradient(
+    split: bool, norms: bool | None
+) -> None:
+    """An optimiser would move it along its momentum if its gradient were zero; None is for dev."""
+    model = tiny_model("bert", True)
+    step = make_step(model, objectives=4, split=split, coefficients=(0.6, 0.0, 0.4, 0.0))
+    step = replace(step, end=replace(step.end, coefficient=0.0))
+    head = model.heads.classification().double()
+    labels = torch.cat([batch.targets["labels"] for batch in step.end.batches])
+    rider = Rider(Classify(head, "rider"), {"labels": labels}, 0.0)
+    left_out = [step.end, step.auxiliaries[1], step.auxiliaries[3]]
+    with_rider = replace(step, end=replace(step.end, riders=[rider]))
+    made = [*engines(step.body), DistributedEngine(step.body, EndTaskHead(), "fp32", ALONE)]
+    expected = oracle(step, step.end.task.head)
+    for engine in made:
+        # The packed engine takes no riders on rows in several batches.
+        now = step if split and isinstance(engine, PackedEngine) else with_rider
+        step.clear()
+        engine.step(now.end, now.auxiliaries, now.dev if norms is None else None, norms=bool(norms))
+        assert_gradients(step, expected.gradients, 1e-9)
+        for module in [head, *(segment.task.head for segment in left_out)]:
+            assert all(p.grad is None for p in module.parameters()), type(engine)
+
+
 class Wrapper(nn.Module):
     """An encoder body and something of the user's own on top."""
 
@@ -320,6 +350,86 @@ class Unpackable(nn.Module):
     def forward(self, **inputs: Tensor) -> Tensor:
         features: Tensor = self.body(**inputs)
         return features
+
+
+class Transposed(nn.Module):
+    """Uses the weight of one of its layers once more, without calling the layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 8)
+        self.second = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.second(torch.tanh(self.first(x))))
+        return torch.tanh(functional.linear(hidden, self.second.weight.T))
+
+
+class Measured(Transposed):
+    """Reads what a weight is like, and its values without their gradient."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.second.weight
+        hidden = self.second(torch.tanh(self.first(x.to(weight))))
+        with torch.no_grad():
+            size = weight.norm()
+        return torch.tanh(hidden) / size + torch.zeros_like(weight)[0] + weight.data[0]
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize(("make", "falls_back"), [(Transposed, True), (Measured, False)])
+def test_a_weight_that_is_used_without_its_layer(
+    make: Callable[[], nn.Module], falls_back: bool, split: bool
+) -> None:
+    """The packed engine would not see that part of its gradient, so it falls back."""
+    torch.manual_seed(0)
+    body = make().double()
+    segments = [
+        Segment(
+            Classify(nn.Linear(8, 2).double(), f"task-{i}"),
+            [
+                Batch({"x": torch.randn(5, 4).double()}, {"labels": torch.randint(2, (5,))}, 5)
+                for _ in range(2 if split else 1)
+            ],
+            0.5,
+        )
+        for i in range(2)
+    ]
+    step = Step(body, segments[0], segments[1:], [segments[0].batches[0]])
+    expected = oracle(step, step.end.task.head)
+    engine = PackedEngine(body, EndTaskHead())
+    for first in (True, False):
+        step.clear()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            statistics = engine.step(step.end, step.auxiliaries, step.dev)
+        assert_exact(statistics, expected, step, 1e-9)
+        said = [str(warning.message) for warning in told]
+        assert bool(said) == (first and falls_back), said
+        assert all("second.weight is used outside" in message for message in said)
+    assert all(p.requires_grad for p in body.parameters())
+
+
+def test_falling_back_drops_the_units_that_the_stream_engine_drops() -> None:
+    """So that a run resumed later, which tries to pack once more, goes on as it would have."""
+
+    class Dropped(Transposed):
+        def forward(self, x: Tensor) -> Tensor:
+            return functional.dropout(super().forward(x), 0.5)
+
+    torch.manual_seed(0)
+    body, task = Dropped(), Classify(nn.Linear(8, 2))
+    batch = Batch({"x": torch.randn(5, 4)}, {"labels": torch.randint(2, (5,))}, 5)
+    step = Step(body, Segment(task, [batch], 1.0), [], [batch])
+    found = []
+    for engine in (StreamEngine(body, EndTaskHead()), PackedEngine(body, EndTaskHead())):
+        torch.manual_seed(1)
+        step.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            engine.step(step.end, [], step.dev)
+        found.append([p.grad for p in step.parameters])
+    torch.testing.assert_close(*found, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("wrapper", [Scaled, WithoutRows, Unpackable])

@@ -1,6 +1,9 @@
 """Tasks that share the rows of another, and losses that compare rows, against torch.autograd."""
 
-from collections.abc import Mapping
+import copy
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -8,12 +11,29 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core.gradients import EndTaskHead, PackedEngine, Rider, Segment, StreamEngine
+from aang_core.gradients import (
+    EndTaskHead,
+    GradientStatistics,
+    PackedEngine,
+    Rider,
+    Segment,
+    StreamEngine,
+)
+from aang_core.gradients.distributed import DistributedEngine
 from aang_core.gradients.passes import Passes, joined
+from aang_core.tasks.processes import Processes
 from aang_core.tasks.task import Batch, RowLosses
 from aang_core.training.numbers import problem_of
 from tests.core.engine_checks import assert_exact, assert_gradients, make_step
-from tests.core.engine_steps import Classify, Expected, Step, oracle, text_batch, tiny_model
+from tests.core.engine_steps import (
+    Classify,
+    Denoise,
+    Expected,
+    Step,
+    oracle,
+    text_batch,
+    tiny_model,
+)
 
 
 class Contrast(Classify):
@@ -78,6 +98,35 @@ def alone(step: Step) -> Step:
     return replace(step, end=end, auxiliaries=[*auxiliaries, *on_end])
 
 
+def with_tied_rider(step: Step) -> Step:
+    """Denoising on the end task's rows, its decoder tied to the word embeddings."""
+    head = tiny_model("bert", True).heads.language_model().to(torch.float64)
+    inputs = joined([batch.inputs["attention_mask"] for batch in step.end.batches])
+    generator = torch.Generator().manual_seed(2)
+    targets = text_batch(*inputs.shape, generator).targets
+    return replace(
+        step, end=replace(step.end, riders=[Rider(Denoise(head, "denoise"), targets, 0.3)])
+    )
+
+
+class Thread(Processes):
+    """A thread in place of a process; it exchanges tensors with the others through a list."""
+
+    def __init__(self, rank: int, sent: list[Tensor], meeting: threading.Barrier) -> None:
+        super().__init__(rank, len(sent))
+        self._sent = sent
+        self._meeting = meeting
+
+    def sum(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        summed = []
+        for tensor in tensors:
+            self._sent[self.rank] = tensor.detach()
+            self._meeting.wait()
+            summed.append(torch.stack(self._sent).sum(dim=0).to(tensor.dtype))
+            self._meeting.wait()
+        return summed
+
+
 def expected_of(step: Step) -> Expected:
     return oracle(alone(step), step.end.task.head)
 
@@ -94,6 +143,27 @@ def test_the_stream_engine_equals_autograd(split: bool) -> None:
         alone(step).clear()
         statistics = engine.step(step.end, step.auxiliaries, step.dev)
         assert_exact(statistics, expected, alone(step), 1e-9)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_several_processes_equal_autograd(tied: bool) -> None:
+    """What reaches the body through a tied decoder counts once, not once per process."""
+    step = make_step(tiny_model("bert", True), split=True, kinds=("all",) * 4)
+    step = with_tied_rider(step) if tied else with_riders(step)
+    alone(step).clear()
+    expected = expected_of(step)
+    copies = [copy.deepcopy(step) for _ in range(2)]
+    sent, meeting = [torch.zeros(())] * 2, threading.Barrier(2, timeout=60)
+
+    def run(rank: int) -> GradientStatistics | None:
+        own, process = copies[rank], Thread(rank, sent, meeting)
+        engine = DistributedEngine(own.body, EndTaskHead(), "fp32", process)
+        return engine.step(own.end, own.auxiliaries, own.dev)
+
+    with ThreadPoolExecutor(2) as threads:
+        measured = list(threads.map(run, range(2)))
+    for own, statistics in zip(copies, measured, strict=True):
+        assert_exact(statistics, expected, alone(own), 1e-9)
 
 
 def test_the_packed_engine_equals_autograd() -> None:

@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from aang_core.gradients import EndTaskHead, PackedEngine, StreamEngine
+from aang_core.gradients import EndTaskHead, PackedEngine, Segment, StreamEngine
 from aang_core.gradients.engine import members_of
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.shared_passes import group_by_length, largest_batch, share_passes
 from aang_core.gradients.task_gradient import rider_loss
+from aang_core.tasks.task import Batch
 from tests.core.encoders import PACKED
 from tests.core.engine_checks import assert_gradients, make_step
-from tests.core.engine_steps import Step, oracle, tiny_model
+from tests.core.engine_steps import Classify, Step, oracle, tiny_model
 from tests.core.test_riders import alone, with_riders
 
 
@@ -150,6 +151,34 @@ def test_a_step_that_measures_runs_every_task_alone() -> None:
     StreamEngine(step.body, EndTaskHead()).step(step.end, step.auxiliaries, None, norms=True)
     hook.remove()
     assert len(seen) == len(step.segments)
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_tasks_do_not_share_the_statistics_of_a_batch(affine: bool) -> None:
+    """Batch normalisation would mix the rows of a shared pass; a step that measures mixes none."""
+    torch.manual_seed(0)
+    norm = nn.BatchNorm1d(8, affine=affine, track_running_stats=False)
+    body = nn.Sequential(nn.Linear(4, 8), norm, nn.Tanh()).double()
+    segments = []
+    for i in range(4):
+        rows = 3 if i else 12
+        x = 3 * i + (i + 1) * torch.randn(rows, 4, dtype=torch.float64)
+        labels = torch.randint(2, (rows,))
+        task = Classify(nn.Linear(8, 2).double(), f"task-{i}")
+        segments.append(Segment(task, [Batch({"input": x}, {"labels": labels}, rows)], 0.25))
+    step = Step(body, segments[0], segments[1:], [segments[0].batches[0]])
+    expected = oracle(step, step.end.task.head)
+    stream = StreamEngine(body, EndTaskHead())
+    for norms in (False, True):
+        step.clear()
+        stream.step(step.end, step.auxiliaries, None, norms=norms)
+        assert_gradients(step, expected.gradients, 1e-9)
+    with pytest.warns(UserWarning, match="BatchNorm1d.*the stream engine takes over"):
+        packed = PackedEngine(body, EndTaskHead())
+    for dev in (None, step.dev):
+        step.clear()
+        packed.step(step.end, step.auxiliaries, dev)
+        assert_gradients(step, expected.gradients, 1e-9)
 
 
 def test_bodies_that_cannot_pack_run_every_task_alone() -> None:

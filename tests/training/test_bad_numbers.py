@@ -154,6 +154,54 @@ def test_a_skipped_step_changes_no_parameter() -> None:
     assert torch.equal(body.weight, before)
 
 
+class Normed(nn.Module):
+    """A layer whose output is normalised over the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(1, 4)
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, input: Tensor) -> Tensor:
+        normed: Tensor = self.norm(self.layer(input))
+        return normed
+
+
+@pytest.mark.parametrize("weighter", ["static", "pcgrad"])
+@pytest.mark.parametrize("gradient", [False, True], ids=["loss", "gradient"])
+def test_a_skipped_step_changes_no_buffer(weighter: str, gradient: bool) -> None:
+    """Running statistics would stay NaN for ever; the search for the task leaves them alone."""
+    ill = infinite() if gradient else task("ill")
+    if not gradient:
+        ill.inputs["input"].fill_(math.nan)
+    torch.manual_seed(0)
+    body = Normed()
+    before = {name: buffer.clone() for name, buffer in body.named_buffers()}
+    with pytest.raises(NumericalError, match="10th step in a row"):
+        fit(
+            *(body, task("end"), [ill]),
+            dev=task("end"),
+            evaluate=lambda: {"accuracy": 0.5},
+            weighter=weighter,
+            steps=50,
+            on_nan="skip",
+        )
+    for name, buffer in body.named_buffers():
+        assert torch.equal(buffer, before[name]), name
+
+
+def test_an_attempt_that_overflows_changes_no_buffer() -> None:
+    """A step in half precision that is repeated passes each batch once through the statistics."""
+    batches = []
+    for scale in (1.0, 2.0**40):
+        body = Normed()
+        bench, in_half = half_precision_round(task("good"), scale=scale, body=body)
+        assert (len(in_half) > 2) == (scale > 1)
+        assert bench.numbers.skipped == 0
+        batches.append(int(body.norm.num_batches_tracked))
+    assert batches == [2, 2]
+
+
 def test_a_score_that_is_nan_stops_training() -> None:
     with pytest.raises(NumericalError, match="step 0: the accuracy of the model is nan"):
         fit(
@@ -167,7 +215,11 @@ def test_a_score_that_is_nan_stops_training() -> None:
 
 
 def half_precision_round(
-    helper: TensorTask, weighter: str = "static", scale: float = FIRST, memory: float = math.inf
+    helper: TensorTask,
+    weighter: str = "static",
+    scale: float = FIRST,
+    memory: float = math.inf,
+    body: nn.Module | None = None,
 ) -> tuple[TrainingBench, list[bool]]:
     """One round in fp16 that skips bad steps.
 
@@ -176,6 +228,7 @@ def half_precision_round(
         weighter: name of the weighter.
         scale: the loss scale before the round.
         memory: the most elements of a batch that fit into memory in fp32.
+        body: the module that both tasks share; by default, a linear layer.
 
     Returns:
         The bench, and for each pass through the body whether it was in fp16.
@@ -188,7 +241,7 @@ def half_precision_round(
             raise MemoryError
 
     torch.manual_seed(0)
-    body, end = nn.Linear(1, 4), task("end")
+    body, end = body or nn.Linear(1, 4), task("end")
     body.register_forward_pre_hook(before, with_kwargs=True)
     primitive = load_plugins().registry.weighter(weighter)
     trainer = make_trainer(

@@ -195,6 +195,9 @@ def test_bad_input(aang: Aang, options: list[object], tmp_path: Path) -> None:
     assert "no objective" in done.err
     done = aang(*options, "--batches", 0)
     assert done.status == 2
+    done = aang(*options, "--precision", "fp16")
+    assert done.status == 2
+    assert "use bf16 or fp32" in done.err
 
 
 def test_an_objective_that_predicts_through_the_end_task_s_head(

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from aang_core import DataError, TensorTask, UnknownNameError, fit
+from aang_core import ConfigError, DataError, TensorTask, UnknownNameError, fit
 
 
 def squared(predicted: Tensor, wanted: Tensor) -> Tensor:
@@ -73,3 +73,60 @@ def test_an_unknown_weighter_is_told() -> None:
     """With what is meant instead."""
     with pytest.raises(UnknownNameError, match="factored"):
         trained("factord")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a", "a"], "2 tasks are named 'a'"),
+        (["a", "end"], "2 tasks are named 'end'"),
+        (["body"], "a task is named 'body'"),
+    ],
+)
+def test_every_task_needs_a_name_of_its_own(names: list[str], message: str) -> None:
+    """Otherwise one task would take the place of another, or of the body."""
+    end = line("end", nn.Linear(4, 1), 1.0)
+    helpers = [line(name, nn.Linear(4, 1), 1.0) for name in names]
+    with pytest.raises(ConfigError, match=message):
+        fit(nn.Linear(1, 4), end, helpers, dev=end, evaluate=lambda: {"accuracy": 0.5}, steps=2)
+
+
+def test_a_metric_that_is_better_when_lower_is_refused() -> None:
+    """The model with the highest score is kept, which would be the worst."""
+    end = line("end", nn.Linear(4, 1), 1.0)
+    with pytest.raises(ConfigError, match=r"metric='rmse'.*choose r2"):
+        fit(
+            *(nn.Linear(1, 4), end, []),
+            dev=end,
+            evaluate=lambda: {"rmse": 0.5},
+            weighter="single-task",
+            metric="rmse",
+            steps=2,
+        )
+
+
+def test_the_end_tasks_head_keeps_its_best_state_and_the_others_their_last() -> None:
+    torch.manual_seed(0)
+    body, scores = nn.Linear(1, 4), iter([0.1, 0.9, 0.1, 0.1])
+    end, helper = (line(name, nn.Linear(4, 1), 1.0) for name in ("end", "helper"))
+    seen: list[list[Tensor]] = []
+
+    class Watches:
+        def after_round(self, step: int, record: Mapping[str, object]) -> None:
+            seen.append([task.head.weight.detach().clone() for task in (end, helper)])
+
+        def after_evaluation(self, *given: object) -> None:
+            """Nothing changes."""
+
+    result = fit(
+        *(body, end, [helper]),
+        dev=end,
+        evaluate=lambda: {"accuracy": next(scores)},
+        weighter="static",
+        steps=6,
+        eval_every=2,
+        observers=[Watches()],
+    )
+    assert result.best_step == 2
+    assert torch.equal(end.head.weight, seen[1][0])
+    assert torch.equal(helper.head.weight, seen[-1][1])

@@ -179,11 +179,24 @@ def test_a_round_that_takes_one_draw_is_told_so_in_the_callers_words() -> None:
         fitted("alpha-vil", draws_per_step=2)
 
 
-def trainer(processes: Processes, steps: int = 1) -> Trainer:
+def test_a_task_with_coefficient_zero_keeps_its_head() -> None:
+    """AdamW moves on along its momentum where a gradient is zero, but not where there is none."""
+    torch.manual_seed(0)
+    made = trainer(ALONE, steps=100, helpers=[task("helper")])
+    head = made.bench.modules["end"]
+    for _ in range(3):
+        made.bench.step({"end": 1.0}, frozenset())
+    before = head.weight.detach().clone()
+    for _ in range(3):
+        made.bench.step({"end": 0.0, "helper": 1.0}, frozenset())
+    assert torch.equal(head.weight, before)
+
+
+def trainer(processes: Processes, steps: int = 1, helpers: Sequence[TensorTask] = ()) -> Trainer:
     end = task("end")
     primitive = load_plugins().registry.weighter("single-task")
     return make_trainer(
-        *(nn.Linear(1, 3), end, end, [], primitive.make(TaskCard("end"), [])),
+        *(nn.Linear(1, 3), end, end, helpers, primitive.make(TaskCard("end"), [])),
         TrainingSettings(
             optimizer=OptimizerSettings(lr=0.1, head_lr=0.1),
             schedule=Schedule(steps, 1, 9, "accuracy"),

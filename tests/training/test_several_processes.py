@@ -51,7 +51,10 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_model_and_weights_are_those_of_one_process(
     one: Path, tmp_path: Path, processes: int
 ) -> None:
-    """With 23 rows and batches of 7, 5 and 9, which no number of processes divides."""
+    """With 23 rows and batches of 7, 5 and 9, which no number of processes divides.
+
+    The processes build different modules; all train the first one's.
+    """
     several = run(tmp_path / "out", processes)
     for weighter in WEIGHTERS:
         for dtype, tolerance in (("float64", 1e-10), ("float32", 1e-5)):
@@ -66,6 +69,14 @@ def test_model_and_weights_are_those_of_one_process(
                     if value.numel()
                 }
                 assert max(far.values()) < tolerance, (weighter, dtype, rank, far)
+
+
+@pytest.mark.slow
+def test_rows_that_differ_between_processes_are_refused() -> None:
+    done = finished(launch(2, module="tests.training.different_rows"))
+    assert done.returncode != 0
+    assert "process 1 of 2" in done.stderr
+    assert "the rows of task 'sign' are not those of process 0" in done.stderr
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from tests.training.forks import Forks
 from tests.training.launching import finished, flat, launch, lines
 from tests.training.resuming import after_lines, everything, kill
 
+DENOISE = "end-task-rows/no-op/bidirectional/denoise"
 CONTRAST = "end-task-rows/no-op/bidirectional/supervised-contrast"
 SPACE = """
 name: contrasts
@@ -115,15 +116,26 @@ def test_every_kind_trains_together_and_goes_on_after_a_kill(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weighter", ["static", "factored"])
+@pytest.mark.parametrize(
+    ("weighter", "space"),
+    [
+        ("static", CONTRAST),
+        ("factored", CONTRAST),
+        ("static", DENOISE),
+    ],
+)
 def test_two_processes_train_what_one_trains(
     aang: Aang,
     train_options: list[object],
     encoder: Path,
     tmp_path: Path,
     weighter: str,
+    space: str,
 ) -> None:
-    """Contrast over the end task's rows compares the rows of both processes."""
+    """Contrast over the end task's rows compares the rows of both processes.
+
+    The decoder of ``denoise`` is tied to the word embeddings, which it reaches in both of them.
+    """
     calm = tmp_path / "encoder"
     shutil.copytree(encoder, calm)
     settings = json.loads((calm / "config.json").read_text(encoding="utf-8"))
@@ -131,7 +143,7 @@ def test_two_processes_train_what_one_trains(
     (calm / "config.json").write_text(json.dumps(settings), encoding="utf-8")
     command = [
         *("train", *(calm if option == encoder else option for option in train_options)),
-        *("--space", CONTRAST, "--weighter", weighter, "--quiet", "--precision", "fp32"),
+        *("--space", space, "--weighter", weighter, "--quiet", "--precision", "fp32"),
         *("--steps", 3, "--dev-head", "own-rows"),
     ]
     assert aang(*command, "--out", tmp_path / "one").status == 0
