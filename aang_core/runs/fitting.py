@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from torch import nn
 
 from aang_core.checked.weighter import CheckedWeighter
+from aang_core.config import TrainConfig
 from aang_core.errors import ConfigError
 from aang_core.gradients import (
     DevHeadFit,
@@ -151,8 +153,8 @@ def fit(
         AangError: there is no weighter of that name, it has no such option, or its weights break
             the contract of weighters.
         ConfigError: ``gradients="packed"`` with ``task_clip``, with ``dev_average`` or in several
-            processes, fewer rows of a kind than draws, a metric that is better when lower, or two
-            tasks with one name.
+            processes, a number out of range, fewer rows of a kind than draws, a metric that is
+            better when lower, or two tasks with one name.
         SharedError: the tasks' rows differ between processes.
         NumericalError: a loss or gradient is not finite; with ``on_nan="skip"``, ten times in a
             row.
@@ -182,12 +184,29 @@ def fit(
         >>> result.steps, dict(result.weights)
         (20, {'sign': 0.5, 'order': 0.5})
     """
-    _require_rows(
-        draws_per_step,
-        batch_size=batch_size,
-        dev_batch_size=dev_batch_size,
-        aux_batch_size=aux_batch_size,
+    rows = {
+        "batch_size": batch_size,
+        "dev_batch_size": dev_batch_size,
+        "aux_batch_size": aux_batch_size,
+    }
+    _require_possible(
+        **rows,
+        steps=steps,
+        eval_every=eval_every,
+        patience=patience,
+        dev_head=dev_head,
+        dev_head_rows=dev_head_rows,
+        dev_head_fit=dev_head_fit,
+        dev_average=dev_average,
+        task_clip=task_clip,
+        gradients=gradients,
+        meta_every=meta_every,
+        draws_per_step=draws_per_step,
+        weights_every=weights_every,
+        on_nan=on_nan,
+        seed=seed,
     )
+    _require_rows(draws_per_step, **rows)
     _require_names([end_task, *auxiliaries])
     if metric == "rmse":
         raise ConfigError(
@@ -230,6 +249,19 @@ def fit(
         weights=made.weights(),
         history=history.records,
     )
+
+
+def _require_possible(**arguments: object) -> None:
+    """Raise ConfigError unless each argument is a value of the option of ``aang train``."""
+    for name, value in arguments.items():
+        option = TrainConfig.model_fields[name]
+        try:
+            TypeAdapter(Annotated[option.annotation, option]).validate_python(value)
+        except ValidationError as error:
+            message = error.errors()[0]["msg"]
+            raise ConfigError(
+                f"{as_argument(name, value)}: {message[:1].lower()}{message[1:]}"
+            ) from error
 
 
 def _require_rows(draws: int, **rows: int) -> None:

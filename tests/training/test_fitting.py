@@ -1,6 +1,7 @@
 """Training of a user's own modules."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import torch
@@ -103,6 +104,24 @@ def test_a_metric_that_is_better_when_lower_is_refused() -> None:
             metric="rmse",
             steps=2,
         )
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ({"draws_per_step": 0}, r"^draws_per_step=0: input should be greater than 0$"),
+        ({"eval_every": 0}, r"^eval_every=0: input should be greater than 0$"),
+        ({"meta_every": -1}, r"^meta_every=-1: "),
+        ({"task_clip": 0.0}, r"^task_clip=0\.0: "),
+        ({"on_nan": "ignore"}, r"^on_nan='ignore': input should be 'stop' or 'skip'$"),
+        ({"batch_size": 2, "draws_per_step": 3}, r"^batch_size=2 is less than one row for each"),
+    ],
+)
+def test_what_no_training_can_have_is_refused(argument: dict[str, Any], message: str) -> None:
+    end = line("end", nn.Linear(4, 1), 1.0)
+    given = {"dev": end, "evaluate": lambda: {"accuracy": 0.5}, "weighter": "single-task"}
+    with pytest.raises(ConfigError, match=message):
+        fit(nn.Linear(1, 4), end, [], **given, **argument)
 
 
 def test_the_end_tasks_head_keeps_its_best_state_and_the_others_their_last() -> None:
