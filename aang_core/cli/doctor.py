@@ -3,10 +3,11 @@
 import json
 import os
 import platform
+import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from aang_core.cli.output import echo
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.plugins.primitive import CORE
+from aang_core.printable import one_line
 
 PACKAGES = (
     *("torch", "transformers", "tokenizers", "datasets", "safetensors", "numpy", "pyarrow"),
@@ -35,14 +37,15 @@ def doctor(plugins: Plugins, as_json: bool) -> None:
 
     The output is Markdown, to paste into an issue. Your home folder is written as ~.
     """
-    found = {
-        "machine": _machine(),
-        "device": _device(),
-        "packages": _packages(),
-        "plug-ins": _plugins(plugins),
-        "caches": _caches(),
-        "environment": {name: _short(os.environ[name]) for name in VARIABLES if name in os.environ},
+    sections: dict[str, Callable[[], Mapping[str, str]]] = {
+        "machine": _machine,
+        "device": _device,
+        "packages": _packages,
+        "plug-ins": lambda: _plugins(plugins),
+        "caches": _caches,
+        "environment": lambda: {n: _short(os.environ[n]) for n in VARIABLES if n in os.environ},
     }
+    found = {title: _facts(section) for title, section in sections.items()}
     if as_json:
         echo(json.dumps(found, indent=2))
         return
@@ -53,6 +56,14 @@ def doctor(plugins: Plugins, as_json: bool) -> None:
         if not facts:
             echo("- nothing")
         echo()
+
+
+def _facts(section: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+    """What a section says, or what is broken: that is what somebody calls the doctor for."""
+    try:
+        return section()
+    except Exception as error:
+        return {"error": one_line(_short(f"{type(error).__name__}: {error}"))}
 
 
 def _machine() -> dict[str, str]:
@@ -112,7 +123,9 @@ def _device() -> dict[str, str]:
 
 
 def _packages() -> dict[str, str]:
-    return {name: number for name in (CORE, *PACKAGES) if (number := _version(name))}
+    found = {name: _version(name) for name in (CORE, *PACKAGES)}
+    needed = {re.split(r"[^\w.-]", line)[0] for line in requires(CORE) or [] if "extra" not in line}
+    return {n: v or "not installed" for n, v in found.items() if v or n in needed}
 
 
 def _version(name: str) -> str | None:

@@ -95,6 +95,8 @@ class TextModel:
         if self.tokenizer.is_fast:
             self.tokenizer.backend_tokenizer.no_truncation()
             self.tokenizer.backend_tokenizer.no_padding()
+        # Many tokenizers name no limit; truncation in pipelines goes by this one.
+        self.tokenizer.model_max_length = self.max_length
         self.tokenizer.save_pretrained(folder)
 
     def _plain_base(self) -> PreTrainedModel:

@@ -115,9 +115,10 @@ def prepare(
         check_memory(memory, device)
     statistics = outcome.data_statistics(replace(sources, report=report), assembly)
     announce(summary_of(config, sources, assembly, statistics, str(device)))
+    longest = _longest(config, assembly)
     part = trained_part(assembly.model, config.freeze_layers)
     untaught = _untaught(config, sources, assembly)
-    for sentence in (reason, part, untaught, *report.lines()):
+    for sentence in (reason, longest, part, untaught, *report.lines()):
         if sentence is not None:
             say(sentence)
     return Prepared(config, sources, assembly, reader, first, report, statistics, memory)
@@ -147,6 +148,14 @@ def dry_run(
         trainer = build_trainer(ready.config, ready.assembly, device, processes=processes)
         expected = measure(trainer, lambda: outcome.peak_memory_bytes(device))
     return summaries[0].model_copy(update={"expected": expected})
+
+
+def _longest(config: TrainConfig, assembly: Assembly) -> str | None:
+    """A sentence about an encoder that takes fewer tokens than asked for; None if it does not."""
+    most = assembly.model.max_length
+    if config.max_length <= most:
+        return None
+    return f"--max-length {config.max_length} is more than the encoder's {most} tokens, which hold"
 
 
 def _untaught(config: TrainConfig, sources: Sources, assembly: Assembly) -> str | None:

@@ -1,5 +1,7 @@
 """The model card: what somebody who finds the model folder needs to know."""
 
+import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_from_cache
+from yaml import YAMLError
 
 from aang_core.runs.markdown import plain, table
 from aang_core.runs.run import Run
@@ -53,13 +56,22 @@ class Origins:
         """
         dataset, model = options.get("dataset"), options.get("model")
         said = _card_of_encoder(model)
-        spoken = options.get("hub_language") or said.get("language") or ()
         return cls(
             base_model=_hub_name(model),
             dataset=_hub_name(dataset.partition(":")[0] if dataset else None),
             licence=options.get("hub_license") or said.get("license"),
-            languages=(spoken,) if isinstance(spoken, str) else tuple(spoken),
+            languages=languages_in(options.get("hub_language") or said.get("language")),
         )
+
+
+def languages_in(said: object) -> tuple[str, ...]:
+    """The languages that the header of a card names, one or a list.
+
+    YAML takes ``no``, Norwegian, for false.
+    """
+    several = said if isinstance(said, list | tuple) else [said]
+    codes = ("no" if code is False else code for code in several)
+    return tuple(code for code in codes if isinstance(code, str))
 
 
 def _card_of_encoder(model: str | None) -> Mapping[str, Any]:
@@ -75,7 +87,7 @@ def _card_of_encoder(model: str | None) -> Mapping[str, Any]:
         card = Path(cached)
     try:
         said: Mapping[str, Any] = ModelCard.load(card, ignore_metadata_errors=True).data.to_dict()
-    except (ValueError, OSError):  # a card that is no text
+    except (ValueError, TypeError, OSError, YAMLError):  # no text, or a header of another kind
         return {}
     return said
 
@@ -176,8 +188,17 @@ def _use(run: Run, origins: Origins) -> str:
         "## How to load it\n\n```python\nfrom transformers import pipeline\n\n"
         f'classify = pipeline("{run.outcome.pipeline}", model="{origins.name or "."}")\n'
         f"classify({argument})\n```\n\n"
-        f"Texts were cut to {run.options['max_length']} tokens in training.{_chosen(run)}\n"
+        f"Texts were cut to {_longest(run)} tokens in training.{_chosen(run)}\n"
     )
+
+
+def _longest(run: Run) -> int:
+    """The tokens that texts were cut to: those of the option, or fewer if the encoder takes fewer.
+
+    The saved tokenizer has what the encoder takes.
+    """
+    settings = json.loads((run.model_folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    return int(min(run.options["max_length"], settings.get("model_max_length", math.inf)))
 
 
 def _chosen(run: Run) -> str:

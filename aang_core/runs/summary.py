@@ -142,7 +142,7 @@ def summary_of(
         sources=statistics.sources,
         encoder=config.model or "the demo's small encoder",
         parameters=sum(p.numel() for p in assembly.model.body.parameters()),
-        max_length=config.max_length,
+        max_length=min(config.max_length, assembly.model.max_length),
         weighter=config.weighter,
         space=config.space,
         objectives=[objective.name for objective in objectives],

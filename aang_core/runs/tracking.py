@@ -73,8 +73,10 @@ class Tracker:
 
     def close(self) -> None:
         """Write everything that is still buffered."""
+        # Not end_training, which also takes the processes' group apart: they go on with it.
         with writing(self._place):
-            self._accelerator.end_training()
+            for tracker in self._accelerator.trackers:
+                tracker.finish()
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,14 @@ def test_it_tells_what_an_issue_needs(site: Site) -> None:
     assert str(Path.home()) not in text
 
 
+def test_something_broken_does_not_hide_the_rest(site: Site) -> None:
+    site.module("torch", "raise OSError('libcudart.so.12: cannot open shared object file')")
+    found = site.json("doctor")
+    assert found["device"] == {"error": "OSError: libcudart.so.12: cannot open shared object file"}
+    assert found["machine"]["memory"].endswith("GB")
+    assert "libcudart" in site.aang("doctor").stdout
+
+
 def test_for_programs(site: Site) -> None:
     found = site.json("doctor")
     assert found["packages"]["aang-core"] == version("aang-core")

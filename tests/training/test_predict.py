@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import pipeline
 
+from aang_core.runs import Origins
 from aang_core.runs.markdown import plain, table
 from tests.training.conftest import Aang
 
@@ -72,7 +73,13 @@ def test_texts_are_cut_to_the_positions_of_the_encoder(
     asked = ("--model", folder, "--max-length", 512, "--weighter", "single-task", "--steps", 1)
     done = aang("train", *train_options, *asked, "--out", run)
     assert done.status == 0, done.err
+    positions = json.loads((folder / "config.json").read_text())["max_position_embeddings"]
+    assert f"cut to {positions} " in done.err
+    assert f"--max-length 512 is more than the encoder's {positions} tokens" in done.err
+    assert f"Texts were cut to {positions} tokens" in (run / "model" / "README.md").read_text()
     text = "the event loop " * 100
+    classify = pipeline("text-classification", model=str(run / "model"))
+    assert classify(text, truncation=True)[0]["label"]
     (tmp_path / "long.jsonl").write_text(json.dumps({"text": text, "label": "email"}) + "\n")
     for source in (run, run / "model"):
         done = aang("predict", source, text, text + text)
@@ -165,6 +172,27 @@ def test_a_model_that_has_changed_does_not_predict(
     assert "is not the model that the run has saved" in done.err
     (copy / "model.json").unlink()
     assert aang("predict", copy, "a text").status == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "languages"),
+    [
+        ("language: [en, no, nb]", ("en", "no", "nb")),  # YAML reads no as false
+        ("language: no", ("no",)),
+        ("language: en", ("en",)),
+        ("language: 5", ()),
+        ("description: a model: for text", ()),
+        ("a:\tb\n\tc: d", ()),
+        ("1: x", ()),
+        ("- a list", ()),
+    ],
+)
+def test_whatever_the_card_of_an_encoder_says(
+    header: str, languages: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Its header only adds to the card of the model, so a bad one stops nothing."""
+    (tmp_path / "README.md").write_text(f"---\n{header}\n---\nAn encoder.\n", encoding="utf-8")
+    assert Origins.of_options({"model": str(tmp_path)}).languages == languages
 
 
 @pytest.mark.parametrize(

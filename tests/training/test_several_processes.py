@@ -127,8 +127,9 @@ def begun(command: list[str]) -> subprocess.Popen[str]:
         ["--lora", 2, "--freeze-layers", 1],
         ["--class-weights", "balanced", "--micro-batch-size", 3],
         ["--class-weights", "xml=2.5", "--balanced-rows", "--dev-head", "drawn"],
+        ["--log", "tensorboard"],
     ],
-    ids=["plain", "published", "adapters", "class-weights", "balanced-rows"],
+    ids=["plain", "published", "adapters", "class-weights", "balanced-rows", "tracked"],
 )
 def test_one_command_line_one_run_folder(
     aang: Aang, calm_options: list[object], tmp_path: Path, more: list[object]

@@ -9,7 +9,7 @@ from huggingface_hub.errors import EntryNotFoundError
 from yaml import YAMLError
 
 from aang_core import DataError, Run
-from aang_core.runs import Origins
+from aang_core.runs import Origins, languages_in
 from aang_plugin_hub.account import Account
 from aang_plugin_hub.errors import told
 
@@ -50,11 +50,10 @@ def origins_of(
     card = _encoder_card(run, base, account, name)
     if card is None:
         return found
-    spoken = card.data.get("language") or ()
     return replace(
         found,
         licence=licence or card.data.get("license"),
-        languages=languages or ((spoken,) if isinstance(spoken, str) else tuple(spoken)),
+        languages=languages or languages_in(card.data.get("language")),
     )
 
 
@@ -79,7 +78,7 @@ def demo_encoder() -> Path:
 def _card(path: Path) -> ModelCard:
     try:
         card: ModelCard = ModelCard.load(path, ignore_metadata_errors=True)
-    except (OSError, ValueError, YAMLError) as error:
+    except (OSError, ValueError, TypeError, YAMLError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"{path}: the card cannot be read: {reason}") from error
     return card
