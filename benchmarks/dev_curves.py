@@ -18,7 +18,7 @@ from typing import NamedTuple
 import click
 
 from benchmarks.comparison_files import FOLDER
-from benchmarks.joined_results import read_lines
+from benchmarks.joined_results import check_one_table, read_lines
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,21 @@ def read_curves(folder: Path, methods: Sequence[str] = ()) -> Mapping[str, Curve
 
     Raises:
         click.UsageError: the file has none of the methods.
-        click.ClickException: no draw is of all methods.
+        click.ClickException: no draw is of all methods, or they have several tasks or settings.
     """
+    lines = read_lines(folder)
     points: dict[str, dict[str, dict[int, _Point]]] = defaultdict(lambda: defaultdict(dict))
-    for line in read_lines(folder):
+    for line in lines:
         rows, seconds = (float(line[name] or "nan") for name in ("rows", "seconds"))
         point = _Point(rows, seconds, 100 * float(line["dev"]))
         points[line["method"]][line["seed"]][int(line["step"])] = point
     chosen = {name: draws for name, draws in points.items() if not methods or name in methods}
     if not chosen:
         raise click.UsageError(f"{folder} has none of these methods, only {', '.join(points)}")
+    check_one_table(
+        folder,
+        ((ln["task"], ln["method"], ln["setting"]) for ln in lines if ln["method"] in chosen),
+    )
     shared = sorted(set.intersection(*(set(draws) for draws in chosen.values())))
     if not shared:
         raise click.ClickException(

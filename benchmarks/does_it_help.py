@@ -12,7 +12,7 @@ resumed at any time; ``--minutes`` stops it. The runs are in ``OUT/SETTING``, an
 FOLDER``, draws of a method that are in ``FOLDER/SETTING/table.json`` are not trained again but
 become part of the table; what lacks only later ones, such as 3 and 4, is in ``OUT/SETTING-3-4``.
 
-``--setting`` and ``--method`` train a row of a table alone.
+``--setting`` and ``--method`` train a row of a table alone; the others stay in the table.
 
 A later stage adds methods to a setting. Each draw of ACL-ARC and SciERC has its own training rows;
 every method gets the same ones. With 300 steps of 64 rows, SciERC's 3,219 are read six times.
@@ -396,7 +396,8 @@ def main(
         command = ["aang", "compare", str(file), "--out", str(out / part.folder)]
         command += ["--jobs", str(jobs)]
         command += ["--difference"] if "baseline" in content else []
-        command += [] if left is None else ["--minutes", f"{left:.2f}"]
+        # Rounding must not make it zero, which `aang compare` refuses.
+        command += [] if left is None else ["--minutes", f"{max(left, 0.01):.2f}"]
         click.echo(shlex.join(command))
         if status := _run([sys.executable, "-m", "aang_core", *command[1:]]):
             sys.exit(status)
@@ -404,7 +405,21 @@ def main(
         outcomes = found.setdefault(part.setting, [])
         outcomes.append(Outcome.of(out / part.folder))
         baseline = SETTINGS[part.setting].baseline
-        joined(outcomes, baseline).write(out / "tables" / part.setting, baseline)
+        table = out / "tables" / part.setting
+        with_earlier(outcomes, table, baseline).write(table, baseline)
+
+
+def with_earlier(outcomes: Sequence[Outcome], table: Path, baseline: str) -> Outcome:
+    """The outcomes of this call in one, with the runs that only the table of earlier calls has.
+
+    Args:
+        outcomes: of this call, with what was known.
+        table: the folder of the table; it need not exist.
+        baseline: the method that the others are tested against.
+    """
+    if not (table / "table.json").exists():
+        return joined(outcomes, baseline)
+    return joined([Outcome.of(table).without_runs_of(outcomes), *outcomes], baseline)
 
 
 def _known(folder: Path, methods: Sequence[str]) -> dict[str, list[Outcome]]:

@@ -5,19 +5,22 @@
 FOLDER is that of an ``aang compare``, or holds copies of its ``table.json`` and ``curves.csv``; OUT
 gets both for all of them, with the tests against the baseline made anew. OUT may be one of them.
 Where two have the same run, their scores must be the same, as they are on processors of one kind;
-so a run or two that both have show that the others may stand in one table. Each method must have
-been trained with one setting. Quick controls are never trained and not tested; theirs may differ,
-and are those of the first folder that has the draw.
+so a run or two that both have show that the others may stand in one table; a note says where none
+does. Each method must have been trained with one setting, and each task scored by one metric. Quick
+controls are never trained and not tested; their scores may differ, and are those of the first
+folder that has the draw.
 """
 
 import csv
 import io
 import json
+import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import click
+from aang_plugin_compare.curves import Point
 from aang_plugin_compare.tables import Entry, judged, table
 
 from aang_core.storage import write_file
@@ -49,10 +52,20 @@ class Outcome:
         entries = [entry for entry in self.entries if entry.method in methods]
         return Outcome(entries, [line for line in self.lines if line["method"] in methods])
 
+    def without_runs_of(self, others: Iterable["Outcome"]) -> "Outcome":
+        """The outcome without the runs that others have; a method without runs keeps its entry."""
+        taken = {run for other in others for entry in other.entries for run in _runs(entry)}
+        lines = [
+            line
+            for line in self.lines
+            if (line["task"], line["method"], int(line["seed"])) not in taken
+        ]
+        return Outcome([_without(entry, taken) for entry in self.entries], lines)
+
     def write(self, out: Path, baseline: str | None) -> None:
         """Write ``table.json`` and ``curves.csv``."""
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(self.lines[0]), lineterminator="\n")
+        writer = csv.DictWriter(text, [field.name for field in fields(Point)], lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.lines)
         out.mkdir(parents=True, exist_ok=True)
@@ -64,7 +77,7 @@ def joined(outcomes: Sequence[Outcome], baseline: str | None) -> Outcome:
     """The runs of all outcomes in one.
 
     Raises:
-        click.ClickException: two have different scores for a run, or different settings.
+        click.ClickException: as `joined_entries`.
     """
     entries = joined_entries([outcome.entries for outcome in outcomes], baseline)
     return Outcome(entries, list(joined_curves(outcome.lines for outcome in outcomes)))
@@ -78,16 +91,31 @@ def joined_entries(tables: Iterable[Sequence[Entry]], baseline: str | None) -> l
         baseline: the method that the others are tested against.
 
     Raises:
-        click.ClickException: two tables have different scores for a run, or different settings.
+        click.ClickException: two tables have different scores for a run, different settings of a
+            method or metrics of a task, or scores on test for some runs of a method only.
     """
     found: dict[tuple[str, str], list[Entry]] = {}
     for entries in tables:
         for entry in entries:
             found.setdefault((entry.task, entry.method), []).append(entry)
+    _check_metrics([part for parts in found.values() for part in parts])
     whole = [_joined(parts) for parts in found.values()]
     seeds = {task: {s for e in whole if e.task == task for s in e.seeds} for task, _ in found}
     counted = [replace(e, missing=len(seeds[e.task]) - len(e.seeds)) for e in whole]
     return judged(sorted(counted, key=lambda e: not e.quick), baseline)
+
+
+def _check_metrics(entries: Iterable[Entry]) -> None:
+    first: dict[str, Entry] = {}
+    for entry in entries:
+        if not entry.seeds:
+            continue  # Without a finished run, no metric is known.
+        other = first.setdefault(entry.task, entry)
+        if entry.metric != other.metric:
+            raise click.ClickException(
+                f"{entry.task}/{entry.method}: scores are {entry.metric}, and those of "
+                f"{other.task}/{other.method} {other.metric}; give comparisons with one metric"
+            )
 
 
 def _joined(parts: Sequence[Entry]) -> Entry:
@@ -100,6 +128,11 @@ def _joined(parts: Sequence[Entry]) -> Entry:
                 f"{first.task}/{first.method}: one table has the setting {first.setting!r} and "
                 f"another {part.setting!r}; give comparisons without a grid"
             )
+        if bool(part.test) != bool(first.test):
+            raise click.ClickException(
+                f"{first.task}/{first.method}: one table has scores on test and another has none; "
+                f"give comparisons with the same test set"
+            )
         tests: Sequence[float | None] = part.test or [None] * len(part.seeds)
         for seed, dev, test, taken in zip(part.seeds, part.dev, tests, part.seconds, strict=True):
             known = runs.setdefault(seed, (dev, test, taken))
@@ -111,13 +144,82 @@ def _joined(parts: Sequence[Entry]) -> Entry:
                 )
     seeds = sorted(runs)
     of_test = [runs[seed][1] for seed in seeds]
+    # A table has only the mean of its runs, which is most exact for a run in the one with most.
+    by_size = sorted(trained, key=lambda part: len(part.seeds))
+    rows = {seed: part.rows for part in by_size for seed in part.seeds}
+    known_rows = [count for count in rows.values() if count is not None]
     return replace(
         first,
         seeds=seeds,
         dev=[runs[seed][0] for seed in seeds],
         test=[score for score in of_test if score is not None],
         seconds=[runs[seed][2] for seed in seeds],
+        rows=statistics.mean(known_rows) if known_rows and len(known_rows) == len(rows) else None,
     )
+
+
+Run = tuple[str, str, int]
+"""A run's task, method and seed."""
+
+
+def _runs(entry: Entry) -> set[Run]:
+    return {(entry.task, entry.method, seed) for seed in entry.seeds}
+
+
+def _without(entry: Entry, runs: Collection[Run]) -> Entry:
+    kept = [i for i, s in enumerate(entry.seeds) if (entry.task, entry.method, s) not in runs]
+    return replace(
+        entry,
+        seeds=[entry.seeds[i] for i in kept],
+        dev=[entry.dev[i] for i in kept],
+        test=[entry.test[i] for i in kept] if entry.test else [],
+        seconds=[entry.seconds[i] for i in kept],
+    )
+
+
+def tasks_apart(tables: Sequence[Sequence[Entry]]) -> list[str]:
+    """The tasks of which two tables have no trained run in common, not even through others."""
+    apart = []
+    for task in dict.fromkeys(entry.task for entries in tables for entry in entries):
+        groups: list[set[Run]] = []
+        for entries in tables:
+            trained = [entry for entry in entries if entry.task == task and not entry.quick]
+            group = {run for entry in trained for run in _runs(entry)}
+            if not group:
+                continue
+            linked = [other for other in groups if other & group]
+            groups = [other for other in groups if not other & group]
+            groups.append(group.union(*linked))
+        if len(groups) > 1:
+            apart.append(task)
+    return apart
+
+
+def check_one_table(place: object, cells: Iterable[tuple[str, str, str]]) -> None:
+    """Check that results which are told apart by their method alone are those of one table.
+
+    Args:
+        place: where they are, for the message.
+        cells: task, method and setting of each.
+
+    Raises:
+        click.ClickException: they are of several tasks, or those of a method of several settings.
+    """
+    tasks: set[str] = set()
+    settings: dict[str, set[str]] = {}
+    for task, method, setting in cells:
+        tasks.add(task)
+        settings.setdefault(method, set()).add(setting)
+    if len(tasks) > 1:
+        raise click.ClickException(
+            f"{place} has the tasks {' and '.join(sorted(tasks))}; give a comparison for each"
+        )
+    for method, of_method in settings.items():
+        if len(of_method) > 1:
+            named = " and ".join(repr(setting) for setting in sorted(of_method))
+            raise click.ClickException(
+                f"{place}: {method} has the settings {named}; give a comparison without a grid"
+            )
 
 
 def joined_curves(files: Iterable[Iterable[Line]]) -> Iterator[Line]:
@@ -148,8 +250,15 @@ def read_table(folder: Path) -> list[Entry]:
 @click.option("--baseline", help="the method that the others are tested against")
 def main(out: Path, folders: tuple[Path, ...], baseline: str | None) -> None:
     """Write both files of all folders."""
-    whole = joined([Outcome.of(folder) for folder in folders], baseline)
+    outcomes = [Outcome.of(folder) for folder in folders]
+    whole = joined(outcomes, baseline)
     whole.write(out, baseline)
+    for task in tasks_apart([outcome.entries for outcome in outcomes]):
+        click.echo(
+            f"note: {task}: two tables have no run in common: nothing shows that both were "
+            f"trained alike",
+            err=True,
+        )
     click.echo(table(whole.entries, "text", baseline, difference=baseline is not None))
 
 

@@ -13,7 +13,7 @@ import csv
 import itertools
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -23,33 +23,49 @@ from benchmarks.comparison_files import FOLDER
 from benchmarks.seed_runs import finished_runs
 from benchmarks.table_methods import OBJECTIVES
 
-Columns = Sequence[Mapping[str, float]]
-"""A value of each objective, once for each seed."""
+Columns = Mapping[str, Mapping[str, float]]
+"""A value of each objective, by seed or file."""
 
 
 def learned(folder: Path) -> Columns:
     """The mean weight of each objective over the last half of each run, in percent."""
-    runs = finished_runs(folder).values()
-    weights = [run.records.mean_weights(0.5, 1.0) for run in runs]
-    return [{name: 100 * w[full] for name, full in OBJECTIVES.items()} for w in weights]
+    weights = {
+        name.removeprefix("seed-"): run.records.mean_weights(0.5, 1.0)
+        for name, run in finished_runs(folder).items()
+    }
+    return {
+        seed: {name: 100 * of_seed[full] for name, full in OBJECTIVES.items()}
+        for seed, of_seed in weights.items()
+    }
 
 
 def alone(folder: Path, part: str) -> Columns:
-    """The score of each objective alone by seed, on ``dev`` or ``test``, in percent."""
+    """The score of each objective alone by seed, on ``dev`` or ``test``, in percent.
+
+    Raises:
+        click.ClickException: an objective was not trained, or no seed is of all objectives.
+    """
     rows = json.loads((folder / "table.json").read_text(encoding="utf-8"))
-    scores = {row["method"]: row[part] for row in rows if row["method"] in OBJECTIVES}
+    scores = {
+        # Without a test set, a table has no scores of it.
+        row["method"]: dict(zip(row["seeds"], row[part], strict=bool(row[part])))
+        for row in rows
+        if row["method"] in OBJECTIVES
+    }
     if missing := OBJECTIVES.keys() - scores.keys():
         raise click.ClickException(f"{folder}: {min(missing)} was not trained alone")
-    # Seeds that every objective has; those of a comparison that goes on may lack some.
-    count = min(len(of_seeds) for of_seeds in scores.values())
-    if not count:
-        raise click.ClickException(f"{folder}: not every objective has a finished run")
-    return [{name: 100 * scores[name][seed] for name in OBJECTIVES} for seed in range(count)]
+    # In a comparison that goes on, some objectives may lack a seed that others have.
+    shared = sorted(set.intersection(*(set(of_seeds) for of_seeds in scores.values())))
+    if not shared:
+        raise click.ClickException(f"{folder}: no seed has a score on {part} of every objective")
+    return {str(seed): {name: 100 * scores[name][seed] for name in OBJECTIVES} for seed in shared}
 
 
 def mean(columns: Columns) -> Mapping[str, float]:
     """The mean over seeds."""
-    return {name: statistics.mean(column[name] for column in columns) for name in OBJECTIVES}
+    return {
+        name: statistics.mean(column[name] for column in columns.values()) for name in OBJECTIVES
+    }
 
 
 def correlation(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[float, float]:
@@ -60,7 +76,7 @@ def correlation(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[float, 
 
 def agreement(columns: Columns) -> float:
     """The mean rank correlation between two seeds: what is repeatable in these numbers."""
-    pairs = itertools.combinations(columns, 2)
+    pairs = itertools.combinations(columns.values(), 2)
     return statistics.mean(correlation(a, b)[0] for a, b in pairs)
 
 
@@ -71,7 +87,7 @@ def agreement(columns: Columns) -> float:
 def main(learned_in: Path, out: Path, alone_in: Path | None) -> None:
     """Print the table and the correlations, and write the files."""
     weights = learned(learned_in)
-    dev, test = (alone(alone_in, part) if alone_in else [] for part in ("dev", "test"))
+    dev, test = (alone(alone_in, part) if alone_in else {} for part in ("dev", "test"))
     out.mkdir(parents=True, exist_ok=True)
     _write(weights, dev, test, out / "objectives.csv")
     ranking = mean(dev) if dev else mean(weights)
@@ -79,7 +95,7 @@ def main(learned_in: Path, out: Path, alone_in: Path | None) -> None:
     click.echo("|---|" + ("---|---|" if dev else "") + "---|")
     for name in sorted(OBJECTIVES, key=lambda name: -ranking[name]):
         scores = f" {mean(dev)[name]:.2f} | {mean(test)[name]:.2f} |" if dev else ""
-        by_seed = " ".join(f"{column[name]:.2f}" for column in weights)
+        by_seed = " ".join(f"{column[name]:.2f}" for column in weights.values())
         click.echo(f"| `{name}` |{scores} {by_seed} |")
     click.echo("\nRank correlations over the objectives:")
     if len(weights) > 1:
@@ -90,7 +106,7 @@ def main(learned_in: Path, out: Path, alone_in: Path | None) -> None:
 
 
 def _correlate(weights: Columns, dev: Columns, test: Columns) -> None:
-    for seed, column in enumerate(weights):
+    for seed, column in weights.items():
         rho, p = correlation(column, mean(dev))
         click.echo(f"weight of seed {seed} and dev alone: {rho:+.2f} (p = {p:.3f})")
     rho, p = correlation(mean(weights), mean(dev))
@@ -102,12 +118,12 @@ def _correlate(weights: Columns, dev: Columns, test: Columns) -> None:
 
 def _write(weights: Columns, dev: Columns, test: Columns, path: Path) -> None:
     kinds = {"weight": weights, "dev": dev, "test": test}
-    names = [f"{kind}-{seed}" for kind, c in kinds.items() for seed in range(len(c))]
+    names = [f"{kind}-{seed}" for kind, c in kinds.items() for seed in c]
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["objective", *names])
         for name in OBJECTIVES:
-            values = [column[name] for columns in kinds.values() for column in columns]
+            values = [column[name] for columns in kinds.values() for column in columns.values()]
             table.writerow([name, *(f"{value:.4f}" for value in values)])
 
 
@@ -123,7 +139,7 @@ def _draw(weights: Columns, dev: Columns, path: Path) -> None:
         names = [name for name in OBJECTIVES if name.endswith(output)]
         axes.scatter([x[n] for n in names], [y[n] for n in names], color=colour, label=output)
         for name in names:
-            ends = [column[name] for column in weights]
+            ends = [column[name] for column in weights.values()]
             axes.plot([x[name]] * 2, [min(ends), max(ends)], color=colour, alpha=0.4)
     axes.set_yscale("log")
     axes.set_xlabel("dev of the objective alone, percent")

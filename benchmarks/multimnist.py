@@ -5,7 +5,7 @@
     python -m benchmarks.multimnist curves RESULTS.jsonl FIGURE.png
 
 FOLDER holds MNIST's test images and labels. Every cell (weighter, target, seed) is one line of
-RESULTS.jsonl; existing cells are not run again.
+RESULTS.jsonl; existing cells are not run again. A file has cells of one number of epochs.
 """
 
 import json
@@ -24,6 +24,7 @@ WEIGHTERS = (
     *("single-task", "multitask", "diw", "alpha-vil", "meta-tartan"),
     *("pcgrad", "cagrad", "uncertainty", "gradnorm", "dwa", "forkmerge", "tapweight"),
 )
+EPOCHS = 25
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -35,7 +36,7 @@ def main() -> None:
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.argument("results", type=FILE)
-@click.option("--epochs", default=25, show_default=True)
+@click.option("--epochs", default=EPOCHS, show_default=True)
 @click.option("--seeds", default=5, show_default=True)
 @click.option("--weighter", "weighters", multiple=True, default=WEIGHTERS, show_default=True)
 @click.option("--threads", default=1, show_default=True)
@@ -43,8 +44,14 @@ def run(
     folder: Path, results: Path, epochs: int, seeds: int, weighters: Sequence[str], threads: int
 ) -> None:
     """Train every cell that is missing in RESULTS."""
+    cells = _read(results)
+    # The oldest cells do not say it.
+    if other := {cell.get("epochs", EPOCHS) for cell in cells} - {epochs}:
+        raise click.ClickException(
+            f"{results} has cells of {min(other)} epochs, not {epochs}; give another file for these"
+        )
     torch.set_num_threads(threads)
-    done = {(cell["weighter"], cell["target"], cell["seed"]) for cell in _read(results)}
+    done = {(cell["weighter"], cell["target"], cell["seed"]) for cell in cells}
     for seed in range(seeds):
         for weighter in weighters:
             for target in TASKS:
@@ -111,6 +118,12 @@ def curves(results: Path, figure: Path) -> None:
     from matplotlib import pyplot
 
     cells = [cell for cell in _read(results) if cell["weighter"] == "alpha-vil"]
+    for target in TASKS:
+        if not any(cell["target"] == target for cell in cells):
+            raise click.ClickException(
+                f"{results} has no cell of alpha-vil with the target {target}; train it with "
+                "`python -m benchmarks.multimnist run`"
+            )
     drawing, axes = pyplot.subplots(2, 2, figsize=(9, 5.5), sharex=True, sharey="row")
     for column, target in enumerate(TASKS):
         histories = [cell["history"] for cell in cells if cell["target"] == target]

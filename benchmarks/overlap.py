@@ -36,7 +36,7 @@ def main(domain: Path, held_out: tuple[Path, ...], megabytes: int) -> None:
     ]
     read = [e.text for e in S2orc().examples(DataContext([], domain=[domain]))]
     average = sum(len(text) for text in read) / len(read)
-    between = int(megabytes * 1e6 / average / PLANTED)
+    between = max(1, int(megabytes * 1e6 / average / PLANTED))
     overlap = Overlap(held)
     planted = iter(_runs(held))
     found = met = size = 0

@@ -9,8 +9,8 @@ in points. The second says of each method what it adds over all settings: how ma
 with the baseline, its mean lead over settings and over draws, the p value of the paired t-test over
 the draws of all settings (AANG, section 7) and its Holm correction for all methods of the table.
 Quick controls are not tested. Folders of one setting, given under the same name, are joined as by
-``benchmarks.joined_results``. ``--called NAME OTHER`` counts a method as another one, which has
-that name in other settings.
+``benchmarks.joined_results``; a setting has one task. ``--called NAME OTHER`` counts a method as
+another one, which has that name in other settings.
 """
 
 import statistics
@@ -24,7 +24,7 @@ from aang_plugin_compare.statistics import holm, paired_t_p
 from aang_plugin_compare.tables import Entry
 
 from benchmarks.comparison_files import FOLDER
-from benchmarks.joined_results import joined_entries, read_table
+from benchmarks.joined_results import check_one_table, joined_entries, read_table
 
 Scores = Mapping[int, float]
 """A method's score on test by draw, in percent."""
@@ -169,6 +169,8 @@ def main(
         name: joined_entries([_renamed(folder, dict(called)) for folder in of_setting], baseline)
         for name, of_setting in folders.items()
     }
+    for name, of_setting in entries.items():
+        check_one_table(name, ((e.task, e.method, e.setting) for e in of_setting))
     settings = {name: scores_of(of_setting) for name, of_setting in entries.items()}
     quick = {e.method for of_setting in entries.values() for e in of_setting if e.quick}
     trained = list(dict.fromkeys(m for methods in settings.values() for m in methods))

@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -65,12 +65,19 @@ def main(sizes: tuple[int, ...], repeats: int, out: Path | None) -> None:
     rows = [_measured(size, repeats) for size in sizes]
     if out:
         out.write_text(json.dumps([vars(row) for row in rows], indent=1) + "\n", encoding="utf-8")
-    one = rows[0].together
-    click.echo("| processes | step | of one | share | alone, at once | sum of a gradient | model |")
-    click.echo("|---|---|---|---|---|---|---|")
+    for line in table(rows):
+        click.echo(line)
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """The lines of the table, in Markdown."""
+    one = next((row.together for row in rows if row.processes == 1), None)
+    yield "| processes | step | of one | share | alone, at once | sum of a gradient | model |"
+    yield "|---|---|---|---|---|---|---|"
     for row in rows:
-        click.echo(
-            f"| {row.processes} | {row.together:.2f} s | {row.together / one:.2f} "
+        of_one = "–" if one is None else f"{row.together / one:.2f}"
+        yield (
+            f"| {row.processes} | {row.together:.2f} s | {of_one} "
             f"| {row.share:.2f} | {row.alone:.2f} s | {row.sum:.3f} s | {row.model:.2f} s |"
         )
 

@@ -23,14 +23,14 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def signals(files: Sequence[Path]) -> Mapping[str, Columns]:
-    """The value of each objective by way of measuring, once for each file.
+    """The value of each objective by way of measuring, for each file.
 
     A way of measuring that has no value for some objective is left out.
 
     Raises:
         click.ClickException: a file does not have every objective.
     """
-    found: dict[str, list[dict[str, float]]] = {}
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for file in files:
         parsed = map(json.loads, file.read_text(encoding="utf-8").splitlines())
         lines = [line for line in parsed if "value" in line]
@@ -40,11 +40,11 @@ def signals(files: Sequence[Path]) -> Mapping[str, Columns]:
             raise click.ClickException(f"{file}: {min(missing)} was not measured")
         for variant in dict.fromkeys(variant for variant, _ in values):
             column = {name: values[variant, full] for name, full in OBJECTIVES.items()}
-            found.setdefault(variant, []).append(column)
+            found.setdefault(variant, {})[str(file)] = column
     return {
         variant: columns
         for variant, columns in found.items()
-        if not any(value is None for column in columns for value in column.values())
+        if not any(value is None for column in columns.values() for value in column.values())
     }
 
 
@@ -58,7 +58,7 @@ def main(alone_in: Path, files: tuple[Path, ...]) -> None:
     click.echo("|---|---|---|---|")
     for variant, columns in signals(files).items():
         between = f"{agreement(columns):+.2f}" if len(columns) > 1 else "–"
-        each = " ".join(f"{correlation(column, dev)[0]:+.2f}" for column in columns)
+        each = " ".join(f"{correlation(column, dev)[0]:+.2f}" for column in columns.values())
         rho, p = correlation(mean(columns), dev)
         click.echo(f"| `{variant}` | {between} | {each} | {rho:+.2f} (p = {p:.2f}) |")
 

@@ -18,7 +18,7 @@ from aang_plugin_compare.plain_tables import plain_table
 from aang_plugin_compare.statistics import paired_t_p
 
 from benchmarks.comparison_files import FOLDER
-from benchmarks.joined_results import read_lines
+from benchmarks.joined_results import check_one_table, read_lines
 from benchmarks.overview import p_text
 
 
@@ -37,12 +37,14 @@ def read_scores(folder: Path, method: str) -> Mapping[int, Sequence[float]]:
     """The dev scores of each draw of a method, in percent, in the order of steps.
 
     Raises:
-        click.ClickException: the folder has no evaluation of the method.
+        click.ClickException: the folder has no evaluation of the method, or those of several tasks
+            or settings.
     """
+    lines = [line for line in read_lines(folder) if line["method"] == method]
+    check_one_table(folder, ((line["task"], method, line["setting"]) for line in lines))
     found: dict[int, dict[int, float]] = defaultdict(dict)
-    for line in read_lines(folder):
-        if line["method"] == method:
-            found[int(line["seed"])][int(line["step"])] = 100 * float(line["dev"])
+    for line in lines:
+        found[int(line["seed"])][int(line["step"])] = 100 * float(line["dev"])
     if not found:
         raise click.ClickException(f"{folder} has no evaluation of {method}")
     return {seed: [scores[step] for step in sorted(scores)] for seed, scores in found.items()}

@@ -9,8 +9,9 @@
     python -m benchmarks.step_cost flops --size 2x64 --out benchmarks/baseline.json
 
 Every cell is saved to ``--out`` as soon as it is measured, so an interrupted run continues where it
-stopped. Ways to compute a step: plain (multitask training), floor (the same with dev rows), static,
-stream, packed, compiled (stream under torch.compile), and for comparison published and torchjd
+stopped. Times in a file are all of the same ``--repeats`` and ``--threads``. Ways to compute a
+step: plain (multitask training), floor (the same with dev rows), static, stream, packed, compiled
+(stream under torch.compile), and for comparison published and torchjd
 (``pip install -e .[benchmark]``).
 """
 
@@ -18,7 +19,7 @@ import dataclasses
 import importlib.util
 import json
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,9 @@ of the rows that a step has by default, 12x768 RoBERTa-base's."""
 PAPER = Setting(6, 384, 6, 32, 32, 64, 64, 50265)
 """AANG's own proportions, 128 end-task, 128 dev and 256 auxiliary rows, a quarter of each."""
 
+REPEATS, THREADS = 7, 1
+"""Those of times that do not say their own."""
+
 OURS = ("plain", "floor", "static", "stream", "packed")
 OF_THE_PAPER = (*OURS, "published", "torchjd")
 
@@ -58,8 +62,8 @@ OF_THE_PAPER = (*OURS, "published", "torchjd")
 @click.option(
     "--precision", default="fp32", type=click.Choice(["fp32", "bf16"]), help="of what is timed"
 )
-@click.option("--repeats", default=7, show_default=True, help="steps of each way")
-@click.option("--threads", default=1, show_default=True)
+@click.option("--repeats", default=REPEATS, show_default=True, help="steps of each way")
+@click.option("--threads", default=THREADS, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="file that keeps the cells")
 @click.option("--json", "as_json", is_flag=True, help="print JSON instead of a table")
 def main(
@@ -79,8 +83,10 @@ def main(
     """Measure one kind of cost, WHAT, of a step."""
     if what != "times" and precision != "fp32":
         raise click.UsageError(f"{what} are counted in fp32; leave --precision out")
-    torch.set_num_threads(threads)
     cells: dict[str, Any] = json.loads(out.read_text()) if out and out.is_file() else {}
+    if what == "times":
+        _check_times(cells, repeats, threads, out)
+    torch.set_num_threads(threads)
     for full in settings_of(sizes, numbers, paper):
         setting = dataclasses.replace(full, lora=lora, frozen=frozen)
         chosen = [w for w in ways or (OF_THE_PAPER if paper else OURS) if _available(w)]
@@ -97,6 +103,18 @@ def main(
         click.echo(json.dumps(cells, indent=1))
     else:
         print_tables(cells, what)
+
+
+def _check_times(cells: Mapping[str, Any], repeats: int, threads: int, out: Path | None) -> None:
+    """Check that all known times were measured as these are to be; one table shows them all."""
+    for cell in cells.values():
+        for times in (values["times"] for values in cell.values() if "times" in values):
+            known = times.get("repeats", REPEATS), times.get("threads", THREADS)
+            if known != (repeats, threads):
+                raise click.ClickException(
+                    f"{out} has times of --repeats {known[0]} --threads {known[1]}; give the same, "
+                    f"or another --out"
+                )
 
 
 def settings_of(sizes: tuple[str, ...], numbers: tuple[int, ...], paper: bool) -> Iterator[Setting]:

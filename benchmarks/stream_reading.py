@@ -33,7 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,18 +131,22 @@ def main(
 
 def line(size: int, readings: Sequence[Reading]) -> str:
     """A row of the table; of several processes the slowest, and the one with most memory."""
-    slow = min((one.places for one in readings), key=lambda p: p["middle"].rows)
+    slow = min((one.places for one in readings), key=_speed)
     large = max(readings, key=lambda one: one.highest)
     middle = slow["middle"]
     memory = [large.before, *(large.places[name].memory for name in PLACES), large.highest]
     return (
-        f"| {size} | {middle.rows / middle.seconds:.0f} "
+        f"| {size} | {_speed(slow):.0f} "
         f"| {1e6 * middle.reading / middle.rows:.0f} s "
         f"| {1e6 * middle.tokenising / middle.rows:.0f} s "
         f"| {slow['beginning'].begin:.1f} s | {middle.begin:.1f} s | {middle.position} B | "
         + " | ".join(f"{megabytes:.0f} MB" for megabytes in memory)
         + " |"
     )
+
+
+def _speed(places: Mapping[str, Place]) -> float:
+    return places["middle"].rows / places["middle"].seconds
 
 
 def make_shards(

@@ -256,7 +256,8 @@ def _require_possible(**arguments: object) -> None:
     for name, value in arguments.items():
         option = TrainConfig.model_fields[name]
         try:
-            TypeAdapter(Annotated[option.annotation, option]).validate_python(value)
+            allowed: Any = Annotated[option.annotation, option]
+            TypeAdapter(allowed).validate_python(value)
         except ValidationError as error:
             message = error.errors()[0]["msg"]
             raise ConfigError(

@@ -52,6 +52,25 @@ def test_curves_that_are_drawn_together_are_of_the_same_draws(folder: Path) -> N
         read_curves(folder)
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("images,other,,1,0,1.0,0,macro-f1,0.2", "has the tasks images and words"),
+        ("words,plain,lr=1e-4,0,0,1.0,0,macro-f1,0.2", "plain has the settings '' and 'lr=1e-4'"),
+    ],
+)
+def test_tasks_and_settings_are_not_mixed(folder: Path, line: str, message: str) -> None:
+    """Of the methods that are drawn."""
+    with (folder / "curves.csv").open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    drawn = [str(folder / "figure.png"), str(folder)]
+    refused = CliRunner().invoke(main, drawn)
+    assert refused.exit_code == 1
+    assert message in refused.output
+    left = {"other": "plain", "plain": "other"}[line.split(",")[1]]
+    assert CliRunner().invoke(main, [*drawn, "--method", left]).exit_code == 0
+
+
 def test_the_figure_is_drawn(folder: Path) -> None:
     figure = folder / "of" / "figure.png"
     done = CliRunner().invoke(main, [str(figure), str(folder), "--method", "plain"])

@@ -1,5 +1,6 @@
 """The plan of the table is made of comparisons that ``aang compare`` can run."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import click
 import pytest
 import yaml
 from aang_plugin_compare.planning import read_comparison
+from aang_plugin_compare.tables import Entry
 from click.testing import CliRunner
 
 from aang_core import load_plugins, load_space
@@ -25,9 +27,11 @@ from benchmarks.does_it_help import (
     main,
     parts,
     still_to_train,
+    with_earlier,
 )
+from benchmarks.joined_results import Outcome
 from benchmarks.small_task import write_task
-from benchmarks.table_methods import DEFAULTS, HALVED, METHODS, OBJECTIVES
+from benchmarks.table_methods import CHANGES, DEFAULTS, HALVED, METHODS, OBJECTIVES
 
 REGISTRY = load_plugins(environ={}).registry
 
@@ -117,6 +121,14 @@ def test_every_objective_of_td_is_trained_alone() -> None:
         last = [part for part in parts() if part.setting == setting][-1]
         assert set(last.methods) == {"single-task-defaults", *OBJECTIVES}
         assert last.draws == (0, 1, 2)
+
+
+def test_two_methods_have_a_second_name_in_one_table() -> None:
+    """Published tables have both names, so neither is changed; no other method has two."""
+    second = {
+        name: known for name in CHANGES for known in METHODS if CHANGES[name] == METHODS[known]
+    }
+    assert second == {"static": "static-td", "static-end-task": "static-td-labels"}
 
 
 def test_a_part_trains_what_the_plan_counts() -> None:
@@ -214,3 +226,66 @@ def test_the_table_has_the_runs_of_all_stages_and_what_was_known(
     assert trained(tmp_path / "other", "--known", str(known)) == everything
     runs = {path.parent.name for path in tmp_path.glob("other/**/result.json")}
     assert runs == {"seed-1"}  # nothing that was known was trained again
+
+
+@pytest.mark.slow
+def test_a_row_that_is_trained_alone_joins_the_rows_of_earlier_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call that is stopped before a run has finished takes nothing from the table either."""
+    write_task(tmp_path / "scierc")
+    encoder = tmp_path / "scierc" / "encoder"
+    plain = {"weighter": "single-task", "batch_size": 4}
+    methods = {"single-task": plain, "contrast": {"recipe": "contrast", "batch_size": 4}}
+    monkeypatch.setitem(
+        SETTINGS, "scierc-all", Setting("scierc", None, prepared=True, steps=1, methods=methods)
+    )
+    stages = (Stage("Does it train?", ["scierc-all"], list(methods), 1),)
+    monkeypatch.setattr("benchmarks.does_it_help.STAGES", stages)
+    out = tmp_path / "out"
+
+    def trained(*options: str) -> dict[str, list[int]]:
+        folders = [str(tmp_path), str(encoder), str(encoder), str(out)]
+        done = CliRunner().invoke(main, [*folders, *options])
+        assert done.exit_code == 0, done.output
+        table = json.loads((out / "tables" / "scierc-all" / "table.json").read_text())
+        return {entry["method"]: entry["seeds"] for entry in table if not entry["quick"]}
+
+    assert trained("--minutes", "0.0001") == {"single-task": [], "contrast": []}
+    assert trained("--method", "contrast") == {"single-task": [], "contrast": [0]}
+    both = {"single-task": [0], "contrast": [0]}
+    assert trained("--method", "single-task") == both
+    with (out / "tables" / "scierc-all" / "curves.csv").open(encoding="utf-8", newline="") as file:
+        assert {line["method"] for line in csv.DictReader(file)} == both.keys()
+    (out / "scierc-all" / "runs" / "scierc" / "contrast").rename(tmp_path / "elsewhere")
+    assert trained("--minutes", "0.0001") == both
+
+
+def test_runs_of_this_call_replace_those_of_earlier_calls(tmp_path: Path) -> None:
+    """Where a run was trained again, as with a newer version, its new score counts."""
+    header = "task,method,setting,seed,step,seconds,rows,metric,dev\n"
+
+    def outcome(**scores: dict[int, float]) -> Outcome:
+        entries = [
+            Entry("words", method, "macro-f1", [*of_seeds], dev, dev, "", 1, 0, dev)
+            for method, of_seeds in scores.items()
+            for dev in [list(of_seeds.values())]
+        ]
+        lines = [
+            f"words,{method},,{seed},0,1.0,0,macro-f1,{score}\n"
+            for method, of_seeds in scores.items()
+            for seed, score in of_seeds.items()
+        ]
+        return Outcome(entries, list(csv.DictReader([header, *lines])))
+
+    outcome(plain={0: 0.5, 1: 0.6}, other={0: 0.7}).write(tmp_path, "plain")
+    whole = with_earlier([outcome(plain={1: 0.8})], tmp_path, "plain")
+    assert {e.method: dict(zip(e.seeds, e.test, strict=True)) for e in whole.entries} == {
+        "plain": {0: 0.5, 1: 0.8},
+        "other": {0: 0.7},
+    }
+    assert sorted((line["method"], line["seed"], line["dev"]) for line in whole.lines) == [
+        ("other", "0", "0.7"),
+        ("plain", "0", "0.5"),
+        ("plain", "1", "0.8"),
+    ]

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +70,75 @@ def test_settings_of_a_grid_are_not_mixed(tmp_path: Path) -> None:
     first = folder(tmp_path / "first", entry("plain", {0: 0.5}, setting="lr=1e-3"))
     second = folder(tmp_path / "second", entry("plain", {1: 0.53}, setting="lr=1e-4"))
     assert "words/plain: one table has the setting 'lr=1e-3'" in join(first, first, second).output
+
+
+def test_rows_of_a_step_are_the_mean_of_all_runs(tmp_path: Path) -> None:
+    """A run that two tables have counts as in the one with more runs of its method."""
+    three, two = {0: 0.5, 1: 0.5, 2: 0.5}, {3: 0.5, 4: 0.5}
+    first = folder(tmp_path / "first", entry("plain", three, rows=52.0))
+    second = folder(tmp_path / "second", entry("plain", two, rows=44.0))
+    assert join(tmp_path / "out", first, second).exit_code == 0
+    (joined,) = json.loads((tmp_path / "out" / "table.json").read_text())
+    assert joined["rows"] == pytest.approx(48.8)
+    whole = folder(tmp_path / "whole", entry("plain", three | two, rows=50.1))
+    assert join(tmp_path / "out", first, whole).exit_code == 0
+    (joined,) = json.loads((tmp_path / "out" / "table.json").read_text())
+    assert joined["rows"] == 50.1
+
+
+def test_rows_of_a_step_are_unknown_if_a_table_does_not_say_them(tmp_path: Path) -> None:
+    first = folder(tmp_path / "first", entry("plain", {0: 0.5}, rows=52.0))
+    second = folder(tmp_path / "second", entry("plain", {1: 0.5}))
+    assert join(tmp_path / "out", first, second).exit_code == 0
+    (joined,) = json.loads((tmp_path / "out" / "table.json").read_text())
+    assert joined["rows"] is None
+
+
+def test_scores_of_two_metrics_are_not_mixed(tmp_path: Path) -> None:
+    """Neither of one method nor of two that are compared."""
+    first = folder(tmp_path / "first", entry("plain", {0: 0.5}), entry("untrained", {}, metric=""))
+    for name in ("plain", "other"):
+        second = folder(tmp_path / name, entry(name, {1: 0.9}, metric="accuracy"))
+        done = join(tmp_path / "out", first, second)
+        assert done.exit_code == 1
+        assert (
+            f"words/{name}: scores are accuracy, and those of words/plain macro-f1" in done.output
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_scores_on_test_are_there_for_all_runs_of_a_method_or_for_none(tmp_path: Path) -> None:
+    first = folder(tmp_path / "first", entry("plain", {0: 0.5}))
+    second = folder(tmp_path / "second", replace(entry("plain", {1: 0.5}), test=[]))
+    for folders in ((first, second), (second, first)):
+        done = join(tmp_path / "out", *folders)
+        assert done.exit_code == 1
+        assert "words/plain: one table has scores on test and another has none" in done.output
+    assert join(tmp_path / "out", second).exit_code == 0
+
+
+def test_tables_without_a_run_in_common_are_noted(tmp_path: Path) -> None:
+    """Tables may be linked through a third one; a quick control is not trained and links none."""
+    note = "words: two tables have no run in common: nothing shows that both were trained alike"
+    quick = entry("tf-idf", {0: 0.4}, quick=True)
+    first = folder(tmp_path / "first", entry("plain", {0: 0.5}), quick)
+    second = folder(tmp_path / "second", entry("plain", {1: 0.5}), quick)
+    done = join(tmp_path / "out", first, second)
+    assert done.exit_code == 0
+    assert done.output.count(note) == 1
+    link = folder(tmp_path / "link", entry("plain", {0: 0.5, 1: 0.5}))
+    for folders in ((first,), (first, second, link), (first, folder(tmp_path / "quick", quick))):
+        done = join(tmp_path / "out", *folders)
+        assert done.exit_code == 0
+        assert "no run in common" not in done.output
+
+
+def test_tables_without_a_finished_run_are_joined(tmp_path: Path) -> None:
+    """A training that was stopped early has only the head of its curves."""
+    first = folder(tmp_path / "first", entry("plain", {}, metric=""))
+    done = join(tmp_path / "out", first)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out" / "curves.csv").read_text() == HEADER
 
 
 def test_a_method_without_a_finished_run_keeps_its_place(tmp_path: Path) -> None:

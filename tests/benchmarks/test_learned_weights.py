@@ -4,12 +4,13 @@ import csv
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from scipy.stats import spearmanr
 
 from aang_core import train
-from benchmarks.learned_weights import correlation, main
+from benchmarks.learned_weights import alone, correlation, main
 from benchmarks.table_methods import OBJECTIVES
 
 
@@ -36,7 +37,12 @@ def test_weights_of_real_runs_are_compared(tmp_path: Path) -> None:
     late = runs[0].records.mean_weights(0.5, 1.0)
     assert len(set(late.values())) > 12  # the weights moved apart
     rows = [
-        {"method": name, "dev": [late[full], late[full] / 2], "test": [-late[full], 0.0]}
+        {
+            "method": name,
+            "seeds": [0, 1],
+            "dev": [late[full], late[full] / 2],
+            "test": [-late[full], 0.0],
+        }
         for name, full in OBJECTIVES.items()
     ]
     alone = tmp_path / "alone"
@@ -65,6 +71,25 @@ def test_weights_of_real_runs_are_compared(tmp_path: Path) -> None:
     refused = CliRunner().invoke(main, arguments)
     assert refused.exit_code == 1
     assert "no-op.random-factorized.end-task was not trained alone" in refused.output
+
+
+def test_scores_alone_are_those_of_the_same_seeds(tmp_path: Path) -> None:
+    """A seed that an objective lacks is left out for all, also where it is not the last one."""
+    rows = [
+        {"method": name, "seeds": [0, 1], "dev": [0.5, 0.9], "test": [0.4, 0.8]}
+        for name in OBJECTIVES
+    ]
+    first, other = list(OBJECTIVES)[:2]
+    rows[0] = {"method": first, "seeds": [1, 2], "dev": [0.7, 0.1], "test": [0.6, 0.1]}
+    (tmp_path / "table.json").write_text(json.dumps(rows))
+    assert list(alone(tmp_path, "dev")) == ["1"]
+    scores = alone(tmp_path, "test")["1"]
+    assert scores[first] == pytest.approx(60)
+    assert scores[other] == pytest.approx(80)
+    rows[0]["seeds"] = [2, 3]
+    (tmp_path / "table.json").write_text(json.dumps(rows))
+    with pytest.raises(click.ClickException, match="no seed has a score on dev of every objective"):
+        alone(tmp_path, "dev")
 
 
 def test_ranks_are_compared_and_not_values() -> None:

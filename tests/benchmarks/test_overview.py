@@ -79,6 +79,15 @@ def test_folders_of_one_setting_are_joined(tmp_path: Path) -> None:
     assert told["other"][0] == ["45.0 (+5.0), 1 draw"]
 
 
+def test_tasks_are_not_mixed(tmp_path: Path) -> None:
+    """The methods of one would take the place of the other's, under the same names."""
+    one = folder(tmp_path / "one", plain={0: 40.0})
+    two = folder(tmp_path / "two", plain={0: 60.0})
+    told = overview(("few", one), ("few", two))
+    assert told.exit_code == 1
+    assert "few has the tasks one and two; give a comparison for each" in told.output
+
+
 def test_chosen_methods_keep_the_users_order(tmp_path: Path) -> None:
     one = folder(tmp_path / "one", plain={0: 40.0}, a={0: 41.0}, b={0: 42.0})
     told = rows(overview(("few", one), options=("--method", "b", "--method", "plain")))

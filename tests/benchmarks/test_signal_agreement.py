@@ -15,8 +15,10 @@ def test_measured_signals_are_compared(tmp_path: Path) -> None:
     lines = ["text,label"] + 12 * ["It rains again.,bad", "What a fine day!,good"]
     (tmp_path / "mood.csv").write_text("\n".join(lines), encoding="utf-8")
     files = [_measured(tmp_path, seed) for seed in (0, 1)]
-    first = signals(files)["adamw-8"][0]
-    rows = [{"method": name, "dev": [first[name]], "test": [0.0]} for name in OBJECTIVES]
+    first = signals(files)["adamw-8"][str(files[0])]
+    rows = [
+        {"method": name, "seeds": [0], "dev": [first[name]], "test": [0.0]} for name in OBJECTIVES
+    ]
     (tmp_path / "table.json").write_text(json.dumps(rows))
     done = CliRunner().invoke(main, [str(tmp_path), *map(str, files)])
     assert done.exit_code == 0, done.output

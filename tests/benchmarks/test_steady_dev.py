@@ -37,6 +37,23 @@ def test_scores_are_in_the_order_of_steps(tmp_path: Path) -> None:
         read_scores(tmp_path, "contrast")
 
 
+def test_tasks_and_settings_are_not_mixed(tmp_path: Path) -> None:
+    """Other methods may have several settings."""
+    lines = [
+        "words,plain,,0,0,1.0,0,macro-f1,0.4\n",
+        "images,plain,,0,0,1.0,0,macro-f1,0.2\n",
+        "words,other,lr=1e-3,0,0,1.0,0,macro-f1,0.4\n",
+        "words,other,lr=1e-4,0,0,1.0,0,macro-f1,0.2\n",
+        "words,third,,0,0,1.0,0,macro-f1,0.4\n",
+    ]
+    (tmp_path / "curves.csv").write_text(HEAD + "".join(lines), encoding="utf-8")
+    with pytest.raises(click.ClickException, match="has the tasks images and words"):
+        read_scores(tmp_path, "plain")
+    with pytest.raises(click.ClickException, match="other has the settings 'lr=1e-3' and 'lr=1"):
+        read_scores(tmp_path, "other")
+    assert read_scores(tmp_path, "third") == {0: [40]}
+
+
 def test_draws_that_both_have_are_compared_over_all_pairs(tmp_path: Path) -> None:
     one = write_curves(tmp_path / "one", {0: [0.1, 0.5, 0.3], 1: [0.2, 0.2, 0.2], 2: [0.9]})
     two = write_curves(tmp_path / "two", {0: [0.3, 0.6, 0.6], 1: [0.3, 0.3, 0.3]})

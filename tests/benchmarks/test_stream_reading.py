@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from benchmarks.stream_reading import PLACES, line, make_shards, measured, read
+from benchmarks.stream_reading import (
+    PLACES,
+    Place,
+    Reading,
+    line,
+    make_shards,
+    measured,
+    read,
+)
 
 
 @pytest.fixture
@@ -44,6 +52,16 @@ def test_a_text_that_is_left_out_is_noticed(
     monkeypatch.setattr("benchmarks.stream_reading.PARAGRAPHS", 41)
     with pytest.raises(AssertionError):
         read(job)
+
+
+def test_the_slowest_process_is_shown() -> None:
+    """All read as many blocks, so the slowest is the one that took longest, wherever it stands."""
+    fast, slow = (
+        Reading({name: Place(600, seconds, 1, 1, 1, 1, 50, 200) for name in PLACES}, 100, 300)
+        for seconds in (2.0, 3.0)
+    )
+    for readings in ([fast, slow], [slow, fast]):
+        assert line(2, readings).startswith("| 2 | 200 |")
 
 
 @pytest.mark.slow
