@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.resources import files
+from keyword import iskeyword
 from pathlib import Path
 from string import Template
 
@@ -43,7 +44,7 @@ def write_plugin(name: str, stage: Stage, parent: Path) -> list[Path]:
     values = {
         "name": short,
         "module": module,
-        "cls": "".join(part.capitalize() for part in short.split("-")),
+        "cls": _class_name(short, stage),
         "core": version("aang-core"),
         "api": str(PLUGIN_API),
         "stage": stage,
@@ -57,6 +58,12 @@ def write_plugin(name: str, stage: Stage, parent: Path) -> list[Path]:
     for file, text in contents.items():
         (folder / file).write_text(text, encoding="utf-8")
     return [folder / file for file in contents]
+
+
+def _class_name(short: str, stage: Stage) -> str:
+    name = "".join(part.capitalize() for part in short.split("-"))
+    # None, True and False cannot be the names of classes.
+    return name + stage.capitalize() if iskeyword(name) else name
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:

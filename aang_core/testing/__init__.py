@@ -18,14 +18,14 @@ here are checked too. ``aang check-plugin`` runs all checks over a whole plug-in
 
 | name | what it is |
 |---|---|
-| check_data | texts and labels as declared, the same every time |
+| check_data | texts and labels as declared, the same every time; streams without end that resume |
 | check_transform | corrupts ordinary tokens only, and draws from the generator only |
 | check_representation | no token sees padding, every token sees something, the traits are true |
 | check_output | losses per row, finite, with gradients; none from rows without targets |
 | check_weighter | weights that sum to one, state that survives JSON, any tasks accepted |
 | RecordingWorkbench | a workbench that trains nothing, for a weighter's own tests |
 | quadratic_problem, Pull, QuadraticProblem | a real training of two numbers, to compute by hand |
-| SmallHeads | heads on a small hidden size, for an output's own tests |
+| SmallHeads | heads on a small hidden size for any kind of end task, for an output's own tests |
 | SampleRows, token_rows | rows of tokens, and a hypothesis strategy for them |
 | corrupted_rows | a hypothesis strategy for rows as an output receives them |
 | VOCABULARY | the forty token ids of those rows |

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, requires
@@ -88,11 +88,14 @@ class Alone:
         return Burden(float(seconds), tuple(heavy))
 
 
-def load_alone(plugin: str) -> Alone:
+def load_alone(plugin: str) -> list[Alone]:
     """Load a plug-in, with only the core, the standard plug-ins and those that it depends on.
 
     Args:
         plugin: an installed distribution, its entry point, or a file ``FILE.py``.
+
+    Returns:
+        One for each entry point of a distribution; for an entry point or a file, that one.
 
     Raises:
         UnknownNameError: no such plug-in is installed.
@@ -103,21 +106,24 @@ def load_alone(plugin: str) -> Alone:
     environ = {name: os.environ[name] for name in os.environ if not local or name != LOAD_VARIABLE}
     found = load_plugins(local=local, only=(), environ=environ)
     origins = [record.origin for record in found.records]
-    origin = origins[-1] if local else _named(plugin, origins)
-    needed = {origin.distribution, *_standard(), *_dependencies(origin.distribution, origins)}
+    named = origins[-1:] if local else _named(plugin, origins)
+    distribution = named[0].distribution
+    needed = {distribution, *_standard(), *_dependencies(distribution, origins)}
     plugins = load_plugins(local=local, only=needed)
-    (record, *_) = [record for record in plugins.records if record.origin == origin]
-    return Alone(record, plugins, local)
+    records = {record.origin: record for record in reversed(plugins.records)}
+    return [Alone(records[origin], plugins, local) for origin in named]
 
 
-def _named(plugin: str, origins: Iterable[Origin]) -> Origin:
-    known: dict[str, Origin] = {}
-    for origin in origins:
-        known[origin.distribution] = known[origin.entry_point] = origin
+def _named(plugin: str, origins: Sequence[Origin]) -> list[Origin]:
+    """Every entry point of the distribution ``plugin``, or the entry point of this name."""
+    if entry_points := [origin for origin in origins if origin.distribution == plugin]:
+        return entry_points
+    known = {origin.entry_point: origin for origin in origins}
     if plugin not in known:
-        hint = did_you_mean(plugin, known, "there are")
+        names = [*known, *(origin.distribution for origin in origins)]
+        hint = did_you_mean(plugin, names, "there are")
         raise UnknownNameError(f"there is no plug-in {plugin}; {hint}")
-    return known[plugin]
+    return [known[plugin]]
 
 
 def _standard() -> set[str]:

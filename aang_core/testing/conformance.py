@@ -1,8 +1,8 @@
 """All checks of a plug-in as a whole."""
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -18,7 +18,7 @@ from aang_core.plugins.primitive import Primitive
 from aang_core.plugins.taken_names import taken_names
 from aang_core.plugins.traits import misspelled_traits, unprovided_traits
 from aang_core.testing.alone import Alone, load_alone
-from aang_core.testing.first_call import call_once, in_words
+from aang_core.testing.first_call import call_once, in_words, kind_of
 
 Options = Mapping[str, Mapping[str, Any]]
 """Options of primitives and weighters, by name, as ``--set`` gives them to a training."""
@@ -53,21 +53,45 @@ def checks_of(plugin: str, options: Options | None = None) -> list[Check]:
         UnknownNameError: no such plug-in is installed.
         ConfigError: there are options for something that it does not register.
     """
-    alone = load_alone(plugin)
-    loads = Check(
-        "it loads",
-        lambda: _holds(alone.record.status == "ok", str(alone.record.error)),
-        "the message says which hook or registration is wrong",
-    )
-    if alone.record.status != "ok":
-        return [loads]
-    deprecated = [
-        Check("it uses nothing deprecated", partial(_holds, False, warning), "see the message")
-        for warning in alone.record.warnings
-    ]
-    primitives = _primitives(alone, options or {})
-    of_primitives = [check for p in primitives for check in _of_primitive(p, alone)]
-    return [loads, *_of_loading(alone), *deprecated, *of_primitives, *_of_names(alone)]
+    (checks,) = checks_of_each([plugin], options)
+    return checks
+
+
+def checks_of_each(plugins: Sequence[str], options: Options | None = None) -> list[list[Check]]:
+    """All checks of several plug-ins, one list for each.
+
+    Args:
+        plugins: each as :func:`checks_of` takes it.
+        options: options to check their primitives and weighters with, by their names. Every plug-in
+            gets those of what it registers.
+
+    Raises:
+        UnknownNameError: one of them is not installed.
+        ConfigError: there are options for something that none of them registers.
+    """
+    loaded = [load_alone(plugin) for plugin in plugins]
+    _require_registered(options or {}, [alone for plugin in loaded for alone in plugin])
+    return [_checks(plugin, options or {}) for plugin in loaded]
+
+
+def _checks(plugin: Sequence[Alone], options: Options) -> list[Check]:
+    """All checks of a plug-in; those of a distribution with several entry points name them."""
+
+    def named(checks: Iterable[Check], alone: Alone) -> list[Check]:
+        if len(plugin) == 1:
+            return list(checks)
+        point = alone.record.origin.entry_point
+        return [replace(check, name=f"{point}: {check.name}") for check in checks]
+
+    usable = [alone for alone in plugin if alone.record.status == "ok"]
+    found = [check for alone in plugin for check in named([_of_outcome(alone)], alone)]
+    # Every command loads all entry points of a distribution, so what they cost is one sum.
+    found += [check for alone in usable[:1] for check in _of_loading(alone)]
+    for alone in usable:
+        primitives = _primitives(alone, options)
+        of_primitives = [check for p in primitives for check in _of_primitive(p, alone)]
+        found += named([*_deprecated(alone), *of_primitives, *_of_names(alone)], alone)
+    return found
 
 
 def warnings_of(plugin: str) -> list[str]:
@@ -81,14 +105,31 @@ def warnings_of(plugin: str) -> list[str]:
     Raises:
         UnknownNameError: no such plug-in is installed.
     """
-    alone = load_alone(plugin)
-    if alone.record.status != "ok":
-        return []
+    usable = [alone for alone in load_alone(plugin) if alone.record.status == "ok"]
+    return [warning for alone in usable for warning in _warnings(alone)]
+
+
+def _warnings(alone: Alone) -> list[str]:
     origin = alone.record.origin
     everybody = load_plugins(local=alone.local).registry
     registered = everybody.primitives()
     own = [primitive for primitive in registered if primitive.origin == origin]
     return [*taken_names(origin, everybody), *misspelled_traits(own, registered)]
+
+
+def _of_outcome(alone: Alone) -> Check:
+    return Check(
+        "it loads",
+        lambda: _holds(alone.record.status == "ok", str(alone.record.error)),
+        "the message says which hook or registration is wrong",
+    )
+
+
+def _deprecated(alone: Alone) -> list[Check]:
+    return [
+        Check("it uses nothing deprecated", partial(_holds, False, warning), "see the message")
+        for warning in alone.record.warnings
+    ]
 
 
 def _of_loading(alone: Alone) -> list[Check]:
@@ -109,15 +150,29 @@ def _of_loading(alone: Alone) -> list[Check]:
     ]
 
 
+def _own(alone: Alone) -> list[Primitive]:
+    """The primitives that the plug-in registers."""
+    origin = alone.record.origin
+    return [p for p in alone.plugins.registry.primitives() if p.origin == origin]
+
+
 def _primitives(alone: Alone, options: Options) -> list[Primitive]:
     """The primitives of the plug-in, with the options for them."""
-    origin = alone.record.origin
-    own = [p for p in alone.plugins.registry.primitives() if p.origin == origin]
+    return [p.with_options(options.get(p.name, {})) for p in _own(alone)]
+
+
+def _require_registered(options: Options, plugins: Sequence[Alone]) -> None:
+    """Refuse options for something that none of the plug-ins registers."""
+    if any(alone.record.status != "ok" for alone in plugins):
+        # It might have registered that; the check that it loads fails anyway.
+        return
+    known = {primitive.name for alone in plugins for primitive in _own(alone)}
+    owners = list(dict.fromkeys(alone.record.origin.distribution for alone in plugins))
+    has, registers = ("have", "they register") if owners[1:] else ("has", "it registers")
     for name in options:
-        if name not in {primitive.name for primitive in own}:
-            hint = did_you_mean(name, [p.name for p in own], "it registers")
-            raise ConfigError(f"--set {name}.…: {origin.distribution} has no {name}; {hint}")
-    return [primitive.with_options(options.get(primitive.name, {})) for primitive in own]
+        if name not in known:
+            hint = did_you_mean(name, known, registers)
+            raise ConfigError(f"--set {name}.…: {' and '.join(owners)} {has} no {name}; {hint}")
 
 
 def _of_primitive(primitive: Primitive, alone: Alone) -> Iterator[Check]:
@@ -197,9 +252,10 @@ def _check(primitive: Primitive) -> None:
             testing.check_representation(primitive.make(), primitive.provides)
         case "output":
             labelled = any(trait.startswith("labels:") for trait in primitive.requires)
-            testing.check_output(primitive.make())
+            kind = kind_of(primitive)
+            testing.check_output(primitive.make(), kind=kind)
             if not labelled:
-                testing.check_output(primitive.make(), labelled=False)
+                testing.check_output(primitive.make(), labelled=False, kind=kind)
         case "weighter":
             testing.check_weighter(primitive.make)
 

@@ -8,14 +8,17 @@ from typing import Any
 
 from aang_core.assembly.text_options import READ_BY
 from aang_core.errors import DataError
-from aang_core.objectives.stages import Data, DataContext, Example
+from aang_core.objectives.stages import Data, DataContext, Example, Label, StreamingData
 from aang_core.testing.expectation import expect, only_generator_draws
+from aang_core.testing.streams import read_stream
 
 _WORDS = ("alpha", "beta", "gamma", "delta")
 
 
 def check_data(data: Data, provides: Iterable[str] = ()) -> None:
     """Check ``data`` on a small task with unlabelled, in-domain and generic text.
+
+    If it is to be read as a stream, its ``buffer`` not None, the stream is checked, too.
 
     Args:
         data: the primitive.
@@ -33,20 +36,15 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
         with only_generator_draws("examples"):
             first = _examples(data, context)
         again = _examples(data, context)
-    expect(bool(first), "examples of a small task", "some", "none")
+        expect(bool(first), "examples of a small task", "some", "none")
+        streamed: list[Example] = []
+        if isinstance(data, StreamingData) and data.buffer is not None:
+            streamed = read_stream(data, context, len(first))
+    known = {example.label for example in context.train}
     for i, example in enumerate(first):
-        where = f"example {i}"
-        expect(isinstance(example, Example), where, "an Example", type(example).__name__)
-        expect(isinstance(example.text, str), f"text of {where}", "a string", example.text)
-        if "text" in traits:
-            expect(bool(example.text.strip()), f"text of {where}", "not blank", example.text)
-        if traits & {"labels:end-task", "labels:own"}:
-            expect(example.label is not None, f"label of {where}", "one", "none")
-        if "labels:end-task" in traits:
-            known = {e.label for e in context.train}
-            expect(
-                example.label in known, f"label of {where}", sorted(map(str, known)), example.label
-            )
+        _check_example(example, f"example {i}", traits, known)
+    for i, example in enumerate(streamed):
+        _check_example(example, f"text {i} of the stream", traits, known)
     if getattr(data, "of_end_task", False) or getattr(data, "of_step", False):
         expect(
             first == list(context.train),
@@ -69,6 +67,19 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
         "left as they are",
         "changed",
     )
+
+
+def _check_example(
+    example: Example, where: str, traits: frozenset[str], known: set[Label | None]
+) -> None:
+    expect(isinstance(example, Example), where, "an Example", type(example).__name__)
+    expect(isinstance(example.text, str), f"text of {where}", "a string", example.text)
+    if "text" in traits:
+        expect(bool(example.text.strip()), f"text of {where}", "not blank", example.text)
+    if traits & {"labels:end-task", "labels:own"}:
+        expect(example.label is not None, f"label of {where}", "one", "none")
+    if "labels:end-task" in traits:
+        expect(example.label in known, f"label of {where}", sorted(map(str, known)), example.label)
 
 
 def _examples(data: Data, context: DataContext) -> list[Example]:

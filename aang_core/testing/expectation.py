@@ -1,5 +1,6 @@
 """The wording of failed checks, and the hypothesis settings."""
 
+import json
 import pickle
 import random
 from collections.abc import Iterator, Mapping
@@ -46,6 +47,18 @@ def expect_tensor(
         raise AssertionError(f"{what}: expected {expected}, got {type(value).__name__}")
     got = f"shape {list(value.shape)} and dtype {value.dtype}"
     expect(tuple(value.shape) == shape and value.dtype in dtypes, what, expected, got)
+
+
+def expect_json(value: Any, what: str) -> str:
+    """Expect values that JSON keeps as they are, and return the JSON."""
+    try:
+        # In the order of its keys, as a checkpoint saves it: the order of a sum changes its last
+        # digit.
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"{what}: expected JSON values, got {value!r} ({error})") from error
+    expect(json.loads(text) == value, what, "the same after JSON", json.loads(text))
+    return text
 
 
 @contextmanager

@@ -13,8 +13,10 @@ from aang_core.checked.transform import CheckedTransform
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.errors import AangError
 from aang_core.objectives.stages import ShownRows
+from aang_core.plugins.end_task_traits import PREFIX
 from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.primitive import Primitive
+from aang_core.task_types.names import TASK_TYPES, TaskTypeName
 from aang_core.tasks.weighting import TaskCard
 from aang_core.testing.data import sample_context
 from aang_core.testing.expectation import PROPERTY
@@ -37,6 +39,12 @@ def call_once(primitive: Primitive) -> None:
         "weighter": _weighter,
     }
     calls[primitive.stage](primitive)
+
+
+def kind_of(output: Primitive) -> TaskTypeName:
+    """The kind of end task that an output requires; ``single-label`` if it takes any."""
+    kinds = (kind for kind in TASK_TYPES if PREFIX + kind in output.requires)
+    return next(kinds, "single-label")
 
 
 def in_words(primitive: Primitive, error: BaseException) -> str:
@@ -92,13 +100,13 @@ def _representation(primitive: Primitive) -> None:
 
 
 def _output(primitive: Primitive) -> None:
-    output = CheckedOutput(primitive.make(), primitive)
+    output, kind = CheckedOutput(primitive.make(), primitive), kind_of(primitive)
     rows = hypothesis.find(
-        corrupted_rows(labelled=True, views=len(output.views)),
+        corrupted_rows(labelled=True, views=len(output.views), kind=kind),
         lambda rows: bool(rows.selected.any()),
         settings=PROPERTY,
     )
-    head = output.head(SmallHeads())
+    head = output.head(SmallHeads(kind))
     shape = (*rows.original.shape, HIDDEN_SIZE)
     hidden = torch.randn(shape, generator=_generator()).requires_grad_()
     targets = output.targets(rows)

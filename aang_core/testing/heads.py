@@ -2,7 +2,8 @@
 
 from torch import Tensor, nn
 
-from aang_core.task_types.single_label import ONE_CLASS
+from aang_core.task_types.choose import NAMED
+from aang_core.task_types.names import TaskTypeName
 from aang_core.tasks.task import RowLosses
 from aang_core.testing.rows import CLASSES, VOCABULARY
 
@@ -10,22 +11,30 @@ HIDDEN_SIZE = 8
 
 
 class SmallHeads:
-    """Linear heads on a hidden size of 8, over 40 token ids and 3 classes; no dropout."""
+    """Linear heads on a hidden size of 8, over 40 token ids and 3 classes; no dropout.
+
+    Args:
+        kind: the kind of end task. With ``regression`` its head computes one number, with
+            ``token-labels`` it reads every token.
+    """
 
     hidden_size = HIDDEN_SIZE
     vocabulary = VOCABULARY
 
-    def __init__(self) -> None:
-        self._classifier = _FirstTokenClassifier()
+    def __init__(self, kind: TaskTypeName = "single-label") -> None:
+        self._type = NAMED[kind](())
+        self._classifier = self.classification()
 
     def language_model(self) -> nn.Module:
         return nn.Linear(HIDDEN_SIZE, VOCABULARY.size)
 
     def classification(self) -> nn.Module:
-        return _FirstTokenClassifier()
+        outputs = 1 if self._type.name == "regression" else CLASSES
+        linear = nn.Linear(HIDDEN_SIZE, outputs)
+        return linear if self._type.reads_every_token else nn.Sequential(_FirstToken(), linear)
 
     def label_losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
-        return ONE_CLASS.losses(logits, labels)
+        return self._type.losses(logits, labels)
 
     def end_task(self) -> nn.Module:
         return nn.Sequential(self._classifier)
@@ -37,11 +46,6 @@ class SmallHeads:
         return nn.Sequential(nn.Linear(HIDDEN_SIZE, 1), nn.Flatten(start_dim=-2))
 
 
-class _FirstTokenClassifier(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(HIDDEN_SIZE, CLASSES)
-
+class _FirstToken(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
-        logits: Tensor = self.linear(hidden[:, 0])
-        return logits
+        return hidden[:, 0]

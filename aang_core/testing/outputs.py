@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from torch import Generator, Tensor, nn
 
 from aang_core.objectives.stages import CorruptedRows, CountsHits, Output
+from aang_core.task_types.names import TaskTypeName
 from aang_core.tasks.task import RowLosses
 from aang_core.testing.expectation import (
     PROPERTY,
@@ -20,7 +21,9 @@ from aang_core.testing.rows import corrupted_rows
 COUNT_TYPES = (torch.int64, torch.int32, torch.float32, torch.float64)
 
 
-def check_output(output: Output, labelled: bool = True) -> None:
+def check_output(
+    output: Output, labelled: bool = True, kind: TaskTypeName = "single-label"
+) -> None:
     """Check ``output`` on rows with and without prediction targets.
 
     An output with several views receives each row as often. If an output couples rows, the loss of
@@ -29,11 +32,12 @@ def check_output(output: Output, labelled: bool = True) -> None:
     Args:
         output: the primitive.
         labelled: whether the rows have labels; pass False for an output that works without.
+        kind: the kind of end task, which the labels and the heads belong to.
 
     Raises:
         AssertionError: a check failed; it says what was expected and found.
     """
-    heads = SmallHeads()
+    heads = SmallHeads(kind)
     first, second = output.head(heads), output.head(heads)
     expect(isinstance(first, nn.Module), "head", "a torch module", type(first).__name__)
     expect(first is not second, "a second call of head", "a new module", "the same one")
@@ -42,7 +46,7 @@ def check_output(output: Output, labelled: bool = True) -> None:
     targets_met = 0
 
     @PROPERTY
-    @given(rows=corrupted_rows(labelled, views), seed=st.integers(0, 2**32))
+    @given(rows=corrupted_rows(labelled, views, kind), seed=st.integers(0, 2**32))
     def any_rows(rows: CorruptedRows, seed: int) -> None:
         nonlocal targets_met
         targets_met += _check_contract(output, head, rows, seed)

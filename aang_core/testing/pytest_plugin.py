@@ -1,7 +1,8 @@
 """The checks of a plug-in as tests.
 
 ``pytest -p aang_core.testing.pytest_plugin --aang-plugin NAME`` runs them after the other tests;
-``--aang-set PRIMITIVE.OPTION=VALUE`` gives options to the primitives that are checked.
+``--aang-set PRIMITIVE.OPTION=VALUE`` gives options to the primitives that are checked. Both can be
+repeated; a plug-in gets the options of the primitives that it registers.
 
 In a plug-in's own repository, in ``pyproject.toml``:
 
@@ -17,7 +18,7 @@ import pytest
 
 from aang_core.config.settings import parse_settings
 from aang_core.errors import AangError
-from aang_core.testing.conformance import Check, checks_of, require_path
+from aang_core.testing.conformance import Check, checks_of_each, require_path
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,12 +43,13 @@ def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Append the checks to the collected tests."""
-    for plugin in config.getoption("--aang-plugin"):
-        try:
-            options = parse_settings(config.getoption("--aang-set"))
-            checks = checks_of(require_path(plugin), options)
-        except AangError as error:
-            raise pytest.UsageError(f"--aang-plugin {plugin}: {error}") from error
+    plugins: list[str] = config.getoption("--aang-plugin")
+    try:
+        options = parse_settings(config.getoption("--aang-set")) if plugins else {}
+        found = checks_of_each([require_path(plugin) for plugin in plugins], options)
+    except AangError as error:
+        raise pytest.UsageError(f"--aang-plugin {' '.join(plugins)}: {error}") from error
+    for plugin, checks in zip(plugins, found, strict=True):
         for check in checks:
             items.append(_Item.from_parent(session, name=f"{plugin}: {check.name}", check=check))
 

@@ -14,6 +14,8 @@ from aang_core.objectives.stages import (
     DocumentStatistics,
     Vocabulary,
 )
+from aang_core.task_types.names import TaskTypeName
+from aang_core.task_types.token_labels import NO_LABEL
 
 PAD, FIRST, LAST, MASK = range(4)
 CLASSES = 3
@@ -65,9 +67,15 @@ class SampleRows:
         ids, real, ordinary = (c.repeat(times, 1) for c in (self.ids, self.real, self.ordinary))
         return SampleRows(ids, real, ordinary, self.vocabulary)
 
-    def placed(self, corruption: Corruption) -> PlacedRows:
-        """These rows as the encoder reads them after a transform has returned ``corruption``."""
-        padded = PaddedRows(self.ids, self.real, self.ordinary, None, None, PAD, 0)
+    def placed(self, corruption: Corruption, token_labels: Tensor | None = None) -> PlacedRows:
+        """These rows as the encoder reads them after a transform has returned ``corruption``.
+
+        Args:
+            corruption: what the transform returned.
+            token_labels: ``[B, T]`` int64, the label of each token before, -100 where it has none;
+                None if tokens have no labels.
+        """
+        padded = PaddedRows(self.ids, self.real, self.ordinary, None, None, PAD, 0, token_labels)
         return place_rows(padded, corruption, 10 * self.ids.shape[1])
 
 
@@ -80,12 +88,18 @@ def token_rows(draw: st.DrawFn, max_rows: int = 4, max_tokens: int = 12) -> Samp
 
 
 @st.composite
-def corrupted_rows(draw: st.DrawFn, labelled: bool = True, views: int = 1) -> CorruptedRows:
+def corrupted_rows(
+    draw: st.DrawFn,
+    labelled: bool = True,
+    views: int = 1,
+    kind: TaskTypeName = "single-label",
+) -> CorruptedRows:
     """Rows after some transform, with any share of tokens selected, from none to all.
 
     Of the selected tokens some are masked, some replaced and some kept. Half of the batches have
-    deleted, inserted and moved tokens, too. With ``labelled``, the rows have labels of three
-    classes. Each row has ``views`` views, all first views before all second ones.
+    deleted, inserted and moved tokens, too. With ``labelled``, the rows have labels as an end task
+    of this ``kind`` has them: of three classes, or numbers. Each row has ``views`` views, all first
+    views before all second ones.
     """
     rows = draw(token_rows()).repeated(views)
     rate = draw(st.sampled_from([0.0, 0.15, 0.5, 1.0]))
@@ -101,7 +115,8 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True, views: int = 1) -> Co
     corruption = Corruption(corrupted, selected)
     if draw(st.booleans()):
         corruption = _moved(corruption, rows, generator)
-    placed = rows.placed(corruption)
+    tagged = labelled and kind == "token-labels"
+    placed = rows.placed(corruption, _tags(rows, views, generator) if tagged else None)
     real = placed.rows.real
     # A total order of the real tokens, for outputs that require a reading order.
     order = torch.rand(real.shape, generator=generator).argsort(1)
@@ -112,11 +127,7 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True, views: int = 1) -> Co
         selected=placed.selected,
         ordinary=placed.rows.ordinary,
         real=real,
-        labels=(
-            torch.randint(CLASSES, (len(rows.ids) // views,), generator=generator).repeat(views)
-            if labelled
-            else None
-        ),
+        labels=_labels(kind, len(rows.ids) // views, views, generator) if labelled else None,
         statistics=DocumentStatistics(
             documents,
             torch.randint(documents + 1, (VOCABULARY.size,), generator=generator),
@@ -125,7 +136,29 @@ def corrupted_rows(draw: st.DrawFn, labelled: bool = True, views: int = 1) -> Co
         vocabulary=VOCABULARY,
         views=views,
         before=placed.before,
+        token_labels=placed.rows.token_labels,
     )
+
+
+def _labels(kind: TaskTypeName, rows: int, views: int, generator: torch.Generator) -> Tensor | None:
+    """A label of every row, the same in all its views; None for a kind that labels tokens."""
+    match kind:
+        case "single-label":
+            return torch.randint(CLASSES, (rows,), generator=generator).repeat(views)
+        case "multi-label":
+            return torch.randint(2, (rows, CLASSES), generator=generator).float().repeat(views, 1)
+        case "regression":
+            return torch.randn(rows, generator=generator).repeat(views)
+        case "token-labels":
+            return None
+
+
+def _tags(rows: SampleRows, views: int, generator: torch.Generator) -> Tensor:
+    """A label for half of the ordinary tokens, as if each word had two; the same in all views."""
+    shape = len(rows.ids) // views, rows.ids.shape[1]
+    tags = torch.randint(CLASSES, shape, generator=generator)
+    first = torch.rand(shape, generator=generator) < 0.5
+    return tags.masked_fill(~first, NO_LABEL).repeat(views, 1).masked_fill(~rows.ordinary, NO_LABEL)
 
 
 def _moved(corruption: Corruption, rows: SampleRows, generator: torch.Generator) -> Corruption:

@@ -98,6 +98,11 @@ class RecordingWorkbench:
         self._budget = steps
 
     @property
+    def steps_taken(self) -> int:
+        """Optimiser steps so far: steps, descents, those of trials, and skipped ones."""
+        return self._steps
+
+    @property
     def steps_left(self) -> int:
         return max(self._budget - self._steps, 0)
 

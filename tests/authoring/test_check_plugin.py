@@ -153,6 +153,46 @@ def test_pytest_is_told_in_one_line(options: tuple[str, ...], said: str, tmp_pat
     assert "INTERNALERROR" not in done.stdout
 
 
+def with_rate(folder: Path, name: str) -> Path:
+    """A file whose transform ``name`` needs the option ``rate``."""
+    needs = "class Mine:\n        def __init__(self, rate):\n            self.rate = rate"
+    source = GOOD.replace("class Mine:", needs).replace('"mine"', f'"{name}"')
+    path = folder / f"{name}.py"
+    path.write_text(dedent(source.replace("generator)\n", "generator, self.rate)\n")))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("third", "code", "said"),
+    [
+        ((), pytest.ExitCode.OK, "12 passed"),
+        (
+            ("--aang-set", "three.rate=0.5"),
+            pytest.ExitCode.USAGE_ERROR,
+            "--set three.…: one.py and two.py have no three; they register: one, two",
+        ),
+    ],
+)
+def test_options_go_to_the_plugins_that_take_them(
+    third: tuple[str, ...], code: int, said: str, tmp_path: Path
+) -> None:
+    """Only an option that none of them takes is refused."""
+    plugins = [str(with_rate(tmp_path, name)) for name in ("one", "two")]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "aang_core.testing.pytest_plugin", "-q"),
+            *("-p", "no:cacheprovider", "--aang-plugin", plugins[0], "--aang-plugin", plugins[1]),
+            *("--aang-set", "one.rate=0.5", "--aang-set", "two.rate=0.25", *third),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
+
+
 def test_the_file_that_is_named_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not another one that the environment names."""
     (tmp_path / "other.py").write_text(dedent(GOOD), encoding="utf-8")
@@ -277,6 +317,63 @@ def test_counts_in_half_precision_are_noticed(tmp_path: Path) -> None:
     assert "of bfloat16" in message
 
 
+KINDS = {
+    "single-label": """
+                labels = targets["labels"]
+                assert labels.dtype == torch.int64 and labels.shape == (len(hidden),)
+    """,
+    "multi-label": """
+                labels = targets["labels"]
+                assert labels.shape == (len(hidden), 3) and set(labels.unique().tolist()) <= {0, 1}
+    """,
+    "regression": """
+                labels = targets["labels"]
+                assert labels.is_floating_point() and labels.shape == (len(hidden),)
+    """,
+    "token-labels": """
+                labels = targets["labels"]
+                assert labels.dtype == torch.int64 and labels.shape == hidden.shape[:2]
+    """,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_output_gets_the_labels_of_its_kind_of_end_task(tmp_path: Path, kind: str) -> None:
+    """As documented of CorruptedRows, in every view, with heads and a loss that fit them."""
+    field = "token_labels" if kind == "token-labels" else "labels"
+    path = written(
+        tmp_path,
+        f"""
+        from aang_core import hookimpl
+
+        class Mine:
+            views = ("corrupted", "clean")
+
+            def head(self, heads):
+                self.label_losses = heads.label_losses
+                return heads.end_task()
+
+            def targets(self, rows):
+                return {{"labels": rows.{field}}}
+
+            def losses(self, head, hidden, targets):
+                import torch
+                {KINDS[kind].strip()}
+                return self.label_losses(head(hidden), labels)
+
+        @hookimpl
+        def aang_register_outputs(register):
+            register(
+                "mine",
+                "the end task's labels",
+                Mine,
+                requires=("text", "labels:end-task", "end-task:{kind}"),
+            )
+        """,
+    )
+    assert not failures(path)
+
+
 def test_a_slow_plugin_is_named(tmp_path: Path) -> None:
     source = "import time\ntime.sleep(0.5)\n" + dedent(GOOD)
     (name, message), *others = failures(written(tmp_path, source)).items()
@@ -324,6 +421,28 @@ def test_a_plugin_may_build_on_those_that_it_depends_on(
     (metadata,) = site.folder.glob("aang_plugin_upper-*/METADATA")
     metadata.write_text(f"{metadata.read_text()}Requires-Dist: aang-plugin-base>=1\n")
     assert not failures(Path("aang-plugin-upper"))
+
+
+def test_every_entry_point_of_a_distribution_is_checked(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its own name, an entry point is checked without the others."""
+    site.module("alpha_hooks", "raise RuntimeError('out of order')")
+    site.module("zeta_hooks", GOOD)
+    site.metadata("aang-plugin-two", "[aang]\nalpha = alpha_hooks\nzeta = zeta_hooks\n")
+    monkeypatch.syspath_prepend(site.folder)
+    monkeypatch.setenv("PYTHONPATH", str(site.folder), prepend=":")
+    done = CliRunner().invoke(aang, ["check-plugin", "aang-plugin-two"])
+    assert done.exit_code == 1, done.output
+    assert "FAILED  alpha: it loads" in done.stdout
+    assert "out of order" in done.stdout
+    assert "passed  zeta: it loads" in done.stdout
+    assert "passed  zeta: transform mine: its contract" in done.stdout
+    assert "6 of 7 checks passed" in done.stdout
+    done = CliRunner().invoke(aang, ["check-plugin", "zeta"])
+    assert done.exit_code == 0, done.output
+    assert "passed  it loads\n" in done.stdout
+    assert "6 of 6 checks passed" in done.stdout
 
 
 def test_names_that_others_have_are_warnings(tmp_path: Path) -> None:

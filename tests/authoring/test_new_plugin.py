@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 from click.testing import CliRunner
 
+from aang_core.authoring.new_plugin import write_plugin
 from aang_core.cli.app import aang
 from aang_core.plugins.primitive import Stage
 from tests.authoring.installation import installed, run
@@ -71,6 +72,14 @@ def test_names_that_are_taken_are_noted(tmp_path: Path) -> None:
     assert "note: aang-core has an entry point core too" in done.stderr
     done = CliRunner().invoke(aang, ["new-plugin", "swirl", "--folder", str(tmp_path)])
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("name", ["none", "true", "false", "class", "a-1"])
+def test_words_of_python_are_names_too(name: str, stage: Stage, tmp_path: Path) -> None:
+    for file in write_plugin(name, stage, tmp_path):
+        if file.suffix == ".py":
+            compile(file.read_text(encoding="utf-8"), str(file), "exec")
 
 
 def test_bad_names(tmp_path: Path) -> None:

@@ -12,6 +12,12 @@ from aang_plugin_report.charts import Bars, Chart, Heat, Lines
 ROW = 26
 """Height in pixels of a row of a chart with names on its left side."""
 
+_COLOURS = 10
+"""Colours that plotly and matplotlib give to curves, before they begin again."""
+
+_DASHES = (("solid", "-"), ("dash", "--"), ("dashdot", "-."), ("dot", ":"))
+"""How curves are drawn, in plotly's words and matplotlib's; each in all colours."""
+
 _STANDOFF = 12
 """Pixels between the title of an axis and its labels."""
 
@@ -31,12 +37,14 @@ def plotly_figure(chart: Chart) -> Any:
     figure = graph_objects.Figure()
     match chart:
         case Lines():
-            for series in chart.series:
+            for i, series in enumerate(chart.series):
+                dash, _ = _dash(i)
                 figure.add_scatter(
                     x=list(series.x),
                     y=list(series.y),
                     name=plain(series.name),
                     mode="markers" if series.points else "lines",
+                    line={"dash": dash},
                     hovertemplate="%{y:.3f}",
                     marker={"size": 11, "symbol": "star"} if series.points else None,
                 )
@@ -96,6 +104,11 @@ def _name_rows(figure: Any) -> None:
     figure.update_yaxes(autorange="reversed", type="category", dtick=1)
 
 
+def _dash(number: int) -> tuple[str, str]:
+    """How the curve of this number is drawn, so that none with its colour looks the same."""
+    return _DASHES[number // _COLOURS % len(_DASHES)]
+
+
 def plain(name: str) -> str:
     """Escape what plotly acts upon: tags and entities of HTML, and formulas between dollars."""
     shown = printable(name).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -144,9 +157,10 @@ def _draw(chart: Chart, figure: Any) -> None:
     axes = figure.add_subplot()
     match chart:
         case Lines():
-            for series in chart.series:
-                (name,) = _short([series.name])
-                axes.plot(series.x, series.y, "*" if series.points else "-", label=name)
+            for i, series in enumerate(chart.series):
+                _, style = _dash(i)
+                style = "*" if series.points else style
+                axes.plot(series.x, series.y, style, label=_legend_name(series.name))
             if chart.mark is not None:
                 place, word = chart.mark
                 axes.axvline(place, linestyle=":", color="grey", label=word)
@@ -158,7 +172,7 @@ def _draw(chart: Chart, figure: Any) -> None:
             height = 0.8 / len(chart.groups)
             for i, (name, values) in enumerate(chart.groups):
                 places = [place + i * height for place in range(len(chart.labels))]
-                axes.barh(places, list(values), height=height, label=name)
+                axes.barh(places, list(values), height=height, label=_legend_name(name))
             middle = height * (len(chart.groups) - 1) / 2
             axes.set_yticks([p + middle for p in range(len(chart.labels))], _short(chart.labels))
             axes.invert_yaxis()
@@ -196,6 +210,12 @@ def _write_values(axes: Any, chart: Heat, largest: float) -> None:
 
 def _short(labels: Any) -> list[str]:
     return [_shortened(" ".join(printable(str(label)).split())) for label in labels]
+
+
+def _legend_name(name: str) -> str:
+    (shown,) = _short([name])
+    # Matplotlib leaves out of a legend what begins with an underscore.
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def _shortened(name: str) -> str:

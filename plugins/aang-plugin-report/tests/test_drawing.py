@@ -1,10 +1,11 @@
 """Charts as pictures."""
 
+import re
 from pathlib import Path
 
 import pytest
-from aang_plugin_report.charts import Bars
-from aang_plugin_report.drawing import draw_picture
+from aang_plugin_report.charts import Bars, Lines, Series
+from aang_plugin_report.drawing import draw_picture, plotly_json
 
 LONG = "task/random-factorized-with-a-name-of-its-own/bidirectional/denoise"
 
@@ -32,3 +33,30 @@ def test_long_names_keep_both_ends(tmp_path: Path, names: list[str], shown: list
     for name in shown:
         # The letters are shapes; what they say is a comment beside them.
         assert f"<!-- {name} -->" in drawn
+
+
+def curves(*names: str) -> Lines:
+    return Lines("k", "A title", "step", "loss", [Series(n, [0, 1], [0, 1]) for n in names], "alt")
+
+
+def test_no_two_curves_look_the_same(tmp_path: Path) -> None:
+    """There are ten colours; a chart of losses has up to fourteen curves."""
+    chart = curves(*(f"number-{i}" for i in range(14)))
+    dashes = [trace["line"]["dash"] for trace in plotly_json(chart)["data"]]
+    # Plotly gives its ten colours in turn.
+    assert len({(i % 10, dash) for i, dash in enumerate(dashes)}) == 14
+    draw_picture(chart, tmp_path / "lines.svg")
+    drawn = (tmp_path / "lines.svg").read_text(encoding="utf-8")
+    legend = drawn[drawn.index('id="legend_1"') :]
+    styles = re.findall(r'style="(fill: none; stroke[^"]*)"', legend)
+    assert len(set(styles)) == len(styles) == 14
+
+
+def test_names_with_an_underscore_are_in_the_legend(tmp_path: Path) -> None:
+    """Matplotlib leaves out those that begin with one."""
+    bars = Bars("k", "A title", "weight", ["x"], [("_a", [0.5]), ("b", [0.5])], "alt")
+    for chart in (curves("_a", "b"), bars):
+        draw_picture(chart, tmp_path / "chart.svg")
+        drawn = (tmp_path / "chart.svg").read_text(encoding="utf-8")
+        legend = drawn[drawn.index('id="legend_1"') :]
+        assert re.findall(r"<!-- *(\S+) *-->", legend) == ["_a", "b"]
