@@ -61,7 +61,7 @@ def test_local_layers_of_modernbert_keep_to_window_and_mask() -> None:
 # The first DeBERTa has a layer norm of its own, which computes in float32 in any case.
 @pytest.mark.parametrize(
     ("architecture", "tolerance", "reason"),
-    [("deberta", 1e-5, "DebertaLayerNorm"), ("deberta-v2", 1e-9, "relative positions")],
+    [("deberta", 1e-5, "DebertaLayerNorm"), ("deberta-v2", 1e-9, "rel_embeddings")],
 )
 def test_deberta_is_trained_by_the_stream_engine(
     architecture: str, tolerance: float, reason: str
