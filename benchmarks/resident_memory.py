@@ -80,6 +80,7 @@ def bare(encoder: Path, rows: int, precision: str, steps: int, after: AfterStep)
     texts = [example.text for example in task.train]
     tokens = tokenizer(texts, truncation=True, max_length=LONGEST)["input_ids"]
     model = AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=len(names))
+    model.train()  # from_pretrained leaves dropout off, and dropout keeps its masks for backward
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     generator = torch.Generator().manual_seed(0)
     for done in range(steps):
