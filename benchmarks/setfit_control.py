@@ -31,7 +31,6 @@ from aang_plugin_compare.control_results import (
     write_result,
 )
 from aang_plugin_compare.planning import read_comparison
-from aang_plugin_compare.quick_controls import quick_cells
 from aang_plugin_compare.run_folders import make_root
 from datasets import Dataset
 from sklearn.linear_model import LogisticRegression
@@ -154,7 +153,7 @@ def main(spec: Path, out: Path, iterations: tuple[int, ...], max_steps: int) -> 
     controls = out / FOLDER
     controls.mkdir(exist_ok=True)
     with locked(controls):
-        for cell in quick_cells(comparison):
+        for cell in comparison.leading():
             path = result_file(out, cell.task, NAME, cell.seed)
             there = read_result(path)
             if there is not None and there.asked == asked(cell.config, iterations, max_steps):

@@ -219,6 +219,7 @@ def _flat(found: Found, labels: Sequence[str]) -> Iterator[tuple[tuple[str, ...]
     names = tuple(first[0].columns)
     added = (PREDICTED, *(f"probability:{label}" for label in labels))
     _refuse_taken(names, added, first[0].where)
+    header = tuple(map(well_formed_value, (*names, *added)))
     for row, prediction in chain([first], rows):
         if further := [name for name in row.columns if name not in names]:
             raise DataError(
@@ -227,7 +228,7 @@ def _flat(found: Found, labels: Sequence[str]) -> Iterator[tuple[tuple[str, ...]
             )
         values = [well_formed_value(row.columns.get(name)) for name in names]
         shares = [prediction.probabilities[label] for label in labels]
-        yield tuple(map(well_formed_value, (*names, *added))), [*values, prediction.label, *shares]
+        yield header, [*values, prediction.label, *shares]
 
 
 def _refuse_taken(present: Iterable[str], added: Sequence[str], where: str) -> None:

@@ -191,39 +191,46 @@ def test_the_plan_is_printed_with_its_hours(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def small_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``scierc-all`` have two methods of a step of four rows."""
+    plain = {"weighter": "single-task", "batch_size": 4}
+    methods = {"single-task": plain, "contrast": {"recipe": "contrast", "batch_size": 4}}
+    monkeypatch.setitem(
+        SETTINGS, "scierc-all", Setting("scierc", None, prepared=True, steps=1, methods=methods)
+    )
+
+
+def trained(data: Path, out: Path, *options: str) -> dict[str, list[int]]:
+    """The seeds of each method in the table of ``scierc-all`` after a call."""
+    encoder = str(data / "scierc" / "encoder")
+    folders = [str(data), encoder, encoder, str(out)]
+    done = CliRunner().invoke(main, [*folders, "--setting", "scierc-all", *options])
+    assert done.exit_code == 0, done.output
+    table = json.loads((out / "tables" / "scierc-all" / "table.json").read_text())
+    return {entry["method"]: entry["seeds"] for entry in table if not entry["quick"]}
+
+
 @pytest.mark.slow
 def test_the_table_has_the_runs_of_all_stages_and_what_was_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two stages of real runs: one method with two draws, then another with one draw more."""
     write_task(tmp_path / "scierc")
-    encoder = tmp_path / "scierc" / "encoder"
-    plain = {"weighter": "single-task", "batch_size": 4}
-    methods = {"single-task": plain, "contrast": {"recipe": "contrast", "batch_size": 4}}
-    monkeypatch.setitem(
-        SETTINGS, "scierc-all", Setting("scierc", None, prepared=True, steps=1, methods=methods)
-    )
+    small_setting(monkeypatch)
     stages = (
         Stage("Does it train?", ["scierc-all"], ["single-task", "contrast"], 1),
         Stage("Over draws?", ["scierc-all"], ["single-task"], 2),
     )
     monkeypatch.setattr("benchmarks.does_it_help.STAGES", stages)
 
-    def trained(out: Path, *options: str) -> dict[str, list[int]]:
-        folders = [str(tmp_path), str(encoder), str(encoder), str(out)]
-        done = CliRunner().invoke(main, [*folders, "--setting", "scierc-all", *options])
-        assert done.exit_code == 0, done.output
-        table = json.loads((out / "tables" / "scierc-all" / "table.json").read_text())
-        return {entry["method"]: entry["seeds"] for entry in table if not entry["quick"]}
-
     everything = {"single-task": [0, 1], "contrast": [0]}
-    assert trained(tmp_path / "out") == everything
+    assert trained(tmp_path, tmp_path / "out") == everything
     known = tmp_path / "known"
     (tmp_path / "out" / "tables").rename(known)
     table = json.loads((known / "scierc-all" / "table.json").read_text())
     kept = [{**e, "seeds": [0], **{k: e[k][:1] for k in ("dev", "test", "seconds")}} for e in table]
     (known / "scierc-all" / "table.json").write_text(json.dumps(kept))
-    assert trained(tmp_path / "other", "--known", str(known)) == everything
+    assert trained(tmp_path, tmp_path / "other", "--known", str(known)) == everything
     runs = {path.parent.name for path in tmp_path.glob("other/**/result.json")}
     assert runs == {"seed-1"}  # nothing that was known was trained again
 
@@ -234,31 +241,19 @@ def test_a_row_that_is_trained_alone_joins_the_rows_of_earlier_calls(
 ) -> None:
     """A call that is stopped before a run has finished takes nothing from the table either."""
     write_task(tmp_path / "scierc")
-    encoder = tmp_path / "scierc" / "encoder"
-    plain = {"weighter": "single-task", "batch_size": 4}
-    methods = {"single-task": plain, "contrast": {"recipe": "contrast", "batch_size": 4}}
-    monkeypatch.setitem(
-        SETTINGS, "scierc-all", Setting("scierc", None, prepared=True, steps=1, methods=methods)
-    )
-    stages = (Stage("Does it train?", ["scierc-all"], list(methods), 1),)
+    small_setting(monkeypatch)
+    stages = (Stage("Does it train?", ["scierc-all"], ["single-task", "contrast"], 1),)
     monkeypatch.setattr("benchmarks.does_it_help.STAGES", stages)
     out = tmp_path / "out"
 
-    def trained(*options: str) -> dict[str, list[int]]:
-        folders = [str(tmp_path), str(encoder), str(encoder), str(out)]
-        done = CliRunner().invoke(main, [*folders, *options])
-        assert done.exit_code == 0, done.output
-        table = json.loads((out / "tables" / "scierc-all" / "table.json").read_text())
-        return {entry["method"]: entry["seeds"] for entry in table if not entry["quick"]}
-
-    assert trained("--minutes", "0.0001") == {"single-task": [], "contrast": []}
-    assert trained("--method", "contrast") == {"single-task": [], "contrast": [0]}
+    assert trained(tmp_path, out, "--minutes", "0.0001") == {"single-task": [], "contrast": []}
+    assert trained(tmp_path, out, "--method", "contrast") == {"single-task": [], "contrast": [0]}
     both = {"single-task": [0], "contrast": [0]}
-    assert trained("--method", "single-task") == both
+    assert trained(tmp_path, out, "--method", "single-task") == both
     with (out / "tables" / "scierc-all" / "curves.csv").open(encoding="utf-8", newline="") as file:
         assert {line["method"] for line in csv.DictReader(file)} == both.keys()
     (out / "scierc-all" / "runs" / "scierc" / "contrast").rename(tmp_path / "elsewhere")
-    assert trained("--minutes", "0.0001") == both
+    assert trained(tmp_path, out, "--minutes", "0.0001") == both
 
 
 def test_runs_of_this_call_replace_those_of_earlier_calls(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class QuickControls:
             StorageError: a result cannot be written.
         """
         end = float("inf") if seconds is None else time.monotonic() + seconds
-        for cell in quick_cells(comparison):
+        for cell in comparison.leading():
             if time.monotonic() >= end:
                 return
             missing = [name for name in QUICK_CONTROLS if not self._is_there(cell, name)]
@@ -134,11 +134,6 @@ def _left_out(task: LabelledTask) -> str:
     if task.task_type.name not in LINEAR:
         return f"they predict from a whole text, and {task.task_type.name} are of words"
     return ""
-
-
-def quick_cells(comparison: Comparison) -> list[Cell]:
-    """One run for each task and seed, whose data and encoder the controls use."""
-    return comparison.leading()
 
 
 def _tf_idf(parts: Sequence[Sequence[Example]]) -> list[Any]:
