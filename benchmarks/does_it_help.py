@@ -158,6 +158,8 @@ CORE_DEFAULTS = _by_default(CORE)
 LEARNED_DEFAULTS = _by_default(LEARNED)
 BEST = (*CORE_DEFAULTS, "single-task-48-defaults", "tapt+contrast-defaults")
 """The two that were best on dev, and plain fine-tuning with as many rows as each."""
+BEST_OF_ALL = (*CORE_DEFAULTS, "single-task-48-defaults", *LEARNED_DEFAULTS)
+"""The same where all rows are labelled and the encoder is prepared."""
 OTHER_HEAD = ("aang-td-remembered-defaults",)
 """The published system with the default dev head, and no method of the table."""
 FULL_SIZE = ("aang-td-full-defaults",)
@@ -209,6 +211,8 @@ STAGES = (
     Stage("Which part of AANG adds what by default?", CHANGED, list(CHANGES_BY_DEFAULT), 3),
     Stage("And with all rows of the published system?", UNPREPARED, FULL_SIZE, 3),
     Stage("And over draws, on both tasks?", ALONE_LABELLED, list(ALONE_BY_DEFAULT), 3),
+    Stage("And the best over more draws of all rows?", ALL_PREPARED, BEST_OF_ALL, 5),
+    Stage("And over more draws of all rows as it comes?", ALL, CORE_DEFAULTS, 5),
 )
 
 
