@@ -105,7 +105,6 @@ def train_encoder(
     folder: RunFolder,
     place: str,
     *,
-    device: torch.device,
     alone: Primitive,
     finish: Callable[[TrainedEncoder], None],
     observe: Callable[[Clock], Sequence[Observer]],
@@ -121,12 +120,11 @@ def train_encoder(
     the number of processes changes what is drawn.
 
     Args:
-        body: the encoder.
+        body: the encoder, on its device.
         rows: the objective and its rows.
         settings: how long and how fast.
         folder: the run folder, or the folder of the preparation.
         place: where checkpoints and ``metrics.jsonl`` are written, below ``folder``.
-        device: the device to train on; the encoder and the objective's head are moved to it.
         alone: the weighter that trains the end task alone; here the objective takes its place.
         finish: writes the trained encoder; checkpoints are deleted afterwards.
         observe: makes the observers, given the clock of the training.
@@ -136,8 +134,6 @@ def train_encoder(
     Raises:
         Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
     """
-    body.to(device)
-    rows.task.head.to(device)
     clock = Clock(settings.seconds)
     looks = _Looks(Passes(body, settings.precision), rows, settings.seed)
     trainer = _trainer(body, rows, settings, alone, clock, looks, observe(clock), processes)

@@ -109,7 +109,7 @@ def fit(
     process's modules, and all of them need the same rows.
 
     Args:
-        body: the module that all tasks share.
+        body: the module that all tasks share, on the device to train on; heads are moved there.
         end_task: the task to be good at.
         auxiliaries: the tasks that may help it. No two tasks may have the same name, and none the
             name ``"body"``.

@@ -141,12 +141,11 @@ def prepare_encoder(
             folder.write_json("result.json", result)
 
         train_encoder(
-            model.body,
+            model.body.to(device),
             EncoderRows(task, task, replace(task, rows=text.held_out)),
             encoder_settings(config, config),
             folder,
             ".",
-            device=device,
             alone=alone,
             finish=finish,
             observe=lambda clock: (HeldOutLog(folder, "metrics.jsonl"), *observe(clock)),

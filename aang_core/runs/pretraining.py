@@ -135,22 +135,21 @@ def pretrain(
         first = ready(config, sources, stage, reader, model)
     model, rows = first.model, first.rows
     torch.set_rng_state(first.random)
+    body, head = model.body.to(device), rows.task.head
     outcomes: list[StageResult] = []
 
     def finish(trained: TrainedEncoder) -> None:
-        head = rows.task.head
         folder.write_folder(f"{place}/model", lambda to: model.save_language_model(to, head))
         outcomes.append(_outcome(stage, trained, len(rows.train), len(rows.held_out)))
         write_part(folder, outcomes[0], place)
 
     assert sources.alone is not None
     train_encoder(
-        model.body,
+        body,
         rows,
         encoder_settings(config, stage.settings),
         folder,
         place,
-        device=device,
         alone=sources.alone,
         finish=finish,
         observe=lambda _: (HeldOutLog(folder, f"{place}/metrics.jsonl"), *observers),

@@ -101,7 +101,6 @@ def build_trainer(
         processes: the processes that share the training.
     """
     body = assembly.model.body.to(device)
-    assembly.model.classifier.to(device)
     if config.save_memory:
         assembly.model.body.save_memory()
     if config.compile:
@@ -110,8 +109,6 @@ def build_trainer(
         functorch.donated_buffer = False
         # The lengths of batches differ; dynamic kernels need no compilation for each length.
         body.compile(dynamic=True)
-    for task in assembly.auxiliaries:
-        task.head.to(device)
     if device.type == "cpu":
         observers = [*observers, ReturnsFreeMemory()]
     return make_trainer(

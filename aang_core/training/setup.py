@@ -79,7 +79,7 @@ def make_trainer(
     """Build a trainer.
 
     Args:
-        body: the module that all tasks share, on its device, as are all heads.
+        body: the module that all tasks share, on its device, to which all heads are moved.
         end_task: the end task.
         dev: the end task over the rows that the dev gradient is computed on.
         auxiliaries: the auxiliary tasks.
@@ -104,7 +104,10 @@ def make_trainer(
         ConfigError: the options contradict each other, or do not suit the weighter's rounds; or
             nothing can train on the body's device.
     """
-    check_trains(next(body.parameters()).device)
+    device = next(body.parameters()).device
+    check_trains(device)
+    for task in (end_task, *auxiliaries):
+        task.head.to(device)
     check_engine(settings.engine, settings.dev_head, processes, called)
     draws = settings.draws_per_step
     require_several_draws(weighter, draws, called("draws_per_step", draws))

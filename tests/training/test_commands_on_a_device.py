@@ -1,7 +1,7 @@
 """Whole commands on an accelerator: what they load is moved there, and what they write is read."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,6 +52,15 @@ def device() -> Iterator[None]:
         yield
 
 
+def without(options: Sequence[object], *names: str) -> list[object]:
+    """The options without some, each of which has a value."""
+    kept = list(options)
+    for name in names:
+        at = kept.index(name)
+        del kept[at : at + 2]
+    return kept
+
+
 def _of_inside(name: str) -> Callable[[Elsewhere], object]:
     return lambda tensor: getattr(tensor.inside, name)()
 
@@ -69,8 +78,7 @@ def test_a_model_is_trained_and_predicts(
     options: tuple[object, ...],
 ) -> None:
     run = tmp_path / "run"
-    at = train_options.index("--space")
-    asked = [*train_options[:at], *train_options[at + 2 :], "--steps", 2, "--eval-every", 1]
+    asked = [*without(train_options, "--space"), "--steps", 2, "--eval-every", 1]
     predicting = ["predict", run, "--data", task_files / "test.jsonl"]
     with device():
         done = aang("train", *asked, *options, *ON_IT, "--out", run)
@@ -107,12 +115,9 @@ def test_an_encoder_is_prepared(
 
 
 def test_signals_are_measured(aang: Aang, train_options: list[object]) -> None:
-    without = list(train_options)
-    for name in ("--test", "--eval-every", "--space"):
-        at = without.index(name)
-        del without[at : at + 2]
+    asked = without(train_options, "--test", "--eval-every", "--space")
     measuring = [
-        *("diagnose", "--signal-quality", *without, "--space", "tapt"),
+        *("diagnose", "--signal-quality", *asked, "--space", "tapt"),
         *("--weighter", "single-task"),
         *("--quality-steps", 4, "--quality-every", 2, "--dev-head-rows", 16, "--json"),
     ]
