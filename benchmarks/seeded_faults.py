@@ -437,7 +437,9 @@ def _first_failure(tree: Path, arguments: Sequence[str]) -> str | None:
     places = [tree, *sorted((tree / "plugins").iterdir())]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=tree, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode in (0, 5):  # 5: no test was selected
         return None
     found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)

@@ -16,7 +16,7 @@ from aang_core.testing.expectation import (
     unchanged,
 )
 from aang_core.testing.heads import HIDDEN_SIZE, SmallHeads
-from aang_core.testing.rows import corrupted_rows
+from aang_core.testing.rows import corrupted_rows, selected_rows
 
 COUNT_TYPES = (torch.int64, torch.int32, torch.float32, torch.float64)
 
@@ -43,7 +43,7 @@ def check_output(
     expect(first is not second, "a second call of head", "a new module", "the same one")
     head = first.double()
     views = len(getattr(output, "views", ("corrupted",)))
-    targets_met = 0
+    targets_met = _check_contract(output, head, selected_rows(labelled, views, kind), seed=0)
 
     @PROPERTY
     @given(rows=corrupted_rows(labelled, views, kind), seed=st.integers(0, 2**32))

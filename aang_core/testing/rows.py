@@ -96,24 +96,63 @@ def corrupted_rows(
 ) -> CorruptedRows:
     """Rows after some transform, with any share of tokens selected, from none to all.
 
-    Of the selected tokens some are masked, some replaced and some kept. Half of the batches have
-    deleted, inserted and moved tokens, too. With ``labelled``, the rows have labels as an end task
-    of this ``kind`` has them: of three classes, or numbers. Each row has ``views`` views, all first
-    views before all second ones.
+    Of the selected tokens some are masked, some replaced and some kept. One row in four, at random,
+    has no target at all. Half of the batches have deleted, inserted and moved tokens, too. With
+    ``labelled``, the rows have labels as an end task of this ``kind`` has them: of three classes,
+    or numbers. Each row has ``views`` views, all first views before all second ones.
     """
-    rows = draw(token_rows()).repeated(views)
-    rate = draw(st.sampled_from([0.0, 0.15, 0.5, 1.0]))
-    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
+    return _corrupted(
+        draw(token_rows()).repeated(views),
+        draw(st.sampled_from([0.0, 0.15, 0.5, 1.0])),
+        torch.Generator().manual_seed(draw(st.integers(0, 2**32))),
+        documents=draw(st.integers(1, 1000)),
+        moved=draw(st.booleans()),
+        labelled=labelled,
+        views=views,
+        kind=kind,
+    )
+
+
+def selected_rows(labelled: bool, views: int, kind: TaskTypeName) -> CorruptedRows:
+    """One batch of three long rows in which half of the tokens are selected, the same each time.
+
+    Hypothesis may draw few batches in which several rows have targets; here all three have some.
+    """
+    rows = SampleRows.of_lengths([9, 12, 7], 12, seed=0).repeated(views)
+    return _corrupted(
+        rows,
+        0.5,
+        torch.Generator().manual_seed(0),
+        of_rows=1.0,
+        documents=100,
+        moved=False,
+        labelled=labelled,
+        views=views,
+        kind=kind,
+    )
+
+
+def _corrupted(
+    rows: SampleRows,
+    rate: float,
+    generator: torch.Generator,
+    *,
+    of_rows: float = 0.75,
+    documents: int,
+    moved: bool,
+    labelled: bool,
+    views: int,
+    kind: TaskTypeName,
+) -> CorruptedRows:
+    """Select this part of the tokens, in this part of the rows, and corrupt them."""
     selected = rows.ordinary & (torch.rand(rows.ids.shape, generator=generator) < rate)
     random_ids = torch.randint(MASK + 1, VOCABULARY.size, rows.ids.shape, generator=generator)
-    # One row in four, at random, has no target at all.
-    selected &= torch.rand((len(rows.ids), 1), generator=generator) < 0.75
+    selected &= torch.rand((len(rows.ids), 1), generator=generator) < of_rows
     fate = torch.rand(rows.ids.shape, generator=generator)
     corrupted = rows.ids.masked_fill(selected & (fate < 0.5), MASK)
     corrupted = torch.where(selected & (fate > 0.8), random_ids, corrupted)
-    documents = draw(st.integers(1, 1000))
     corruption = Corruption(corrupted, selected)
-    if draw(st.booleans()):
+    if moved:
         corruption = _moved(corruption, rows, generator)
     tagged = labelled and kind == "token-labels"
     placed = rows.placed(corruption, _tags(rows, views, generator) if tagged else None)
