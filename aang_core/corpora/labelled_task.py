@@ -11,7 +11,7 @@ from aang_core.corpora.names import task_name
 from aang_core.corpora.tables import Table, TableSource, read_table
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
-from aang_core.task_types.choose import choose_task_type
+from aang_core.task_types.choose import LabelColumn, choose_task_type
 from aang_core.task_types.names import TaskTypeName
 from aang_core.task_types.single_label import ONE_CLASS, SingleLabel
 from aang_core.task_types.task_type import TaskType
@@ -133,12 +133,14 @@ def task_of_tables(
         report: where to count what was skipped or changed.
     """
     rows = list(train.rows)
-    chosen = choose_task_type(
-        task_type,
-        [(values.get(columns.text), values.get(columns.label)) for _, values in rows],
+    column = LabelColumn(
         columns.label,
-        report,
+        [values.get(columns.label) for _, values in rows],
+        [values.get(columns.text) for _, values in rows],
+        typed=train.typed,
+        source=train.source,
     )
+    chosen = choose_task_type(task_type, column, report)
     return assemble_task(
         name,
         examples_of(replace(train, rows=iter(rows)), columns, report, chosen),
