@@ -1,11 +1,13 @@
 """Chooses the kind of end task: by name, from the labels of the data, or from a saved model."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
 from aang_core.task_types.cells import is_null, number, refuse_alike, spoils_numbers
+from aang_core.task_types.class_names import listed
 from aang_core.task_types.multi_label import SEPARATORS, MultiLabel, places_in, split_text
 from aang_core.task_types.names import TaskTypeName
 from aang_core.task_types.regression import Regression
@@ -40,7 +42,7 @@ class LabelColumn:
         return self.typed and all(isinstance(label, str) or is_null(label) for label in self.labels)
 
 
-def _multi_label(column: LabelColumn, report: ReadReport) -> MultiLabel:
+def _multi_label(column: LabelColumn) -> MultiLabel:
     """Lists, or text with the first separator that occurs in it.
 
     If each of them has the same number of zeros and ones, every place is a class.
@@ -56,24 +58,22 @@ def _multi_label(column: LabelColumn, report: ReadReport) -> MultiLabel:
         places = places_in(map(_list_of, labels))
     if places is None:
         return MultiLabel(separator=separator)
-    names = tuple(map(str, range(places)))
-    report.note(
-        f"column {column.name!r}: each label is {places} zeros and ones, so it is read as the "
-        f"classes '0' to {names[-1]!r}, one for each place"
-    )
-    return MultiLabel(names, separator, by_place=True)
+    return MultiLabel(tuple(map(str, range(places))), separator, by_place=True)
 
 
-NAMED: Mapping[TaskTypeName, Callable[[LabelColumn, ReadReport], TaskType]] = {
-    "single-label": lambda column, report: ONE_CLASS,
+NAMED: Mapping[TaskTypeName, Callable[[LabelColumn], TaskType]] = {
+    "single-label": lambda column: ONE_CLASS,
     "multi-label": _multi_label,
-    "regression": lambda column, report: Regression(),
-    "token-labels": lambda column, report: TokenLabels(),
+    "regression": lambda column: Regression(),
+    "token-labels": lambda column: TokenLabels(),
 }
 
 
 def choose_task_type(
-    name: TaskTypeName | None, column: LabelColumn, report: ReadReport
+    name: TaskTypeName | None,
+    column: LabelColumn,
+    report: ReadReport,
+    label_names: Sequence[str] = (),
 ) -> TaskType:
     """The kind of end task, not fitted yet.
 
@@ -81,9 +81,11 @@ def choose_task_type(
         name: the kind that the user asks for; None to choose it from the labels.
         column: the labels of train.
         report: where to note the choice, if it is not a single-label task, and how labels are read.
+        label_names: the names of the classes where labels are zeros and ones by their place.
 
     Raises:
-        DataError: two different texts would be the name of one class.
+        DataError: two different texts would be the name of one class, or ``label_names`` does not
+            fit the labels.
     """
     chosen, why = (name, "") if name is not None else _seen(column, report)
     if why:
@@ -93,7 +95,34 @@ def choose_task_type(
     if column.typed and chosen != "regression":
         names = dict.fromkeys(_texts_in(column.labels))
         refuse_alike(names, f"{column.source}: column {column.name!r}", spaces=False)
-    return NAMED[chosen](column, report)
+    kind = NAMED[chosen](column)
+    if isinstance(kind, MultiLabel) and kind.by_place:
+        return _with_names(kind, column, label_names, report)
+    if label_names:
+        raise DataError(
+            f"{column.source}: --label-names names the places of zeros and ones, and the labels "
+            f"in column {column.name!r} are other values. Leave it out."
+        )
+    return kind
+
+
+def _with_names(
+    kind: MultiLabel, column: LabelColumn, names: Sequence[str], report: ReadReport
+) -> MultiLabel:
+    """A kind whose labels are zeros and ones, with the names that its places were given."""
+    count = len(kind.labels)
+    if names and len(names) != count:
+        raise DataError(
+            f"{column.source}: --label-names has {len(names)} names, and the labels in column "
+            f"{column.name!r} have {count} places. Give one name for each place."
+        )
+    named = replace(kind, labels=tuple(names) or kind.labels)
+    other = "" if names else "; --label-names names them"
+    report.note(
+        f"column {column.name!r}: each label is {count} zeros and ones, which mark by their place "
+        f"the classes {listed(named.labels, 5)}{other}"
+    )
+    return named
 
 
 def _seen(column: LabelColumn, report: ReadReport) -> tuple[TaskTypeName, str]:

@@ -226,7 +226,9 @@ def test_zeros_and_ones_mark_classes_by_their_place(
     task = load_task(path, path, task_type=name, report=report)
     assert task.labels == ("0", "1", "2")
     assert [e.label for e in task.train] == [e.label for e in task.dev] == AT_PLACES
-    assert any("'0' to '2', one for each place" in note for note in report.notes)
+    assert any(
+        "by their place the classes '0', '1', '2'; --label-names" in note for note in report.notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -264,6 +266,20 @@ def test_classes_keep_their_places(tmp_path: Path) -> None:
     assert task.labels == tuple(map(str, range(12)))
     assert task.train[0].label == ("10",)
     assert any("no example has the class '0', '1', '3'" in note for note in report.notes)
+
+
+def test_places_may_have_names(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", rows_of(PLACES))
+    names, report = ("sport", "news", "money"), ReadReport()
+    task = load_task(path, path, label_names=names, report=report)
+    assert task.labels == names
+    assert task.train[0].label == ("money", "sport")
+    assert any("the classes 'sport', 'news', 'money'" in note for note in report.notes)
+    with pytest.raises(DataError, match=r"--label-names has 2 names, .* 3 places"):
+        load_task(path, path, label_names=names[:2])
+    other = write(tmp_path / "b.jsonl", rows_of([["a"], ["b"]]))
+    with pytest.raises(DataError, match=r"b\.jsonl: --label-names names the places"):
+        load_task(other, other, label_names=names)
 
 
 def csv_of(path: Path, labels: Sequence[str]) -> Path:
