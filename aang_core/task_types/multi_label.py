@@ -77,6 +77,9 @@ class MultiLabel:
             names = self._names_at(label, parts)
         else:
             names = [class_name(label.inner(part), report) for part in parts]
+            if len(set(names)) < len(names):
+                # As in zeros and ones of unequal length, which are no places.
+                report.add("label that names a class more than once", label.where)
         return text_of(text), tuple(sorted(set(names)))
 
     def _parts(self, cell: Cell) -> Sequence[object]:
@@ -142,10 +145,12 @@ class MultiLabel:
 
     def strata(self, labels: Sequence[Label]) -> list[str]:
         counts = Counter(name for label in labels for name in _names(label))
-        return [
+        groups = [
             min(_names(label), key=lambda name: (counts[name], name), default="")
             for label in labels
         ]
+        # Of a few texts with different rarest classes, some can still be drawn.
+        return groups if len(set(groups)) < len(groups) else [""] * len(groups)
 
     def encode(
         self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str

@@ -146,7 +146,6 @@ def test_text_with_a_separator_is_a_set_of_classes(
         ("single-label", [["a"], "b"], ["a.jsonl:1", "--task-type"]),
         ("token-labels", ["O O", "O"], ["a.jsonl:2", "1 tags", "2 tokens"]),
         ("token-labels", ["O O", 3], ["a.jsonl:2", "not a list"]),
-        (None, [[1, 0], [1, 1], [0, 2]], ["no class has two"]),
         (None, ["1", "1.0"], ["a.jsonl: column 'label'", "'1' and '1.0'"]),
         (None, [["x", "1.00"], ["1"]], ["a.jsonl: column 'label'", "'1.00' and '1'"]),
         (None, ["['a']", "['a', b]"], ["a.jsonl:2", "['a', b]", "looks like a list"]),
@@ -234,7 +233,7 @@ def test_zeros_and_ones_mark_classes_by_their_place(
 @pytest.mark.parametrize(
     ("labels", "classes"),
     [
-        ([[1, 0], [1], [0, 1]], ("0", "1")),
+        ([[1, 0, 1], [1], [0, 1]], ("0", "1")),
         ([[1, 2], [0, 1], [0, 2]], ("0", "1", "2")),
         ([["1", "0"], ["0", "1"], ["1", "x"]], ("0", "1", "x")),
         ([["1", "0"], ["0", "1"], ["1", "1"]], ("0", "1")),
@@ -248,6 +247,8 @@ def test_other_lists_of_zeros_and_ones_are_names(
     assert task.labels == classes
     assert task.train[0].label == tuple(sorted(set(map(str, labels[0]))))  # type: ignore[call-overload]
     assert not any("place" in note for note in report.notes)
+    repeated = sum(len(set(row)) < len(row) for row in labels)  # type: ignore[arg-type,call-overload]
+    assert report.counts["label that names a class more than once"] == 2 * repeated
 
 
 def test_classes_keep_their_places(tmp_path: Path) -> None:
@@ -368,3 +369,11 @@ def test_a_list_as_the_name_of_one_class_is_noted(tmp_path: Path) -> None:
     task = load_task(path, path, task_type="single-label", report=report)
     assert task.labels == ("['a']", "b")
     assert any("looks like a list" in event for event in report.counts)
+
+
+def test_a_few_texts_of_different_classes_can_be_split(tmp_path: Path) -> None:
+    """Although no two of them have the same rarest class."""
+    path = write(tmp_path / "a.jsonl", rows_of(PLACES))
+    task = load_task(path)
+    assert (len(task.train), len(task.dev)) == (3, 1)
+    assert task.labels == ("0", "1", "2")
