@@ -213,6 +213,7 @@ def _read(
     options: dict[str, Any] = {
         **column_options(columns),
         "task_type": config.task_type,
+        "label_names": config.label_names,
         "seed": config.seed,
         "dev_fraction": config.dev_fraction,
         "report": report,

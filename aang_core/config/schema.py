@@ -47,6 +47,17 @@ Several = Annotated[tuple[str, ...], BeforeValidator(_in_a_list)]
 """Texts, such as files, folders and globs; in a file a single one need not be in a list."""
 
 
+def _at_commas(value: Any) -> Any:
+    """Names in a list, or in one text with commas between them; ``1`` in YAML is the name 1."""
+    items = value if isinstance(value, list | tuple) else [value]
+    names = tuple(str(item).strip() for item in items)
+    if len(names) == 1:
+        names = tuple(name.strip() for name in names[0].split(","))
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError("every class needs a name of its own")
+    return names
+
+
 BALANCED: Literal["balanced"] = "balanced"
 """The value of ``--class-weights`` that takes the inverse of each class's number of rows."""
 
@@ -89,6 +100,11 @@ class TrainConfig(BaseModel):
     label: str = Field("label", description="column of the label")
     task_type: TaskTypeName | None = Field(
         None, description="what a label is; default: chosen from the labels of --train"
+    )
+    label_names: Annotated[tuple[str, ...], BeforeValidator(_at_commas)] = Field(
+        (),
+        description="names of the classes, with commas between them, where labels are zeros and "
+        "ones; default: their places",
     )
     dev_fraction: float = Field(
         0.1,
@@ -381,6 +397,8 @@ class TrainConfig(BaseModel):
     def _data_is_named_once(self) -> "TrainConfig":
         if self.train is not None and self.dataset is not None:
             raise ValueError("--train and --dataset both name the end task; give one of them")
+        if self.label_names and self.is_demo:
+            raise ValueError("--label-names goes with --train or --dataset; give one of them")
         if self.train is None and (self.dev is not None or self.test is not None):
             raise ValueError("--dev and --test are files that go with --train; give that too")
         return self

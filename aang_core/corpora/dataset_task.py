@@ -1,6 +1,6 @@
 """The end task from a data set of the Hugging Face hub, or a local folder laid out like one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ def load_dataset_task(
     text_pair: str | None = None,
     label: str = "label",
     task_type: TaskTypeName | None = None,
+    label_names: Sequence[str] = (),
     seed: int = 0,
     dev_fraction: float = 0.1,
     report: ReadReport | None = None,
@@ -42,6 +43,7 @@ def load_dataset_task(
         text_pair: column of the second text; None for single texts.
         label: column of the label.
         task_type: what kind of task it is; None to choose it from the labels of train.
+        label_names: the names of the classes where labels are zeros and ones by their place.
         seed: of the dev split.
         dev_fraction: see :func:`.labelled_task.load_task`.
         report: where to count what was skipped or changed.
@@ -60,6 +62,7 @@ def load_dataset_task(
         rows.get("test"),
         columns=columns,
         task_type=task_type,
+        label_names=label_names,
         seed=seed,
         dev_fraction=dev_fraction,
         report=report,

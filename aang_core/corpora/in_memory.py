@@ -13,6 +13,7 @@ from typing import Any
 from aang_core.corpora.labelled import Columns
 from aang_core.corpora.tables import Table
 from aang_core.errors import DataError
+from aang_core.task_types.cells import refuse_alike
 
 DOMAIN_TEXT = "text"
 """The column of in-domain text, whatever the end task's is called."""
@@ -131,12 +132,18 @@ def table_in_memory(
     pandas, datasets = sys.modules.get("pandas"), sys.modules.get("datasets")
     if pandas is not None and isinstance(value, pandas.DataFrame):
         names = tuple(str(name) for name in value.columns)
+        if labelled and names.count(columns.label) == 1:
+            labels = value.iloc[:, names.index(columns.label)]
+            _refuse_alike_categories(labels, f"{role} DataFrame: column {columns.label!r}")
         return TableInMemory(f"{role} DataFrame", path, names, _frame_rows(value, names))
     if datasets is not None and isinstance(value, datasets.Dataset):
         return dataset_table(value, f"{role} Dataset", path)
     if datasets is not None and isinstance(value, datasets.IterableDataset):
         raise DataError(f"{role}: a streamed data set; load it without streaming=True")
     if isinstance(value, Mapping):
+        if labelled:
+            of_label = value.get(columns.label)
+            _refuse_alike_categories(of_label, f"{role} columns: column {columns.label!r}")
         given = {str(name): plain_list(cells) for name, cells in value.items()}
         if all(cells is not None for cells in given.values()):
             source = f"{role} columns"
@@ -147,6 +154,7 @@ def table_in_memory(
     if not labelled and (texts := plain_list(value)) is not None:
         return _listed(texts, None, role, path, columns)
     if labelled and isinstance(value, tuple | list) and len(value) == 2:
+        _refuse_alike_categories(value[1], f"{role} list: the labels")
         given_texts, labels = map(plain_list, value)
         if given_texts is not None and labels is not None:
             return _listed(given_texts, labels, role, path, columns)
@@ -164,6 +172,8 @@ def dataset_table(
 
     def rows(wanted: Sequence[str]) -> Iterator[Mapping[str, object]]:
         names = {name: _class_names(features[name]) for name in wanted}
+        for name, declared in names.items():
+            refuse_alike(declared or (), f"{source}: column {name!r}")
         for row in dataset.with_format(None).select_columns(list(wanted)):
             yield {name: _named(_plain(row[name]), names[name]) for name in wanted}
 
@@ -195,7 +205,7 @@ def plain_list(value: object) -> list[object] | None:
     if hasattr(value, "iloc") and hasattr(value, "columns"):  # a DataFrame
         return None
     if hasattr(value, "tolist"):
-        items = value.tolist()
+        items = _cells_of(value)
         return [_plain(item) for item in items] if isinstance(items, list) else None
     if type(value).__module__.startswith("datasets.") and isinstance(value, Sequence):
         return [_plain(item) for item in value]  # a column of a Dataset
@@ -244,11 +254,36 @@ def _columns_table(
 
 def _frame_rows(frame: Any, names: tuple[str, ...]) -> _Rows:
     def rows(wanted: Sequence[str]) -> Iterator[Mapping[str, object]]:
-        columns = [frame.iloc[:, names.index(name)].tolist() for name in wanted]
+        columns = [_cells_of(frame.iloc[:, names.index(name)]) for name in wanted]
         for cells in zip(*columns, strict=True):
             yield dict(zip(wanted, map(_plain, cells), strict=True))
 
     return rows
+
+
+def _cells_of(column: Any) -> Any:
+    """The values of an array or Series; of a categorical one, the names of its classes."""
+    categories = _categories(column)
+    if categories is None:
+        return column.tolist()
+    names = {value: _category_name(value) for value in categories}
+    return [names.get(value) for value in column.tolist()]
+
+
+def _categories(column: Any) -> Any:
+    """What a categorical Series declares; None for any other column."""
+    return getattr(getattr(column, "dtype", None), "categories", None)
+
+
+def _refuse_alike_categories(column: Any, where: str) -> None:
+    categories = _categories(column)
+    refuse_alike([] if categories is None else map(_category_name, categories), where)
+
+
+def _category_name(value: object) -> str:
+    """A category as text, where pandas' 1.0 is 1, as in columns of numbers."""
+    whole = isinstance(value, float) and value % 1 == 0
+    return str(int(value)) if whole else str(value)  # type: ignore[call-overload]
 
 
 def _plain_row(row: Mapping[str, object]) -> Mapping[str, object]:
@@ -259,6 +294,8 @@ def _plain(value: object) -> object:
     """The value without numpy's and pandas' own types, which JSON and messages do not know."""
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
-    if type(value).__module__ == "numpy":
-        return value.tolist()  # type: ignore[attr-defined]
-    return value
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return tuple(map(_plain, value)) if type(value) is tuple else value

@@ -1,6 +1,7 @@
 """The end task: its examples in three parts, and its classes."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from aang_core.corpora.names import task_name
 from aang_core.corpora.tables import Table, TableSource, read_table
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
-from aang_core.task_types.choose import choose_task_type
+from aang_core.task_types.choose import LabelColumn, choose_task_type
 from aang_core.task_types.names import TaskTypeName
 from aang_core.task_types.single_label import ONE_CLASS, SingleLabel
 from aang_core.task_types.task_type import TaskType
@@ -68,6 +69,7 @@ def load_task(
     label: str = "label",
     task: str | None = None,
     task_type: TaskTypeName | None = None,
+    label_names: Sequence[str] = (),
     seed: int = 0,
     dev_fraction: float = 0.1,
     report: ReadReport | None = None,
@@ -84,6 +86,7 @@ def load_task(
         label: column of the label.
         task: name of the task, if it is one of several; None to name it after its training file.
         task_type: what kind of task it is; None to choose it from the labels of train.
+        label_names: the names of the classes where labels are zeros and ones by their place.
         seed: of the dev split.
         dev_fraction: the share of train that becomes the dev set.
         report: where to count what was skipped or changed.
@@ -101,6 +104,7 @@ def load_task(
         *(None if part is None else read_table(part, columns.names()) for part in (dev, test)),
         columns=columns,
         task_type=task_type,
+        label_names=label_names,
         seed=seed,
         dev_fraction=dev_fraction,
         report=report,
@@ -115,6 +119,7 @@ def task_of_tables(
     *,
     columns: Columns,
     task_type: TaskTypeName | None,
+    label_names: Sequence[str],
     seed: int,
     dev_fraction: float,
     report: ReadReport,
@@ -128,17 +133,20 @@ def task_of_tables(
         test: its test rows, if any.
         columns: names of the columns.
         task_type: what kind of task it is; None to choose it from the labels of train.
+        label_names: the names of the classes where labels are zeros and ones by their place.
         seed: of the dev split.
         dev_fraction: the share of train that becomes the dev set.
         report: where to count what was skipped or changed.
     """
     rows = list(train.rows)
-    chosen = choose_task_type(
-        task_type,
-        [(values.get(columns.text), values.get(columns.label)) for _, values in rows],
+    column = LabelColumn(
         columns.label,
-        report,
+        [values.get(columns.label) for _, values in rows],
+        [values.get(columns.text) for _, values in rows],
+        typed=train.typed,
+        source=train.source,
     )
+    chosen = choose_task_type(task_type, column, report, label_names)
     return assemble_task(
         name,
         examples_of(replace(train, rows=iter(rows)), columns, report, chosen),

@@ -48,6 +48,11 @@ class Table:
     columns: tuple[str, ...] | None
     rows: Iterator[Row]
 
+    @property
+    def typed(self) -> bool:
+        """Whether its values have types of their own; those of CSV and TSV are all text."""
+        return self.unit != "line" or self.columns is None
+
     def where(self, number: int) -> str:
         """How a message refers to one row: ``train.csv:7`` or ``train.parquet, row 7``."""
         if self.unit == "line":

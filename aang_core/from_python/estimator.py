@@ -28,7 +28,7 @@ from aang_core.runs.training import choose_device
 _OF_FIT = {
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),
     *("aux_task", "target", "domain", "out_of_domain", "unlabelled", "out"),
-    "task_type",
+    *("task_type", "label_names"),
 }
 """Options that ``fit`` receives or chooses: they name data, the kind of task or the run folder."""
 

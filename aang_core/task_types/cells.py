@@ -2,13 +2,22 @@
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
+from aang_core.task_types.written_lists import list_in, looks_like_list
 
 _INTEGRAL = re.compile(r"([+-]?\d+)\.0+")
+
+_MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
+"""How programs write a missing value, in small letters."""
+
+_NUMERAL = re.compile(
+    r"[+-]?(\d{1,3}([ ,.'_]\d{3})+|\d+)?([.,]\d+)?\s*%?|[+-]?inf(inity)?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,25 @@ class Cell:
     def inner(self, value: object) -> "Cell":
         """A part of the value, at the same place."""
         return Cell(value, self.column, self.where, self.option)
+
+    def with_list(self) -> "Cell":
+        """The cell with the list that its text spells; itself if it holds anything else.
+
+        Raises:
+            DataError: its text looks like a list and is none.
+        """
+        if not isinstance(self.value, str):
+            return self
+        found = list_in(self.value)
+        if found is not None:
+            return self.inner(found)
+        if looks_like_list(self.value):
+            raise self.fault(
+                f"holds {self.value!r:.60}, which looks like a list but cannot be read as one. "
+                'Write ["a", "b"], with quotes around each part and commas between them; '
+                "--task-type single-label takes it for the name of a class."
+            )
+        return self
 
 
 def is_null(value: object) -> bool:
@@ -79,6 +107,12 @@ def class_name(cell: Cell, report: ReadReport) -> str:
     if name != name.strip():
         report.add("label with space around it, read without", cell.where)
     name = name.strip()
+    if spells_missing(name):
+        report.add(
+            f"label {name!r}, which often stands for a missing value, read as a class", cell.where
+        )
+    if list_in(name) is not None:
+        report.add("label that looks like a list, read as the name of one class", cell.where)
     # CSV and Parquet written from a column that once had nulls hold 1 as 1.0, and the same
     # class must not be two.
     if integral := _INTEGRAL.fullmatch(name):
@@ -111,9 +145,52 @@ def _as_text(cell: Cell) -> str:
     )
 
 
+def spells_missing(name: str) -> bool:
+    """Whether a text is what programs write for a missing value, such as ``NA`` or nothing."""
+    return name.strip().casefold() in _MISSING
+
+
+def spoils_numbers(value: object) -> bool:
+    """Whether a value that is no number may stand among numbers: missing, or written differently.
+
+    Examples:
+        >>> from aang_core.task_types.cells import spoils_numbers
+        >>> [spoils_numbers(value) for value in ("NA", "3,5", "5.5%", "1,001.5", "high")]
+        [True, True, True, True, False]
+    """
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, str) and (
+        spells_missing(value) or _NUMERAL.fullmatch(value.strip()) is not None
+    )
+
+
+def refuse_alike(names: Iterable[str], where: str, *, spaces: bool = True) -> None:
+    """Raise DataError if two names of classes would be read as one, such as 1 and 1.0.
+
+    Args:
+        names: the names.
+        where: what messages call the column.
+        spaces: whether names that differ only in the space around them are refused too.
+    """
+    known: dict[str, str] = {}
+    for name in names:
+        read = name.strip()
+        if integral := _INTEGRAL.fullmatch(read):
+            read = integral[1]
+        other = known.setdefault(read, name)
+        if other != name and (spaces or other.strip() != name.strip()):
+            raise DataError(
+                f"{where}: the classes {other!r} and {name!r} would both be read as {read!r}. "
+                "Rename one of them, or write them alike if they are one class."
+            )
+
+
 def number(value: object) -> float | None:
     """The number that a value is or spells; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        return None
+    if isinstance(value, str) and "_" in value:  # 1_000, a number to Python alone
         return None
     try:
         found = float(value)

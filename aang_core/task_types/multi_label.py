@@ -1,7 +1,7 @@
 """Any number of classes a text, or none: one yes-or-no question for every class."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Label, ReadReport
 from aang_core.task_types.cells import Cell, class_name, text_of
 from aang_core.task_types.class_names import (
+    listed,
     note_look_alikes,
     refuse_too_many,
     require_known,
@@ -41,14 +42,16 @@ class MultiLabel:
     classes: with few dev rows, a threshold for each would be fitted to one or two of them.
 
     Attributes:
-        labels: the classes, sorted.
+        labels: the classes, sorted, or in the order of their places.
         separator: what stands between the classes in cells of text; None if cells hold lists.
         threshold: the probability from which a class is predicted.
+        by_place: whether a label is a zero or a one for each of ``labels``, in their order.
     """
 
     labels: tuple[str, ...] = ()
     separator: str | None = None
     threshold: float = 0.5
+    by_place: bool = False
 
     name: ClassVar[TaskTypeName] = "multi-label"
     reads_every_token: ClassVar[bool] = False
@@ -69,25 +72,48 @@ class MultiLabel:
         return HeadShape("sequence-classification", self.labels, "multi_label_classification")
 
     def read(self, text: Cell, label: Cell, report: ReadReport) -> tuple[str, Label]:
-        names = [class_name(label.inner(part), report) for part in self._parts(label)]
+        parts = self._parts(label)
+        if self.by_place:
+            names = self._names_at(label, parts)
+        else:
+            names = [class_name(label.inner(part), report) for part in parts]
+            if len(set(names)) < len(names):
+                # As in zeros and ones of unequal length, which are no places.
+                report.add("label that names a class more than once", label.where)
         return text_of(text), tuple(sorted(set(names)))
 
     def _parts(self, cell: Cell) -> Sequence[object]:
         if cell.is_null:
             raise cell.fault("is null. A text without any class has an empty list, [].")
-        if isinstance(cell.value, list):
-            return cell.value
+        whole = cell.with_list()
+        if isinstance(whole.value, list):
+            return whole.value
         if not isinstance(cell.value, str):
             raise cell.fault(
                 f"holds {cell.value!r:.60}, which is neither a list of classes nor text. "
                 'Write a list such as ["a", "b"], or text such as a|b.'
             )
         if self.separator is None:
+            if not cell.value.strip():
+                raise cell.fault(
+                    "is empty where other examples hold lists. A text without any class has an "
+                    "empty list, []."
+                )
             raise cell.fault(
                 f"holds the text {cell.value!r:.60} where other examples hold lists. Write a list "
                 f"of classes there too: [{cell.value!r:.60}]."
             )
-        return [part for part in cell.value.split(self.separator) if part.strip()]
+        return split_text(cell.value, self.separator)
+
+    def _names_at(self, cell: Cell, parts: Sequence[object]) -> list[str]:
+        """The classes that have a one at their place."""
+        marks = [_mark(part) for part in parts]
+        if len(marks) != len(self.labels) or None in marks:
+            raise cell.fault(
+                f"holds {cell.value!r:.60}, and the training data's labels are {len(self.labels)} "
+                "zeros and ones, one for each class. Write a 0 or a 1 for each of them."
+            )
+        return [name for name, mark in zip(self.labels, marks, strict=True) if mark]
 
     def fitted(
         self, labels: Sequence[Label], source: str, option: str, report: ReadReport
@@ -99,9 +125,19 @@ class MultiLabel:
                 f"{source}: {what}. A multi-label task needs at least two classes; does {option} "
                 "name the right column?"
             )
+        if self.by_place:
+            found = self._places_used(found, source, report)
         refuse_too_many(found, len(labels), source, option)
         note_look_alikes(source, found, report)
         return replace(self, labels=found)
+
+    def _places_used(
+        self, found: Sequence[str], source: str, report: ReadReport
+    ) -> tuple[str, ...]:
+        """All classes, which keep their places whether they occur or not."""
+        if unused := [name for name in self.labels if name not in found]:
+            report.note(f"{source}: no example has the class {listed(unused)}")
+        return self.labels
 
     def check(self, label: Label, where: str, source: str) -> None:
         for name in _names(label):
@@ -109,10 +145,12 @@ class MultiLabel:
 
     def strata(self, labels: Sequence[Label]) -> list[str]:
         counts = Counter(name for label in labels for name in _names(label))
-        return [
+        groups = [
             min(_names(label), key=lambda name: (counts[name], name), default="")
             for label in labels
         ]
+        # Of a few texts with different rarest classes, some can still be drawn.
+        return groups if len(set(groups)) < len(groups) else [""] * len(groups)
 
     def encode(
         self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
@@ -192,6 +230,7 @@ class MultiLabel:
         """Record beside what transformers reads how labels are read and predicted."""
         model.config.threshold = self.threshold
         model.config.label_separator = self.separator
+        model.config.labels_by_place = self.by_place
 
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
         shares = logits.float().sigmoid().cpu()
@@ -205,6 +244,40 @@ class MultiLabel:
 
     def _predicted(self, logits: Tensor) -> Tensor:
         return logits.float().sigmoid() >= self.threshold
+
+
+def split_text(text: str, separator: str) -> list[str]:
+    """The classes in a cell of text."""
+    return [part for part in text.split(separator) if part.strip()]
+
+
+def places_in(rows: Iterable[Sequence[object] | None], *, of_text: bool = False) -> int | None:
+    """The number of places if all rows have as many, more than one, each with a zero or a one.
+
+    Args:
+        rows: the labels; None for one that is no list.
+        of_text: whether they are parts of text. In lists, text is the name of a class.
+    """
+    sizes = set()
+    for row in rows:
+        if row is None:
+            return None
+        if any(_mark(part) is None or isinstance(part, str) > of_text for part in row):
+            return None
+        sizes.add(len(row))
+        if len(sizes) > 1:
+            return None
+    size = sizes.pop() if sizes else 0
+    return size if size > 1 else None
+
+
+def _mark(part: object) -> bool | None:
+    """Whether a class is there, by a 1 or a 0, also as 1.0, true or text; None for other values."""
+    if isinstance(part, str):
+        return {"0": False, "1": True}.get(part.strip())
+    if isinstance(part, bool | int | float) and part in (0, 1):
+        return bool(part)
+    return None
 
 
 def _names(label: Label) -> tuple[str, ...]:

@@ -53,12 +53,17 @@ class Regression:
 
     def read(self, text: Cell, label: Cell, report: ReadReport) -> tuple[str, Label]:
         if label.is_null:
-            raise label.fault("is null. Every example needs a number.")
+            raise label.fault(
+                "is null. Every example needs a number: fill it in or remove the example."
+            )
         found = number(label.value)
         if found is None:
+            blank = isinstance(label.value, str) and not label.value.strip()
+            what = "is empty" if blank else f"holds {label.value!r:.60}"
             raise label.fault(
-                f"holds {label.value!r:.60}, which is not a finite number. Regression needs one in "
-                f"every example; correct it, or name another column with {label.option}."
+                f"{what}, which is not a finite number such as 1001.5. If the labels are numbers, "
+                "correct it or remove the example; if they are names of classes, give "
+                f"--task-type single-label. {label.option} names another column."
             )
         return text_of(text), found
 

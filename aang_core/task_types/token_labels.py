@@ -23,6 +23,7 @@ from aang_core.task_types.task_type import Decoded, EncodedLabels, Errors, HeadS
 from aang_core.task_types.words import (
     are_entities,
     is_unspaced,
+    tokens_in,
     word_places,
     words_of_lists,
     words_of_spans,
@@ -70,11 +71,13 @@ class TokenLabels:
         return HeadShape("token-classification", self.labels)
 
     def read(self, text: Cell, label: Cell, report: ReadReport) -> tuple[str, Label]:
-        parts = label.value if isinstance(label.value, list) else []
-        of_spans = isinstance(text.value, str) and all(isinstance(p, dict | list) for p in parts)
-        if of_spans and isinstance(label.value, list):
-            return words_of_spans(text, label, report)
-        return words_of_lists(text, label, report)
+        label = label.with_list()
+        tokens = tokens_in(text.value) if isinstance(text.value, str) else None
+        if isinstance(text.value, str) and isinstance(label.value, list):
+            of_spans = all(isinstance(part, dict | list) for part in label.value)
+            if of_spans and (label.value or tokens is None):
+                return words_of_spans(text, label, report)
+        return words_of_lists(text if tokens is None else text.inner(tokens), label, report)
 
     def fitted(
         self, labels: Sequence[Label], source: str, option: str, report: ReadReport

@@ -9,6 +9,7 @@ from typing import Any
 
 from aang_core.objectives.stages.data import ReadReport, TaggedWord
 from aang_core.task_types.cells import Cell, class_name, text_of
+from aang_core.task_types.written_lists import list_in
 
 OUTSIDE = "O"
 """The tag of a word that is part of nothing."""
@@ -113,6 +114,16 @@ def are_entities(tags: Sequence[str]) -> bool:
     """Whether tags mark spans: each is ``O`` or has a prefix such as ``B-`` or ``I-``."""
     marks = [tag for tag in tags if tag != OUTSIDE]
     return bool(marks) and all(_PREFIXED.fullmatch(tag) for tag in marks)
+
+
+def tokens_in(text: str) -> list[object] | None:
+    """The tokens of a list that is written as text; None for tokens with spaces between them.
+
+    A text may begin with a bracket, so only a list of quoted tokens, or an empty one, is taken for
+    one.
+    """
+    start = text.lstrip()[:2]
+    return list_in(text) if start in ("['", '["', "[]") else None
 
 
 def words_of_lists(

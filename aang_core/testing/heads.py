@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from aang_core.task_types.choose import NAMED
+from aang_core.task_types.choose import NAMED, LabelColumn
 from aang_core.task_types.names import TaskTypeName
 from aang_core.tasks.task import RowLosses
 from aang_core.testing.rows import CLASSES, VOCABULARY
@@ -22,7 +22,7 @@ class SmallHeads:
     vocabulary = VOCABULARY
 
     def __init__(self, kind: TaskTypeName = "single-label") -> None:
-        self._type = NAMED[kind](())
+        self._type = NAMED[kind](LabelColumn("label", (), ()))
         self._classifier = self.classification()
 
     def language_model(self) -> nn.Module:

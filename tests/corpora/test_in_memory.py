@@ -93,6 +93,72 @@ def test_lists_of_class_ids_become_names() -> None:
     assert row == (0, {"tokens": ["a", "b"], "tags": ["O", "B"]})
 
 
+MARKS = [[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (TEXTS, np.array(MARKS)),
+        (TEXTS, np.array(MARKS, dtype=np.float32)),
+        (TEXTS, list(np.array(MARKS, dtype=bool))),
+        (TEXTS, [[np.int64(mark) for mark in row] for row in MARKS]),
+        pd.DataFrame({"text": TEXTS, "label": list(np.array(MARKS))}),
+        Dataset.from_dict({"text": TEXTS, "label": MARKS}),
+        Dataset.from_dict({"text": TEXTS, "label": np.array(MARKS, dtype=bool)}),
+    ],
+)
+def test_rows_of_zeros_and_ones_mark_classes_by_their_place(value: object, tmp_path: Path) -> None:
+    """And so does their copy."""
+    copy = tmp_path / "copy.jsonl"
+    copy.write_text(table(value).copy(Columns().names()), encoding="utf-8")
+    for source in (table(value), copy):
+        task = load_task(source, source)
+        assert task.labels == ("0", "1", "2")
+        assert [e.label for e in task.train] == [("0", "2"), ("1",), ("0", "1"), ()]
+
+
+VERSIONS = ["3.10", "3.9", "3.1", "3.9"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series(VERSIONS, dtype="category"),
+        pd.Categorical(VERSIONS),
+        VERSIONS,
+    ],
+)
+def test_declared_classes_that_spell_numbers_are_classes(labels: Any) -> None:
+    for value in ((TEXTS, labels), pd.DataFrame({"text": TEXTS, "label": labels})):
+        task = load_task(table(value), table(value))
+        assert [e.label for e in task.train] == VERSIONS
+    named = DATASET.cast_column("label", ClassLabel(names=["3.10", "3.1"]))
+    assert load_task(table(named), table(named)).labels == ("3.1", "3.10")
+
+
+def test_categories_of_numbers_are_classes() -> None:
+    """A missing one is missing."""
+    frame = pd.DataFrame({"text": TEXTS, "label": pd.Categorical([1.5, 2.0, 1.5, 2.0])})
+    assert load_task(table(frame), table(frame)).labels == ("1.5", "2")
+    frame["label"] = pd.Categorical([1.5, None, 1.5, 2.0])
+    with pytest.raises(DataError, match="row 1: column 'label' is null"):
+        load_task(table(frame))
+
+
+@pytest.mark.parametrize("names", [["1", "1.0"], ["a", "a "]])
+def test_declared_classes_that_would_be_read_as_one(names: list[str]) -> None:
+    labels = pd.Categorical(names * 2)
+    for value in (
+        DATASET.cast_column("label", ClassLabel(names=names)),
+        pd.DataFrame({"text": TEXTS, "label": labels}),
+        (TEXTS, labels),
+        {"text": TEXTS, "label": labels},
+    ):
+        with pytest.raises(DataError, match=f"'{names[0]}' and '{names[1]}' would both be read"):
+            load_task(table(value))
+
+
 FRAME = pd.DataFrame({"text": TEXTS, "label": LABELS})
 
 

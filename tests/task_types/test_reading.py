@@ -1,5 +1,6 @@
 """What each kind of end task reads from a table, and how the kind is chosen."""
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,9 +36,12 @@ def read(path: Path, labels: Sequence[object], name: TaskTypeName | None = None)
         (["1.5", "x"] * 4, "single-label", None),
         ([[], ["a", "b"], ["a"], ["b"]] * 3, "multi-label", "lists of classes"),
         ([1.5, 2, 3, 4] * 3, "regression", "numbers that are not whole"),
-        (["1.5", "2", "3", "4"] * 3, "regression", "numbers that are not whole"),
+        (["1.5", "2", "3", "4"] * 3, "single-label", None),
+        (["[x]", "[y]"] * 4, "single-label", None),
         ([[{"start": 0, "end": 4, "label": "T"}], []] * 4, "token-labels", "lists of spans"),
         ([[[0, 4, "T"]], []] * 4, "token-labels", "lists of spans"),
+        (["[[0, 4, 'T']]", "[]"] * 4, "token-labels", "lists of spans"),
+        (["['a', 'b']", '["a"]', "[]"] * 3, "multi-label", "lists of classes, written as text"),
     ],
 )
 def test_the_kind_is_chosen_from_the_labels_in_one_line(
@@ -142,6 +146,17 @@ def test_text_with_a_separator_is_a_set_of_classes(
         ("single-label", [["a"], "b"], ["a.jsonl:1", "--task-type"]),
         ("token-labels", ["O O", "O"], ["a.jsonl:2", "1 tags", "2 tokens"]),
         ("token-labels", ["O O", 3], ["a.jsonl:2", "not a list"]),
+        (None, ["1", "1.0"], ["a.jsonl: column 'label'", "'1' and '1.0'"]),
+        (None, [["x", "1.00"], ["1"]], ["a.jsonl: column 'label'", "'1.00' and '1'"]),
+        (None, ["['a']", "['a', b]"], ["a.jsonl:2", "['a', b]", "looks like a list"]),
+        (None, ["['a']", "['a' 'b']"], ["a.jsonl:2", "['a' 'b']", "looks like a list"]),
+        (None, ["['a' 'b']", "['a']"], ["a.jsonl:1", "['a' 'b']", "looks like a list"]),
+        (None, ["[1 0 1]", "[0 0 1]"], ["a.jsonl:1", "[1 0 1]", "--task-type single-label"]),
+        (None, ["['a']", "b"], ["a.jsonl:2", "'b'", "lists"]),
+        (None, ["['a']", " "], ["a.jsonl:2", "is empty", "[]"]),
+        ("multi-label", ["a|b", "['a', 'b'"], ["a.jsonl:2", "looks like a list"]),
+        ("token-labels", ["['O', 'O']", "['O' 'O']"], ["a.jsonl:2", "looks like a list"]),
+        ("regression", [1, "1_000"], ["a.jsonl:2", "'1_000'", "not a finite number"]),
         (None, [[[0, 3]], []], ["a.jsonl:1", "[0, 3]", "not a span"]),
         (None, [[[0, 99, "T"]], []], ["a.jsonl:1", "0 to 99", "6 characters"]),
         (None, [[[0, 4, "T"], [2, 6, "U"]], []], ["a.jsonl:1", "overlap", "character 2"]),
@@ -186,3 +201,179 @@ def test_a_split_of_numbers_has_some_of_every_size(tmp_path: Path) -> None:
     assert [sum(int(float(str(e.label))) // 20 == part for e in task.dev) for part in range(5)] == [
         10
     ] * 5
+
+
+PLACES = [[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 0]]
+AT_PLACES = [("0", "2"), ("1",), ("0", "1"), ()]
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        (PLACES, None),
+        ([[bool(mark) for mark in row] for row in PLACES], None),
+        ([[float(mark) for mark in row] for row in PLACES], "multi-label"),
+        ([json.dumps(row) for row in PLACES], None),
+        (["|".join(map(str, row)) for row in PLACES], "multi-label"),
+    ],
+)
+def test_zeros_and_ones_mark_classes_by_their_place(
+    tmp_path: Path, labels: Sequence[object], name: TaskTypeName | None
+) -> None:
+    """The usual form elsewhere; as names, nearly every text would have the classes 0 and 1."""
+    path, report = write(tmp_path / "a.jsonl", rows_of(labels)), ReadReport()
+    task = load_task(path, path, task_type=name, report=report)
+    assert task.labels == ("0", "1", "2")
+    assert [e.label for e in task.train] == [e.label for e in task.dev] == AT_PLACES
+    assert any(
+        "by their place the classes '0', '1', '2'; --label-names" in note for note in report.notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([[1, 0, 1], [1], [0, 1]], ("0", "1")),
+        ([[1, 2], [0, 1], [0, 2]], ("0", "1", "2")),
+        ([["1", "0"], ["0", "1"], ["1", "x"]], ("0", "1", "x")),
+        ([["1", "0"], ["0", "1"], ["1", "1"]], ("0", "1")),
+    ],
+)
+def test_other_lists_of_zeros_and_ones_are_names(
+    tmp_path: Path, labels: Sequence[object], classes: tuple[str, ...]
+) -> None:
+    path, report = write(tmp_path / "a.jsonl", rows_of(labels)), ReadReport()
+    task = load_task(path, path, report=report)
+    assert task.labels == classes
+    assert task.train[0].label == tuple(sorted(set(map(str, labels[0]))))  # type: ignore[call-overload]
+    assert not any("place" in note for note in report.notes)
+    repeated = sum(len(set(row)) < len(row) for row in labels)  # type: ignore[arg-type,call-overload]
+    assert report.counts["label that names a class more than once"] == 2 * repeated
+
+
+def test_classes_keep_their_places(tmp_path: Path) -> None:
+    """In their order, whether they occur or not; and what train decides holds for dev."""
+    marks = [[0] * 12 for _ in range(3)]
+    marks[0][10] = marks[1][2] = 1
+    train = write(tmp_path / "a.jsonl", rows_of(marks))
+    dev = write(tmp_path / "b.jsonl", rows_of([marks[0], [0] * 11]))
+    with pytest.raises(DataError, match=r"b\.jsonl:2: .* are 12 zeros and ones"):
+        load_task(train, dev)
+    dev = write(tmp_path / "b.jsonl", rows_of([marks[1], [0] * 11 + [3]]))
+    with pytest.raises(DataError, match=r"b\.jsonl:2: .* Write a 0 or a 1"):
+        load_task(train, dev)
+    report = ReadReport()
+    task = load_task(train, write(tmp_path / "b.jsonl", rows_of([[1] * 12])), report=report)
+    assert task.labels == tuple(map(str, range(12)))
+    assert task.train[0].label == ("10",)
+    assert any("no example has the class '0', '1', '3'" in note for note in report.notes)
+
+
+def test_places_may_have_names(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", rows_of(PLACES))
+    names, report = ("sport", "news", "money"), ReadReport()
+    task = load_task(path, path, label_names=names, report=report)
+    assert task.labels == names
+    assert task.train[0].label == ("money", "sport")
+    assert any("the classes 'sport', 'news', 'money'" in note for note in report.notes)
+    with pytest.raises(DataError, match=r"--label-names has 2 names, .* 3 places"):
+        load_task(path, path, label_names=names[:2])
+    other = write(tmp_path / "b.jsonl", rows_of([["a"], ["b"]]))
+    with pytest.raises(DataError, match=r"b\.jsonl: --label-names names the places"):
+        load_task(other, other, label_names=names)
+
+
+def csv_of(path: Path, labels: Sequence[str]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(
+            [("text", "label"), *((f"text {i}", n) for i, n in enumerate(labels))]
+        )
+    return path
+
+
+def test_lists_that_were_written_into_cells(tmp_path: Path) -> None:
+    """In the notation of pandas and of JSON; commas and quotes within a name are part of it."""
+    cells = ["['sport', 'news']", "['news']", "[]", '["sport", "it\'s, \\u00e9"]', " [ 'news' ] "]
+    path = csv_of(tmp_path / "a.csv", cells)
+    for name in (None, "multi-label"):
+        task = load_task(path, path, task_type=name)  # type: ignore[arg-type]
+        assert [e.label for e in task.train] == [
+            *(("news", "sport"), ("news",), (), ("it's, é", "sport"), ("news",))
+        ]
+
+
+def test_tokens_tags_and_spans_that_were_written_into_cells(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n\"['In', 'New York']\",\"['O', 'B-LOC']\"\n")
+    expected = (TaggedWord(0, 2, "O"), TaggedWord(3, 11, "B-LOC"))
+    task = load_task(path, path)
+    assert task.train[0] == Example("In New\u00a0York", label=expected)
+    path.write_text('text,label\n"In Oslo","[(3, 7, \'LOC\')]"\n[so],[]\n')
+    task = load_task(path, path)
+    assert task.train[0].label == (TaggedWord(0, 2, "O"), TaggedWord(3, 7, "B-LOC"))
+    assert task.train[1].text == "[so]"
+    path.write_text("text,label\n[ 12 ],O B O\n\"['a', 'b']\",\"O\"\n")
+    with pytest.raises(DataError, match=r"a\.csv:3: .* holds 1 tags, .* 2 tokens"):
+        load_task(path, path, task_type="token-labels")
+
+
+@pytest.mark.parametrize(
+    "spoilt", ["NA", "nan", "inf", "n/a", "", "3,5", "5.5%", "1,001.5", "None", "unknown"]
+)
+@pytest.mark.parametrize("name", [None, "regression"])
+def test_one_cell_does_not_turn_numbers_into_names(
+    tmp_path: Path, spoilt: str, name: TaskTypeName | None
+) -> None:
+    """The error names the line, and what to do whichever of the two they are."""
+    path = csv_of(tmp_path / "a.csv", ["4.5", "5.0", spoilt, "1"])
+    with pytest.raises(DataError, match=r"a\.csv:4: .*remove the .*--task-type single-label"):
+        load_task(path, path, task_type=name)
+    named = csv_of(tmp_path / "b.csv", ["4.5", "5.0", spoilt or "-", "1"])
+    assert "5" in load_task(named, named, task_type="single-label").labels
+
+
+def test_names_that_stand_for_missing_values_are_noted(tmp_path: Path) -> None:
+    """Beside whole numbers or names they may be classes, and may be holes."""
+    path, report = csv_of(tmp_path / "a.csv", ["1", "NA", "2", "NA"]), ReadReport()
+    assert load_task(path, path, report=report).labels == ("1", "2", "NA")
+    (line,) = [line for line in report.lines() if "missing" in line]
+    assert line.startswith("4 × label 'NA'")
+    assert line.endswith("a.csv:3)")
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["3.10", "3.9", "3.1", "3.9"], True),
+        (["4.5", "NA", "5.0", "1"], True),
+        (["3.9", "3.10", "3.10.1", "3.9"], False),
+    ],
+)
+def test_text_of_typed_tables_is_a_name_even_if_it_spells_a_number(
+    tmp_path: Path, labels: Sequence[str], said: bool
+) -> None:
+    """Version 3.10 is not version 3.1. The cells of a CSV file have no types."""
+    path, report = write(tmp_path / "a.jsonl", rows_of(labels)), ReadReport()
+    task = load_task(path, path, report=report)
+    assert task.task_type.name == "single-label"
+    assert [e.label for e in task.train] == [label.removesuffix(".0") for label in labels]
+    assert any("--task-type regression" in note for note in report.notes) == said
+    if labels[0] == "3.10":
+        assert load_task(path, path, task_type="regression").train[0].label == 3.1
+        plain = csv_of(tmp_path / "a.csv", labels)
+        assert load_task(plain, plain).task_type.name == "regression"
+
+
+def test_a_list_as_the_name_of_one_class_is_noted(tmp_path: Path) -> None:
+    path, report = csv_of(tmp_path / "a.csv", ["['a']", "b"]), ReadReport()
+    task = load_task(path, path, task_type="single-label", report=report)
+    assert task.labels == ("['a']", "b")
+    assert any("looks like a list" in event for event in report.counts)
+
+
+def test_a_few_texts_of_different_classes_can_be_split(tmp_path: Path) -> None:
+    """Although no two of them have the same rarest class."""
+    path = write(tmp_path / "a.jsonl", rows_of(PLACES))
+    task = load_task(path)
+    assert (len(task.train), len(task.dev)) == (3, 1)
+    assert task.labels == ("0", "1", "2")

@@ -12,11 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict
 
-from aang_core import AangError, ConfigError, Run, train
+from aang_core import AangError, ConfigError, DataError, Run, train
 from aang_core.from_python.given_data import GivenData
 from tests.training.resuming import everything, lines
 
@@ -127,6 +128,29 @@ def test_a_dataset_dict_in_memory_and_on_disk(
         train(**small, train=data, dev=data["test"])
 
 
+def test_rows_of_zeros_and_ones_from_training_to_scores(
+    small: dict[str, Any], tmp_path: Path
+) -> None:
+    """The saved model knows that they are places, and in which order."""
+    texts, marks = 6 * ["a red car", "a blue car", "a dog"], 6 * [[1, 0, 1], [1, 0, 0], [0, 1, 0]]
+    run = train(
+        **{**small, "weighter": "single-task", "steps": 1},
+        train=(texts, np.array(marks)),
+        label_names="vehicle,animal,coloured",
+        out=tmp_path / "run",
+    )
+    names = ["vehicle", "animal", "coloured"]
+    assert list(run.predict(texts[:1]).columns) == ["label", *(f"P({name})" for name in names)]
+    assert run.records.data.parts["train"].labels.keys() == set(names)
+    scores = Run.open(run.folder).evaluate((texts, marks))
+    assert [scores.classes.loc[name, "examples"] for name in names] == [12, 6, 6]
+    written = tmp_path / "written.csv"
+    pd.DataFrame({"text": texts, "label": marks}).to_csv(written, index=False)
+    assert run.evaluate(written).scores == scores.scores
+    with pytest.raises(DataError, match=r"data list, row 0: .* are 3 zeros and ones"):
+        run.evaluate((["a car"], [[1, 0]]))
+
+
 def test_the_folder_is_named_after_what_is_trained(
     small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +234,7 @@ def test_what_a_run_predicts_and_scores(
     assert run.evaluate(task_files / "test.jsonl").scores == scores.scores
     assert "test" not in repr(scores)
     assert "<table" in scores._repr_html_()
-    with pytest.raises(AangError, match="data list, row 0: the model knows no label 'none'"):
+    with pytest.raises(AangError, match=r"data list, row 0: the model knows no label 'none'"):
         run.evaluate((["x"], ["none"]))
     with pytest.raises(AangError, match="data list, row 1: column 'text' holds 3, which is not"):
         run.predict(["x", 3])

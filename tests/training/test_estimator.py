@@ -110,7 +110,7 @@ def test_every_option_of_training_is_a_parameter() -> None:
     assert set(TrainConfig.model_fields) - names == {
         *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),
         *("aux_task", "target", "domain", "out_of_domain", "unlabelled", "out"),
-        "task_type",
+        *("task_type", "label_names"),
     }
     assert names - set(TrainConfig.model_fields) == {"runs", "quiet"}
     with pytest.raises(TypeError, match="AangClassifier has no parameter 'spaec'"):

@@ -24,8 +24,8 @@ from aang_plugin_tune.search_file import SearchFile, read_search_file
 _DATA = "the settings would be scored on different data, and their dev scores could not be compared"
 _NOT_SEARCHED = {
     **dict.fromkeys(("train", "dev", "test", "test_score", "dataset", "dev_fraction"), _DATA),
-    **dict.fromkeys(("text", "text_pair", "label", "task_type", "target"), _DATA),
-    "meta_fraction": _DATA,
+    **dict.fromkeys(("text", "text_pair", "label", "task_type", "label_names"), _DATA),
+    **dict.fromkeys(("target", "meta_fraction"), _DATA),
     "metric": "dev scores of different metrics cannot be compared",
     "seed": "the best seed on dev is luck; --seeds refits the best setting with several",
     "out": "every run has a folder of its own",
