@@ -105,7 +105,7 @@ def _device() -> dict[str, str]:
     import torch
 
     from aang_core.runs.training import choose_training_device
-    from aang_core.training.precision import bf16_speed
+    from aang_core.training.precision import gains_by_bf16
 
     device = choose_training_device("auto")
     facts = {"--device auto": str(device)}
@@ -114,11 +114,9 @@ def _device() -> dict[str, str]:
             properties = torch.cuda.get_device_properties(index)
             facts[f"cuda:{index}"] = f"{properties.name}, {_size(properties.total_memory)}"
         facts["CUDA"] = str(torch.version.cuda)
-        bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
-        facts["bf16"] = "yes" if bf16 else "no"
     elif device.type == "cpu":
-        facts["bf16"] = f"{bf16_speed(768):.1f} times the speed of fp32"
         facts["torch was built for"] = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
+    facts["bf16"] = gains_by_bf16(device, 768)[1]
     return {**facts, "threads": str(torch.get_num_threads())}
 
 
