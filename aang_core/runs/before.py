@@ -25,6 +25,7 @@ from aang_core.runs.tracking import check_trackers
 from aang_core.runs.training import build_trainer, check_options, choose_training_device, join
 from aang_core.tasks.processes import Processes
 from aang_core.training.compiling import check_compiler
+from aang_core.training.devices import on_usable_cores
 from aang_core.training.memory_cost import MemoryCost
 from aang_core.training.precision import check_precision, settle_precision
 
@@ -163,7 +164,7 @@ def dry_run(
     device, processes = check(config)
     summaries: list[Summary] = []
     ready = prepare(config, sources, device, processes, announce=summaries.append, say=say)
-    with lowering_told(ready.memory, device):
+    with on_usable_cores(), lowering_told(ready.memory, device):
         trainer = build_trainer(ready.config, ready.assembly, device, processes=processes)
         expected = measure(trainer, lambda: outcome.peak_memory_bytes(device))
     return summaries[0].model_copy(update={"expected": expected})

@@ -102,7 +102,8 @@ def test_a_run_may_have_the_default_recipe_or_none(
 
 def test_processes_share_the_cores_and_wait_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless the user has chosen otherwise."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(name, raising=False)
     environment = LocalLauncher(3)._environment()
