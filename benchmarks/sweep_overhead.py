@@ -35,6 +35,7 @@ from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runner
 
 from aang_core import load_plugins
+from aang_core.runs import usable_cores
 from aang_core.storage import write_file
 
 _LOOK_SECONDS = 0.1
@@ -217,7 +218,7 @@ def sweep(
     Raises:
         RuntimeError: a run has failed.
     """
-    there = slots or os.cpu_count() or 1
+    there = slots or usable_cores()
     root = root.resolve() / f"{engine}-{there}"
     make_root(root)
     file = root / "lifetimes.jsonl"

@@ -10,6 +10,7 @@ Public, for commands of plug-ins:
 - :func:`main` is ``aang`` itself.
 """
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -53,9 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     The exit status is 0, 1 if a check failed, or 2 for a mistake in the arguments, the files or the
     environment, which is reported in one line, without a traceback unless ``--debug`` is given.
 
+    OpenMP's threads sleep while they wait, unless ``OMP_WAIT_POLICY`` says otherwise. They spin by
+    default, and beside another job on the same cores that keeps a core from the thread waited for.
+
     Args:
         arguments: by default those of the process.
     """
+    # Read when torch is loaded, so it cannot be set later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from aang_core.cli.standard_streams import lasting_streams
 
     with lasting_streams():

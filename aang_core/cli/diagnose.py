@@ -124,7 +124,9 @@ def diagnose(
     from aang_core.cli.progress import counting
     from aang_core.diagnosis.objectives import diagnose as measure
     from aang_core.runs.training import choose_training_device
+    from aang_core.training.devices import on_usable_cores
 
+    click.get_current_context().with_resource(on_usable_cores())
     draw = None if plot is None else _prepared_figure(plugins, plot)
     config = resolve_config(from_file, given, plugins.registry)
     with output_of_plugins():

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from aang_core.cli.output import echo
+from aang_core.cores import usable_cores
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.plugins.primitive import CORE
@@ -24,7 +25,7 @@ PACKAGES = (
 )
 VARIABLES = (
     *("AANG_CACHE", "AANG_DISABLE_PLUGINS", "HF_HOME", "HF_HUB_OFFLINE", "OMP_NUM_THREADS"),
-    *("CUDA_VISIBLE_DEVICES", "WORLD_SIZE", "CXX"),
+    *("OMP_WAIT_POLICY", "CUDA_VISIBLE_DEVICES", "WORLD_SIZE", "CXX"),
 )
 """Environment variables that change what AANG does; none of them holds a secret."""
 
@@ -70,7 +71,7 @@ def _machine() -> dict[str, str]:
     free = shutil.disk_usage(Path.cwd()).free
     facts = {
         "system": platform.platform(),
-        "processor": f"{_processor()}, {len(_cores())} of {os.cpu_count()} cores usable",
+        "processor": f"{_processor()}, {usable_cores()} of {os.cpu_count()} cores usable",
         "memory": _memory(),
         "free here": _size(free),
         "Python": f"{platform.python_version()} in {_short(sys.prefix)}",
@@ -88,12 +89,6 @@ def _processor() -> str:
     return next(names, platform.machine())
 
 
-def _cores() -> set[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return os.sched_getaffinity(0)
-    return set(range(os.cpu_count() or 1))
-
-
 def _memory() -> str:
     try:
         return _size(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -105,7 +100,8 @@ def _device() -> dict[str, str]:
     import torch
 
     from aang_core.runs.training import choose_training_device
-    from aang_core.training.precision import bf16_speed
+    from aang_core.training.devices import on_usable_cores
+    from aang_core.training.precision import gains_by_bf16
 
     device = choose_training_device("auto")
     facts = {"--device auto": str(device)}
@@ -114,12 +110,11 @@ def _device() -> dict[str, str]:
             properties = torch.cuda.get_device_properties(index)
             facts[f"cuda:{index}"] = f"{properties.name}, {_size(properties.total_memory)}"
         facts["CUDA"] = str(torch.version.cuda)
-        bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
-        facts["bf16"] = "yes" if bf16 else "no"
     elif device.type == "cpu":
-        facts["bf16"] = f"{bf16_speed(768):.1f} times the speed of fp32"
         facts["torch was built for"] = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
-    return {**facts, "threads": str(torch.get_num_threads())}
+    facts["bf16"] = gains_by_bf16(device, 768)[1]
+    with on_usable_cores():
+        return {**facts, "threads": str(torch.get_num_threads())}
 
 
 def _packages() -> dict[str, str]:

@@ -58,10 +58,12 @@ def evaluate(
     from aang_core.runs.run import Run
     from aang_core.runs.texts_to_predict import columns_to_read
     from aang_core.runs.training import choose_device
+    from aang_core.training.devices import on_usable_cores
 
     if (model / "config.yaml").is_file():
         for difference in Run.open(model).differences(plugins):
             note(difference)
+    click.get_current_context().with_resource(on_usable_cores())
     predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
     columns = columns_to_read(predictor, model, text, text_pair, label)
     report = ReadReport()

@@ -78,6 +78,7 @@ def predict(
         rows_of_texts,
     )
     from aang_core.runs.training import choose_device
+    from aang_core.training.devices import on_usable_cores
 
     if [bool(texts), bool(pairs), data is not None].count(True) != 1:
         raise ConfigError("give either texts, or pairs with --pair, or a file of texts with --data")
@@ -88,6 +89,7 @@ def predict(
     chosen = None if label_only else files.format_of(out, kind)
     if out is not None:
         files.check_output(out)
+    click.get_current_context().with_resource(on_usable_cores())
     predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
     columns = columns_to_read(predictor, model, text, text_pair)
     report, window = ReadReport(), 1

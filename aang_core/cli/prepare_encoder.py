@@ -50,6 +50,7 @@ def prepare_encoder(
         unfinished_preparation,
     )
     from aang_core.runs.training import join
+    from aang_core.training.devices import on_usable_cores
     from aang_core.training.interruption import Interrupted, interruptible
 
     given = given_options(options)
@@ -67,6 +68,7 @@ def prepare_encoder(
             )
         config = resolve_preparation(from_anywhere({**given, "model": model}))
         check_free(config.out)
+    click.get_current_context().with_resource(on_usable_cores())
     _, processes = join(config.device)
     processes.wait()
     quiet = quiet or not processes.first

@@ -316,8 +316,8 @@ class TrainConfig(BaseModel):
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         "auto",
         description="precision of training's forward passes and dev scores; parameters, signals "
-        "and the result's scores stay in fp32, and fp16 scales its losses; auto is bf16 where that "
-        "is faster, else fp32",
+        "and the result's scores stay in fp32, and fp16 scales its losses; auto is bf16 where the "
+        "device has instructions for it, else fp32",
     )
     compile: bool = Field(
         False, description="compile the encoder with torch.compile; needs a C++ compiler"

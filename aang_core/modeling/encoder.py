@@ -132,6 +132,22 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
     return tokenizer
 
 
+def encoder_width(source: str, *, trust_remote_code: bool = False) -> int:
+    """The hidden size of a model, from its configuration alone.
+
+    Args:
+        source: folder or hub name.
+        trust_remote_code: whether to run the Python code that comes with it.
+
+    Raises:
+        ModelError: its configuration is missing or cannot be loaded.
+    """
+    refuse_other_folders(source)
+    with _quiet(), _clear_errors(source, "configuration"):
+        config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
+        return int(config.hidden_size)
+
+
 def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrainedModel:
     """A trained classifier of texts or of tokens, in evaluation mode.
 

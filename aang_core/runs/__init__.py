@@ -8,7 +8,8 @@ Public, for commands of plug-ins that read runs or do work like a run:
   :func:`refuse_links` refuses a folder with links that lead out of it, or with pipes.
 - :func:`card_of` writes the card of a run's model, given its :class:`Origins`.
   :func:`languages_in` reads the languages that another card names.
-- :func:`choose_device` returns the device that a run computes on.
+- :func:`choose_device` returns the device that a run computes on, and :func:`settled_precision`
+  the precision. :func:`usable_cores` returns how many cores it may keep busy.
 - :func:`interruptible` turns SIGINT and SIGTERM into :class:`Interrupted`.
 """
 
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from aang_core.cores import usable_cores
+    from aang_core.runs.before import settled_precision
     from aang_core.runs.drawn_rows import recorded_draw
     from aang_core.runs.log_lines import Cost, DevScores
     from aang_core.runs.model_card import Origins, card_of, languages_in
@@ -39,9 +42,13 @@ __all__ = [
     "read_part",
     "recorded_draw",
     "refuse_links",
+    "settled_precision",
+    "usable_cores",
 ]
 
 _HOMES = {
+    "aang_core.cores": "usable_cores",
+    "aang_core.runs.before": "settled_precision",
     "aang_core.runs.drawn_rows": "recorded_draw",
     "aang_core.runs.log_lines": "Cost DevScores",
     "aang_core.runs.model_card": "Origins card_of languages_in",

@@ -7,8 +7,10 @@ import torch
 
 from aang_core.assembly.assembly import Assembly, assemble, load_model
 from aang_core.assembly.source_rows import SourceReader
-from aang_core.assembly.sources import Sources
+from aang_core.assembly.sources import Sources, encoder_of
 from aang_core.config import TrainConfig
+from aang_core.gradients.passes import Precision
+from aang_core.modeling.encoder import encoder_width
 from aang_core.modeling.trained_part import trained_part
 from aang_core.modeling.untaught import untaught_heads
 from aang_core.objectives.stages import ReadReport
@@ -20,9 +22,10 @@ from aang_core.runs.same_inputs import refuse_other_files
 from aang_core.runs.schema import DataStatistics
 from aang_core.runs.summary import Summary, summary_of
 from aang_core.runs.tracking import check_trackers
-from aang_core.runs.training import build_trainer, check_options, join
+from aang_core.runs.training import build_trainer, check_options, choose_training_device, join
 from aang_core.tasks.processes import Processes
 from aang_core.training.compiling import check_compiler
+from aang_core.training.devices import on_usable_cores
 from aang_core.training.memory_cost import MemoryCost
 from aang_core.training.precision import check_precision, settle_precision
 
@@ -71,6 +74,23 @@ def check(config: TrainConfig) -> tuple[torch.device, Processes]:
         if config.compile:
             check_compiler(device)
     return device, processes
+
+
+def settled_precision(config: TrainConfig) -> tuple[int, Precision]:
+    """What a run would compute in on this machine; only the encoder's configuration is read.
+
+    Args:
+        config: the run's options.
+
+    Returns:
+        The encoder's hidden size, which ``--precision auto`` goes by, and the precision.
+
+    Raises:
+        AangError: the device, the precision or the encoder cannot be used.
+    """
+    width = encoder_width(encoder_of(config), trust_remote_code=config.trust_remote_code)
+    device = choose_training_device(config.device)
+    return width, settle_precision(config.precision, device, width)[0]
 
 
 def prepare(
@@ -144,7 +164,7 @@ def dry_run(
     device, processes = check(config)
     summaries: list[Summary] = []
     ready = prepare(config, sources, device, processes, announce=summaries.append, say=say)
-    with lowering_told(ready.memory, device):
+    with on_usable_cores(), lowering_told(ready.memory, device):
         trainer = build_trainer(ready.config, ready.assembly, device, processes=processes)
         expected = measure(trainer, lambda: outcome.peak_memory_bytes(device))
     return summaries[0].model_copy(update={"expected": expected})

@@ -31,6 +31,7 @@ from aang_core.errors import DataError
 from aang_core.runs.run_files import read_part
 from aang_core.runs.schema import FilePart
 from aang_core.tasks.processes import Processes
+from aang_core.training.devices import on_usable_cores
 
 _FREE = frozenset(
     {
@@ -229,6 +230,8 @@ def accepted(
 def threads_of(recorded: Inputs | None, device: torch.device) -> Iterator[str | None]:
     """Compute with as many threads as the run began with, as sums depend on their number.
 
+    A new run has as many as torch takes, and no more than there are cores that it may use.
+
     Args:
         recorded: what the run began with; None for a new run.
         device: the device that it computes on.
@@ -236,18 +239,19 @@ def threads_of(recorded: Inputs | None, device: torch.device) -> Iterator[str | 
     Yields:
         A sentence if their number is another one than it would be; else None.
     """
-    ours = torch.get_num_threads()
-    if recorded is None or device.type != "cpu" or recorded.threads == ours:
-        yield None
-        return
-    torch.set_num_threads(recorded.threads)
-    try:
-        yield (
-            f"the run began with {recorded.threads} threads, which the last digits depend on, so "
-            f"it goes on with {recorded.threads} and not {ours}"
-        )
-    finally:
-        torch.set_num_threads(ours)
+    with on_usable_cores() as told:
+        ours = torch.get_num_threads()
+        if recorded is None or device.type != "cpu" or recorded.threads == ours:
+            yield told
+            return
+        torch.set_num_threads(recorded.threads)
+        try:
+            yield (
+                f"the run began with {recorded.threads} threads, which the last digits depend on, "
+                f"so it goes on with {recorded.threads} and not {ours}"
+            )
+        finally:
+            torch.set_num_threads(ours)
 
 
 def differing(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -72,8 +72,8 @@ class PreparationConfig(BaseModel):
     )
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         "auto",
-        description="what training's forward passes compute in; auto is bf16 where that is faster, "
-        "else fp32",
+        description="what training's forward passes compute in; auto is bf16 where the device has "
+        "instructions for it, else fp32",
     )
     device: str = Field(
         "auto", description="torch device; auto takes an accelerator if there is one"

@@ -1,9 +1,12 @@
 """The device of a process: which there are, and which of them it may compute on."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 
+from aang_core.cores import usable_cores
 from aang_core.errors import ConfigError
 from aang_core.tasks.launched import launched_processes, local_processes, local_rank
 
@@ -69,6 +72,29 @@ def check_trains(device: torch.device) -> None:
         raise ConfigError(
             f"the device {device} can predict but not train, because it lacks float64; train on cpu"
         )
+
+
+@contextmanager
+def on_usable_cores() -> Iterator[str | None]:
+    """Compute with no more threads than cores that may be used, unless OMP_NUM_THREADS says more.
+
+    torch knows which cores a process is bound to, but not that a container has a quota.
+
+    Yields:
+        A sentence if that makes their number smaller; else None.
+    """
+    ours, cores = torch.get_num_threads(), usable_cores()
+    if "OMP_NUM_THREADS" in os.environ or cores >= ours:
+        yield None
+        return
+    torch.set_num_threads(cores)
+    try:
+        yield (
+            f"this process may use {cores} of the machine's cores, so it computes with {cores} "
+            f"threads and not {ours}; OMP_NUM_THREADS gives another number"
+        )
+    finally:
+        torch.set_num_threads(ours)
 
 
 def _of_several(device: torch.device, name: str) -> torch.device:

@@ -30,6 +30,13 @@ def test_something_broken_does_not_hide_the_rest(site: Site) -> None:
     assert "libcudart" in site.aang("doctor").stdout
 
 
+def test_threads_that_wait_sleep(site: Site) -> None:
+    """Unless the user has chosen otherwise: spinning, they keep cores from other jobs."""
+    assert site.json("doctor")["environment"]["OMP_WAIT_POLICY"] == "passive"
+    text = site.aang("doctor", environ={"OMP_WAIT_POLICY": "active"}).stdout
+    assert "- OMP_WAIT_POLICY: active\n" in text
+
+
 def test_for_programs(site: Site) -> None:
     found = site.json("doctor")
     assert found["packages"]["aang-core"] == version("aang-core")

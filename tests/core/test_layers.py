@@ -12,6 +12,7 @@ LAYERS = [
     "errors",
     "printable",
     "lazy_names",
+    "cores",
     "hookspecs",
     "storage",
     "plugins",

@@ -1,4 +1,4 @@
-"""``--precision auto``: settled once, by a measurement, and recorded."""
+"""``--precision auto``: settled by what the device has and never by a clock, and recorded."""
 
 import json
 from itertools import groupby
@@ -14,41 +14,39 @@ from torch.nn.modules.module import register_module_forward_hook
 from aang_core.errors import ConfigError
 from aang_core.tasks.processes import Processes
 from aang_core.training import precision
-from aang_core.training.precision import (
-    bf16_speed,
-    check_precision,
-    in_effect,
-    settle_precision,
-)
+from aang_core.training.precision import check_precision, in_effect, settle_precision
 from tests.training.conftest import Aang
 
 CPU = torch.device("cpu")
 
 
-def test_the_measurement_changes_nothing_else() -> None:
-    """Neither what is drawn later, nor how many threads there are."""
-    torch.manual_seed(7)
-    expected = torch.rand(3)
-    torch.manual_seed(7)
-    threads = torch.get_num_threads()
-    assert bf16_speed(256) > 0
-    assert torch.equal(torch.rand(3), expected)
-    assert torch.get_num_threads() == threads
+def _has(monkeypatch: pytest.MonkeyPatch, *instructions: str) -> None:
+    """Let this CPU have those instructions and no others."""
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(instructions, True))
 
 
-@pytest.mark.parametrize("width", [256, 512])
-def test_auto_takes_bf16_only_where_it_is_faster(width: int) -> None:
-    """Whatever this machine can do, the choice is the one that its own measurement speaks for."""
-    speed = bf16_speed(width)
-    if abs(speed - precision.WORTH_IT) < 0.3:
-        pytest.skip(f"bf16 has {speed:.2f} times the speed of fp32 here, too near to the threshold")
-    chosen, reason = settle_precision("auto", CPU, width)
-    assert chosen == ("bf16" if speed > precision.WORTH_IT else "fp32")
-    assert reason is not None
-    assert f"--precision auto is {chosen}" in reason
+@pytest.mark.parametrize("width", [128, 192, 768])
+@pytest.mark.parametrize("instructions", ["avx512_bf16", "amx_bf16", "bf16"])
+def test_auto_is_bf16_where_the_cpu_has_instructions_for_it(
+    monkeypatch: pytest.MonkeyPatch, instructions: str, width: int
+) -> None:
+    _has(monkeypatch, "avx2", instructions)
+    said = f"--precision auto is bf16: this CPU has instructions for bf16 ({instructions})"
+    assert settle_precision("auto", CPU, width) == ("bf16", said)
 
 
-def test_a_narrow_encoder_is_not_measured() -> None:
+def test_auto_is_fp32_on_other_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However fast they are by the clock, which differs from one call to the next."""
+    said = "--precision auto is fp32: this CPU has no instructions for bf16 that torch uses"
+    _has(monkeypatch, "avx2", "avx512_f", "avx512_vnni")
+    assert settle_precision("auto", CPU, 768) == ("fp32", said)
+    _has(monkeypatch, "bf16")
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert settle_precision("auto", CPU, 768) == ("fp32", said)
+
+
+def test_a_narrow_encoder_stays_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    _has(monkeypatch, "avx512_bf16")
     chosen, reason = settle_precision("auto", CPU, 64)
     assert chosen == "fp32"
     assert reason is not None
@@ -96,19 +94,17 @@ def test_what_was_asked_for_stays(choice: Any) -> None:
 
 
 def test_slow_bf16_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the speed measured; the choice stays the user's."""
-    monkeypatch.setattr(precision, "bf16_speed", lambda width: 0.35)
+    """The choice stays the user's."""
+    _has(monkeypatch)
     chosen, reason = settle_precision("bf16", CPU, 256)
     assert chosen == "bf16"
     assert reason is not None
-    assert "0.35 times the speed" in reason
-    assert settle_precision("auto", CPU, 256)[0] == "fp32"
+    assert "may be slower than fp32: this CPU has no instructions" in reason
 
 
 def test_fast_bf16_needs_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "bf16_speed", lambda width: 2.9)
+    _has(monkeypatch, "avx512_bf16")
     assert settle_precision("bf16", CPU, 256) == ("bf16", None)
-    assert settle_precision("auto", CPU, 256)[0] == "bf16"
 
 
 class _SecondOfTwo(Processes):
@@ -123,7 +119,7 @@ class _SecondOfTwo(Processes):
 
 def test_processes_take_what_all_of_them_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """One GPU without bf16 among others with it would make all of them wait."""
-    monkeypatch.setattr(precision, "bf16_speed", lambda width: 2.9)
+    _has(monkeypatch, "avx512_bf16")
     chosen, reason = settle_precision("auto", CPU, 256, _SecondOfTwo())
     assert chosen == "fp32"
     assert reason is not None
@@ -153,7 +149,7 @@ def test_a_device_that_warns_of_bf16_and_computes_in_fp32_is_found_out(
 def test_a_run_records_what_it_has_come_to(
     aang: Aang, train_options: list[object], tmp_path: Path
 ) -> None:
-    """So that a run which is resumed measures nothing."""
+    """So that a run keeps it on a machine that would choose otherwise."""
     run = tmp_path / "run"
     done = aang("train", *train_options, "--space", "tapt", "--steps", 1, "--out", run)
     assert done.status == 0, done.err

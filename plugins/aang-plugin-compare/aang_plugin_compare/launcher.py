@@ -46,9 +46,19 @@ class Order:
             log.write(f"attempt {attempt} on {node}\n")
 
     @property
+    def root(self) -> Path:
+        """The folder that holds the logs and runs of all orders."""
+        return self.log.parents[len(Path(self.name).parts)]
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a run to be resumed."""
+        return (self.folder / "config.yaml").is_file()
+
+    @property
     def arguments(self) -> list[str]:
         """The arguments of ``aang`` that start or resume the run."""
-        if (self.folder / "config.yaml").is_file():
+        if self.has_begun:
             what = ["--resume", str(self.folder)]
         else:
             what = [str(self.options), "--out", str(self.folder)]

@@ -26,6 +26,7 @@ from aang_plugin_compare.claim import (
     lay_claim,
 )
 from aang_plugin_compare.launcher import Order
+from aang_plugin_compare.same_precision import arguments_with_precision
 
 
 def command(order: Order, attempt: int, node: str) -> list[str]:
@@ -56,11 +57,13 @@ def train(order: Order, attempt: int, node: str) -> None:
     try:
         claim = lay_claim(claim_file(order.log), attempt, node)
         await_end_of_others(order.folder, claim)
+        if (order.folder / "result.json").is_file():
+            return
+        arguments = arguments_with_precision(order)
     except AangError as error:
         echo(f"Error: {error}", err=True)
         raise SystemExit(2) from None
-    if not (order.folder / "result.json").is_file():
-        main(order.arguments)
+    main(arguments)
 
 
 def _end_with(log: Path, attempt: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 
+from aang_core.runs import usable_cores
 from aang_plugin_compare.claim import attempts_so_far
 from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.leashed import command
@@ -69,6 +70,6 @@ class LocalLauncher:
 
     def _environment(self) -> Mapping[str, str]:
         # Processes that each use every core slow each other down.
-        threads = max(1, (os.cpu_count() or 1) // self.at_once)
+        threads = max(1, usable_cores() // self.at_once)
         # A thread that waits at a barrier must not keep a core from the process that it waits for.
         return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive", **os.environ}

@@ -72,6 +72,8 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
         assert (root / f"table.{ending}").stat().st_size > 50
     result = root / "runs" / "words" / "aang" / "seed-0" / "result.json"
     assert not (result.parent / "checkpoints").exists()
+    precision = json.loads(result.read_text())["precision"]
+    assert (root / "precision" / "192" / precision).is_dir()
     written = result.stat().st_mtime_ns
     again = aang("compare", spec, "--out", root)
     assert "words/aang/seed-0: kept" in again.stderr

@@ -4,10 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from aang_plugin_compare.launcher import Order, write_order
 from aang_plugin_compare.local import LocalLauncher
 from aang_plugin_compare.run_folders import run_state
+from aang_plugin_compare.same_precision import arguments_with_precision
 
 from aang_core import ConfigError, load_plugins
 from aang_core.config import left_to_the_data, read_config_file, resolve_training
@@ -100,7 +102,8 @@ def test_a_run_may_have_the_default_recipe_or_none(
 
 def test_processes_share_the_cores_and_wait_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless the user has chosen otherwise."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(name, raising=False)
     environment = LocalLauncher(3)._environment()
@@ -110,3 +113,26 @@ def test_processes_share_the_cores_and_wait_asleep(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     environment = LocalLauncher(3)._environment()
     assert (environment["OMP_NUM_THREADS"], environment["OMP_WAIT_POLICY"]) == ("5", "active")
+
+
+def test_all_runs_take_the_precision_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever machine trains them; ``auto`` alone would be another one on each."""
+    registry = load_plugins(environ={}).registry
+
+    def added(seed: int, instructions: str, **options: object) -> list[str]:
+        capabilities = {instructions: True}
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+        config = resolve_training({"device": "cpu", **options}, {}, registry)
+        order = write_order(tmp_path, Path(f"runs/task/method/seed-{seed}"), config)
+        arguments = arguments_with_precision(order)
+        return list(arguments[len(order.arguments) :])
+
+    assert added(0, "avx512_bf16") == ["--precision", "bf16"]
+    assert added(1, "avx2") == ["--precision", "bf16"]
+    assert added(2, "avx2", precision="fp32") == []
+    resumed = tmp_path / "runs" / "task" / "method" / "seed-3"
+    resumed.mkdir(parents=True)
+    (resumed / "config.yaml").touch()
+    assert added(3, "avx2") == [], "it keeps its own"
