@@ -3,12 +3,15 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from aang_core.cli.output import note
 from aang_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aang_core.objectives.stages import ReadReport
 
 
 @click.command(short_help="Predict the labels of texts.")
@@ -66,11 +69,13 @@ def predict(
     predictions for a file have all of its columns, in its order, and take constant memory.
     """
     from aang_core.cli.progress import counting
+    from aang_core.corpora.labelled import Columns
     from aang_core.objectives.stages import ReadReport
     from aang_core.runs import prediction_files as files
     from aang_core.runs.predictor import WINDOW, Predictor
     from aang_core.runs.texts_to_predict import (
         check_pairs,
+        columns_of_file,
         columns_to_read,
         predicted,
         rows_of_file,
@@ -93,6 +98,7 @@ def predict(
     predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
     columns = columns_to_read(predictor, model, text, text_pair)
     report, window = ReadReport(), 1
+    header = Columns("text", columns.text_pair and "text_pair").texts()
     if data is None:
         check_pairs(predictor, model, pairs=bool(pairs))
         rows = rows_of_texts(pairs or ((single, None) for single in texts))
@@ -100,17 +106,29 @@ def predict(
         rows = rows_of_lines(sys.stdin.buffer, pairs=columns.text_pair is not None)
     else:
         rows, window = rows_of_file(data, columns, report), WINDOW
+        header = columns_of_file(data, columns)
     with counting("texts", quiet=quiet) as progress:
         found = predicted(rows, predictor, batch_size=batch_size, window=window)
         files.write_predictions(
-            _counted(found, progress), out, chosen, predictor.labels, source=data
+            _counted(found, progress, report, data),
+            out,
+            chosen,
+            predictor.labels,
+            columns=header,
+            source=data,
         )
     if not quiet:
         for line in report.lines():
             note(line)
 
 
-def _counted(found: Iterator[Any], progress: Any) -> Iterator[Any]:
+def _counted(
+    found: Iterator[Any], progress: Any, report: "ReadReport", data: Path | None
+) -> Iterator[Any]:
+    count = 0
     for count, prediction in enumerate(found, start=1):
         yield prediction
         progress(count, None)
+    if not count:
+        source = "standard input" if str(data) == "-" else data
+        report.note(f"{source}: there is no text in it, and so no prediction")

@@ -1,6 +1,7 @@
 """A classifier applied to data in memory or in files: predictions and scores as tables."""
 
 import html
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from aang_core.corpora.labelled import read_rows, texts_of
 from aang_core.corpora.tables import TableSource, read_table
 from aang_core.objectives.stages import ReadReport
 from aang_core.runs.evaluating import evaluate_rows
+from aang_core.runs.prediction_files import PREDICTED
 from aang_core.runs.predictor import WINDOW, Predictor
 from aang_core.runs.schema import PartEvaluation
 
@@ -74,8 +76,8 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
         batch_size: texts per batch.
 
     Returns:
-        A row per text, under the index of ``data`` if it has one: ``label``, and the probability of
-        each class, ``P(class)``.
+        A row per text, under the index of ``data`` if it has one: ``predicted``, and the
+        probability of each class, ``P(class)``.
 
     Raises:
         DataError: the data cannot be used; the message names the row.
@@ -96,17 +98,26 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
         window=WINDOW,
     )
     rows = [
-        {"label": p.label} | {f"P({name})": share for name, share in p.probabilities.items()}
+        {PREDICTED: p.label} | {f"P({name})": share for name, share in p.probabilities.items()}
         for p in found
     ]
-    names = ["label", *(f"P({label})" for label in predictor.labels)]
+    names = [PREDICTED, *(f"P({label})" for label in predictor.labels)]
     return DataFrame(rows, columns=names, index=_index_of(data))
 
 
 def _index_of(data: object) -> "Index[int] | None":
     """The index of a DataFrame or Series, so that its predictions can be joined to it."""
-    has_one = hasattr(data, "iloc") and hasattr(data, "index")
-    return data.index if has_one else None  # type: ignore[attr-defined]
+    if not (hasattr(data, "iloc") and hasattr(data, "index")):
+        return None
+    index: Index[int] = data.index
+    if twice := index[index.duplicated()].tolist():
+        warnings.warn(
+            f"the index holds {twice[0]!r} more than once, and DataFrame.join would pair each such "
+            "row with several predictions; pd.concat([frame, predictions], axis=1) puts each "
+            "prediction beside its row",
+            stacklevel=4,
+        )
+    return index
 
 
 def applied_scores(predictor: Predictor, data: object, *, batch_size: int) -> AppliedScores:

@@ -1,12 +1,10 @@
 """Predictions as JSON Lines, CSV or Parquet, with the columns of the input."""
 
-import csv
 import json
 import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from io import StringIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TextIO
@@ -16,6 +14,7 @@ from aang_core.errors import ConfigError, DataError
 from aang_core.printable import ACTING, one_line, printable
 from aang_core.runs.predictor import Prediction
 from aang_core.runs.texts_to_predict import Row
+from aang_core.storage.csv_lines import csv_line
 from aang_core.storage.durable import whole_file, writing
 
 Format = Literal["jsonl", "csv", "parquet"]
@@ -57,6 +56,7 @@ def write_predictions(
     kind: Format | None,
     labels: Sequence[str],
     *,
+    columns: Sequence[str] = (),
     source: Path | None = None,
 ) -> None:
     """Write predictions to a file, completely or not at all, or to standard output as they come.
@@ -66,6 +66,7 @@ def write_predictions(
         out: the file; None for standard output.
         kind: the format; None writes the labels alone.
         labels: the classes.
+        columns: the columns of a table without rows; otherwise those of the first row count.
         source: the file that the rows come from, whose columns keep their types in Parquet.
 
     Raises:
@@ -73,28 +74,35 @@ def write_predictions(
         StorageError: the file cannot be written.
     """
     if out is None:
-        _write_text(found, sys.stdout, kind, labels, terminal=True)
+        _write_text(found, sys.stdout, kind, labels, columns)
         return
     with writing(out), whole_file(out, shared=True) as draft:
         if kind == "parquet":
-            _write_parquet(found, draft, labels, source)
+            _write_parquet(found, draft, labels, columns, source)
             return
         with draft.open("w", encoding="utf-8", newline="") as stream:
-            _write_text(found, stream, kind, labels, terminal=False)
+            _write_text(found, stream, kind, labels, columns)
 
 
 def _write_text(
-    found: Found, out: TextIO, kind: Format | None, labels: Sequence[str], *, terminal: bool
+    found: Found,
+    out: TextIO,
+    kind: Format | None,
+    labels: Sequence[str],
+    columns: Sequence[str],
 ) -> None:
     if kind is None:
-        lines: Iterator[str] = (one_line(_alone(prediction.label)) for _, prediction in found)
+        lines: Iterator[str] = (
+            one_line(_alone(prediction.label)) + "\n" for _, prediction in found
+        )
     elif kind == "csv":
-        lines = _csv_lines(found, labels, terminal)
+        # Behind "> out.csv" or a pipe, the same as --out writes.
+        lines = _csv_lines(found, labels, columns, printable if out.isatty() else str)
     else:
         lines = _json_lines(found)
     for line in lines:
-        out.write(line + "\n")
-        if terminal:
+        out.write(line)
+        if out is sys.stdout:
             out.flush()
 
 
@@ -129,28 +137,29 @@ def _json_lines(found: Found) -> Iterator[str]:
             PROBABILITIES: dict(prediction.probabilities),
         }
         document = json.dumps(_finite(record), ensure_ascii=False, default=str)
-        yield _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
+        yield _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", document) + "\n"
 
 
-def _csv_lines(found: Found, labels: Sequence[str], terminal: bool) -> Iterator[str]:
-    """A header and a line per row, with a column for the probability of each class.
+def _csv_lines(
+    found: Found, labels: Sequence[str], columns: Sequence[str], show: Callable[[str], str]
+) -> Iterator[str]:
+    """A header and a record per row, with a column for the probability of each class.
 
-    On a terminal, characters that it acts upon are escaped.
+    Args:
+        found: the rows with their predictions.
+        labels: the classes.
+        columns: the columns of a table without rows.
+        show: what is done to every text; it escapes what a terminal acts upon.
     """
-    show = printable if terminal else str
-    for number, (names, values) in enumerate(_flat(found, labels)):
-        if number == 0:
-            yield _csv_line([show(name) for name in names])
-        yield _csv_line([_cell(value, show) for value in values])
+    header, rows = _flat(found, labels, columns)
+    yield csv_line(map(show, header))
+    for values in rows:
+        yield csv_line(_cell(value, show) for value in values)
 
 
-def _csv_line(cells: Sequence[Any]) -> str:
-    line = StringIO()
-    csv.writer(line, lineterminator="").writerow(cells)
-    return line.getvalue()
-
-
-def _write_parquet(found: Found, out: Path, labels: Sequence[str], source: Path | None) -> None:
+def _write_parquet(
+    found: Found, out: Path, labels: Sequence[str], columns: Sequence[str], source: Path | None
+) -> None:
     """Write a table, a group of rows at a time; without types in the source the first decides.
 
     Objects of JSON are written as text, as in CSV: a type made of the first group's fields would
@@ -162,17 +171,16 @@ def _write_parquet(found: Found, out: Path, labels: Sequence[str], source: Path 
     kept = {}
     if source is not None and source.suffix.lower() == ".parquet":
         kept = {field.name: field for field in parquet.read_schema(source)}
+    header, values_of_rows = _flat(found, labels, columns)
     rows = (
         {
             name: value if name in kept or not _has_objects(value) else _cell(value, str)
-            for name, value in zip(names, values, strict=True)
+            for name, value in zip(header, values, strict=True)
         }
-        for names, values in _flat(found, labels)
+        for values in values_of_rows
     )
     first = list(islice(rows, _AT_ONCE))
-    if not first:
-        raise DataError(f"{source or 'the input'}: there is no row in it, and so no columns.")
-    schema = _schema(first, kept)
+    schema = _schema(first or [dict.fromkeys(header)], kept)
     with parquet.ParquetWriter(out, schema) as writer:
         number = 0
         for group in chain([first], iter(lambda: list(islice(rows, _AT_ONCE)), [])):
@@ -207,20 +215,25 @@ def _schema(rows: Sequence[Mapping[str, Any]], kept: Mapping[str, Any]) -> Any:
     return pa.schema([kept.get(field.name, field) for field in typed])
 
 
-def _flat(found: Found, labels: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Names and values of each row of a table; the first row names the columns of the input.
+def _flat(
+    found: Found, labels: Sequence[str], columns: Sequence[str]
+) -> tuple[tuple[str, ...], Iterator[list[Any]]]:
+    """The header of a table and the values of each row; the first row names the input's columns.
 
     Halves of surrogate pairs, which no table can hold, are replaced by U+FFFD.
     """
     rows = iter(found)
-    first = next(rows, None)
-    if first is None:
-        return
-    names = tuple(first[0].columns)
+    first = list(islice(rows, 1))
+    names = tuple(first[0][0].columns if first else columns)
     added = (PREDICTED, *(f"probability:{label}" for label in labels))
-    _refuse_taken(names, added, first[0].where)
-    header = tuple(map(well_formed_value, (*names, *added)))
-    for row, prediction in chain([first], rows):
+    _refuse_taken(names, added, first[0][0].where if first else "the header")
+    return tuple(map(well_formed_value, (*names, *added))), _values(
+        chain(first, rows), names, labels
+    )
+
+
+def _values(found: Found, names: Sequence[str], labels: Sequence[str]) -> Iterator[list[Any]]:
+    for row, prediction in found:
         if further := [name for name in row.columns if name not in names]:
             raise DataError(
                 f"{row.where}: has a column {further[0]!r} that the first row does not have. A "
@@ -228,7 +241,7 @@ def _flat(found: Found, labels: Sequence[str]) -> Iterator[tuple[tuple[str, ...]
             )
         values = [well_formed_value(row.columns.get(name)) for name in names]
         shares = [prediction.probabilities[label] for label in labels]
-        yield header, [*values, prediction.label, *shares]
+        yield [*values, prediction.label, *shares]
 
 
 def _refuse_taken(present: Iterable[str], added: Sequence[str], where: str) -> None:

@@ -198,8 +198,8 @@ class Run:
             trust_remote_code: run the Python code that comes with the model, if any.
 
         Returns:
-            A row per text, with the index of ``data`` if it has one: ``label``, and ``P(class)``,
-            the probability of each class.
+            A row per text, with the index of ``data`` if it has one: ``predicted``, and
+            ``P(class)``, the probability of each class.
 
         Raises:
             DataError: the data cannot be used; the message names the row.
@@ -209,7 +209,7 @@ class Run:
             >>> data = (10 * ["It rains again.", "What a fine day!"], 10 * ["bad", "good"])
             >>> run = train(train=data, weighter="single-task", steps=2, quiet=True)
             >>> list(run.predict("It snows.").columns)
-            ['label', 'P(bad)', 'P(good)']
+            ['predicted', 'P(bad)', 'P(good)']
         """
         from aang_core.runs.applied import predictions
 

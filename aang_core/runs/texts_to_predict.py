@@ -51,6 +51,16 @@ def rows_of_file(path: Path, columns: Columns, report: ReadReport) -> Iterator[R
         yield Row(texts_of(values, columns, where, report), values, where)
 
 
+def columns_of_file(path: Path, columns: Columns) -> tuple[str, ...]:
+    """The columns in the header of a file; without a header, those of the texts.
+
+    Raises:
+        DataError: the file cannot be read, or its header names no column.
+    """
+    header = stream_table(path).columns
+    return columns.texts() if header is None else header
+
+
 def rows_of_texts(texts: Iterable[Text]) -> Iterator[Row]:
     """A row for each text of the command line.
 

@@ -5,7 +5,8 @@ Public, for commands of plug-ins that write folders or read files of their own:
 - :func:`locked` lets one process write into a folder. :func:`holder_of` returns that process, a
   :class:`Holder`, and :func:`take_from` removes its lock if it is known to be gone.
 - :func:`writing` turns errors of the disk into errors for the user; :func:`write_file` writes a
-  text completely or not at all, and :func:`whole_file` any file.
+  text completely or not at all, and :func:`whole_file` any file. :func:`csv_line` makes records of
+  CSV that every reader gives back.
   :class:`RunFolder` writes the files of a run.
 - :func:`parse_yaml` reads YAML and returns a :class:`Source`, which knows the line of every value.
   A :class:`NumberLoader` reads ``1e-4`` as a number.
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from aang_core.storage.csv_lines import csv_line
     from aang_core.storage.durable import whole_file, write_file, writing
     from aang_core.storage.holder import Holder
     from aang_core.storage.lock import holder_of, locked, take_from
@@ -27,6 +29,7 @@ __all__ = [
     "NumberLoader",
     "RunFolder",
     "Source",
+    "csv_line",
     "holder_of",
     "locked",
     "parse_yaml",
@@ -37,6 +40,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "aang_core.storage.csv_lines": "csv_line",
     "aang_core.storage.durable": "whole_file write_file writing",
     "aang_core.storage.holder": "Holder",
     "aang_core.storage.lock": "holder_of locked take_from",

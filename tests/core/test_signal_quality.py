@@ -137,6 +137,12 @@ def test_rankings_are_compared_with_scores(tmp_path: Path) -> None:
         ]
 
 
+def test_scores_of_names_with_line_breaks(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_bytes(b'objective,dev\r\n"a\rb\r\nc",.5\r\n"d\x0be",.25\r\n')
+    assert read_scores(path) == {"a\rb\r\nc": 0.5, "d\x0be": 0.25}
+
+
 def test_bad_scores(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
     with pytest.raises(DataError, match="cannot be read"):

@@ -220,12 +220,21 @@ def test_what_a_run_predicts_and_scores(
     found = run.predict(test)
     assert found.index.tolist() == test.index.tolist()
     labels = run.records.evaluation.labels
-    assert found.columns.tolist() == ["label", *(f"P({label})" for label in labels)]
+    assert found.columns.tolist() == ["predicted", *(f"P({label})" for label in labels)]
     assert found.filter(like="P(").sum(axis=1).tolist() == pytest.approx([1.0] * len(test))
-    assert run.predict(test["text"].tolist())["label"].tolist() == found["label"].tolist()
-    assert run.predict(test["text"].iloc[0])["label"].tolist() == found["label"].tolist()[:1]
+    assert run.predict(test["text"].tolist())["predicted"].tolist() == found["predicted"].tolist()
+    assert (
+        run.predict(test["text"].iloc[0])["predicted"].tolist() == found["predicted"].tolist()[:1]
+    )
     by_file = run.predict(task_files / "test.jsonl")
-    assert by_file["label"].tolist() == found["label"].tolist()
+    assert by_file["predicted"].tolist() == found["predicted"].tolist()
+    # Although the data has a column "label" itself.
+    assert test.join(found)["predicted"].tolist() == found["predicted"].tolist()
+    twice = pd.concat([test, test])
+    with pytest.warns(UserWarning, match="the index holds 100 more than once"):
+        again = run.predict(twice)
+    beside = pd.concat([twice, again], axis=1)
+    assert beside["predicted"].tolist() == 2 * found["predicted"].tolist()
     scores = run.evaluate(test)
     own = run.records.evaluation.test
     assert scores.scores == pytest.approx(dict(own.scores))

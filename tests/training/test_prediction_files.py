@@ -1,22 +1,28 @@
 """Files that ``aang predict`` reads and writes: columns, formats, sizes, what it refuses."""
 
 import csv
+import io
 import json
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from aang_core.corpora.labelled import Columns
+from aang_core.corpora.tables import stream_table
 from aang_core.objectives.stages import ReadReport
 from aang_core.runs import prediction_files
 from aang_core.runs.prediction_files import write_predictions
 from aang_core.runs.predictor import Prediction
 from aang_core.runs.texts_to_predict import Row, rows_of_file
+from aang_core.storage import csv_line
 from tests.training.conftest import Aang, Outcome
 
 CLASSES = ["email", "http"]
@@ -156,6 +162,71 @@ def test_json_has_no_numbers_that_json_does_not_know(tmp_path: Path) -> None:
             **{"predicted": None, "probabilities": {}},
         }
     ]
+
+
+ODD = st.text(st.sampled_from("\r\n\t\"', ;\\#\ufeff\u2028\x85\x0b\x1c\0aNA0"), max_size=6)
+
+
+@given(st.integers(1, 3).flatmap(lambda n: st.lists(st.tuples(*[ODD] * n), min_size=1, max_size=4)))
+def test_csv_that_is_written_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, ...]]
+) -> None:
+    """As many records as rows, and what was in them, for the readers that people use."""
+    header = [f"column {i}" for i in range(len(rows[0]))]
+    text = "".join(map(csv_line, [header, *rows]))
+    path = tmp_path_factory.getbasetemp() / "odd.csv"
+    path.write_bytes(text.encode())
+    expected = [[cell.replace("\0", "\ufffd") for cell in row] for row in rows]
+    assert list(csv.reader(io.StringIO(text, newline="")))[1:] == expected
+    assert [list(values.values()) for _, values in stream_table(path).rows] == expected
+    assert pd.read_csv(path, dtype=str, keep_default_na=False).to_numpy().tolist() == expected
+    assert len(pd.read_csv(path)) == len(rows)
+
+
+def test_line_breaks_anywhere_in_a_table_of_predictions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In texts, ids, classes and names of columns; in a file and on standard output."""
+    labels = ["a\rb", "NA", "c\r\nd", 'e,"']
+    texts = ["It broke.\nToo small.", "Fits.\r\nGood.", "Loud\rand clear.", " x "]
+    rows = [{"i\rd": f"{text}\r{i}", "text": text} for i, text in enumerate(texts)]
+
+    def found() -> Iterator[tuple[Row, Prediction]]:
+        for row, label in zip(rows, labels, strict=True):
+            yield (
+                Row((row["text"], None), row, ""),
+                Prediction("", None, label, dict.fromkeys(labels, 0.25)),
+            )
+
+    out = tmp_path / "out.csv"
+    write_predictions(found(), out, "csv", labels)
+    write_predictions(found(), None, "csv", labels)
+    assert capsys.readouterr().out.encode() == out.read_bytes()
+    shares = {f"probability:{label}": "0.25" for label in labels}
+    expected = [
+        {**row, "predicted": label, **shares} for row, label in zip(rows, labels, strict=True)
+    ]
+    assert read(out) == expected
+    assert pd.read_csv(out, dtype=str, keep_default_na=False).to_dict("records") == expected
+    assert [dict(values) for _, values in stream_table(out).rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [("in.jsonl", "", ["text"]), ("in.csv", "id,text\n", ["id", "text"])],
+)
+def test_an_input_without_rows(
+    aang: Aang, classifier: Path, tmp_path: Path, name: str, content: str, columns: list[str]
+) -> None:
+    """A header and no rows, so that later steps find their columns; and a note."""
+    data, header = tmp_path / name, [*columns, "predicted", *(f"probability:{c}" for c in CLASSES)]
+    data.write_text(content)
+    done = aang("predict", classifier, "--data", data, "--format", "csv")
+    assert done.out.splitlines() == [",".join(header)]
+    assert f"note: {data}: there is no text in it, and so no prediction" in done.err
+    aang("predict", classifier, "--data", data, "--out", tmp_path / "out.parquet")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert (table.num_rows, table.column_names) == (0, header)
 
 
 def refused(aang: Aang, *arguments: object) -> str:

@@ -127,7 +127,7 @@ def test_plugins(aang: Aang, tmp_path: Path) -> None:
 
 
 def test_labels_texts_and_predictions(
-    aang: Aang, train_options: list[object], tmp_path: Path
+    aang: Aang, train_options: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Notes while training, predictions in both forms, the model card; the JSON loses nothing."""
     label = EVIL.replace("\u2028", "")
@@ -153,6 +153,10 @@ def test_labels_texts_and_predictions(
     record = json.loads(done.out)
     assert record["text"] == EVIL
     assert label in record["probabilities"]
+    done = aang("predict", run, "--data", data, "--format", "csv")
+    _, row = csv.reader(io.StringIO(done.out, newline=""))
+    assert row[0] == EVIL
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     done = aang("predict", run, "--data", data, "--format", "csv")
     assert not ACTING.search(done.out.replace("\r\n", "\n"))
     header, row = csv.reader(io.StringIO(done.out))

@@ -7,6 +7,7 @@ import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +107,10 @@ def read_scores(path: Path) -> dict[str, float]:
         DataError: the file cannot be read, contains something else, or covers several tasks.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        # As the bytes say: a name in quotes may hold line breaks of any system.
+        text = path.read_bytes().decode("utf-8-sig")
         if path.suffix == ".csv":
-            rows: list[Any] = list(csv.DictReader(text.splitlines()))
+            rows: list[Any] = list(csv.DictReader(StringIO(text, newline="")))
         else:
             content = json.loads(text)
             rows = (

@@ -1,14 +1,13 @@
 """Dev scores of the runs of a comparison over steps, seconds and rows."""
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 
 from aang_core.config import recorded_config
 from aang_core.runs import Cost, DevScores, Result, read_lines, read_part
+from aang_core.storage import csv_line
 from aang_plugin_compare.cells import Cell, Comparison
 
 
@@ -83,11 +82,8 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
 
 def as_csv(points: Sequence[Point]) -> str:
     """The points as CSV, one line for each."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(Point)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(point) for point in points)
-    return text.getvalue()
+    header = csv_line(field.name for field in fields(Point))
+    return header + "".join(csv_line(astuple(point)) for point in points)
 
 
 def as_json(points: Sequence[Point]) -> str:
