@@ -132,7 +132,7 @@ STAGES = (
     _stage("And with 200?", MPNET_200, CORE, 3),
     _stage("With class weights on both sides, MiniLM?", MINILM_BALANCED, CORE, 3),
     _stage("With class weights on both sides, MPNet?", MPNET_BALANCED, CORE, 3),
-    _stage("Does it add to further pre-training?", MPNET_500[:1], list(METHODS), 3),
+    _stage("Does contrast add to further pre-training?", MPNET_500[:1], list(METHODS), 3),
     _stage("And on pairs of sentences?", RTE, CORE, 3),
     _stage("And MiniLM with 100 or 50 labels?", MINILM_FEW, CORE, 5),
 )
