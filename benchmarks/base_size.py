@@ -34,7 +34,7 @@ from typing import Any
 
 import click
 import yaml
-from aang_plugin_compare.tables import table
+from aang_plugin_compare.tables import Entry, table
 
 from aang_core.storage import write_file
 from benchmarks.comparison_files import FOLDER, PARTS
@@ -249,7 +249,7 @@ def train(
 @click.argument("results", type=click.Path(path_type=Path))
 def collect(out: Path, results: Path) -> None:
     """Add what has finished in OUT to RESULTS."""
-    entries = []
+    entries: list[Entry] = []
     for name in SETTINGS:
         # A draw's table is written when all of its runs have ended.
         done = dict.fromkeys(part.folder for part in parts([name]))
