@@ -1,10 +1,13 @@
-"""The cost of gradient signals on one GPU, at the size of the papers.
+"""The cost of gradient signals on one GPU.
 
     python -m benchmarks.step_cost_gpu
+    python -m benchmarks.step_cost_gpu --size minilm --n 3 --n 24 --out cells.json
 
-RoBERTa-base's shape, random weights, 128 end-task, 128 dev and 256 auxiliary rows of 128 tokens,
-n of 3, 6 and 24 objectives, in bfloat16 and float32; medians of CUDA events. Nothing is downloaded.
-``--tiny --device cpu`` runs the same script on a small model, timed by the clock.
+Random weights and rows of 128 tokens, n of 3, 6 and 24 objectives, in bfloat16 and float32; medians
+of CUDA events. Nothing is downloaded. ``roberta-base`` and ``minilm`` have the rows of the paper,
+128 of the end task, 128 of dev and 256 auxiliary ones; ``minilm-32`` has those of ``aang train``,
+32 of each. Every cell is printed and saved to ``--out`` as soon as it is measured. ``--size tiny
+--device cpu`` runs the same script on a small model, timed by the clock.
 """
 
 import dataclasses
@@ -12,6 +15,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,35 +25,47 @@ from aang_core.gradients.passes import Precision
 from benchmarks.steps.measure import WAYS, clear_gradients
 from benchmarks.steps.setting import Setting, StepInputs, make_step
 
-ROBERTA_BASE = Setting(12, 768, 0, 128, 128, 256, 128, 50265)
-TINY = Setting(2, 64, 0, 8, 8, 24, 32, 2000)
+SIZES = {
+    "minilm-32": Setting(6, 384, 0, 32, 32, 32, 128),
+    "minilm": Setting(6, 384, 0, 128, 128, 256, 128),
+    "roberta-base": Setting(12, 768, 0, 128, 128, 256, 128, 50265),
+    "tiny": Setting(2, 64, 0, 8, 8, 24, 32, 2000),
+}
+ON_GPU = ("minilm-32", "minilm", "roberta-base")
 COMPARED = ("plain", "floor", "static", "stream", "packed")
+PRECISIONS: tuple[Precision, ...] = ("bf16", "fp32")
 
 
-@click.command()
-@click.option("--device", default="cuda", show_default=True)
-@click.option("--tiny", is_flag=True, help="a small model, to try the script")
-@click.option("--n", "numbers", multiple=True, type=int, default=(3, 6, 24), show_default=True)
-@click.option("--repeats", default=7, show_default=True)
-@click.option("--json", "as_json", is_flag=True)
-def main(device: str, tiny: bool, numbers: tuple[int, ...], repeats: int, as_json: bool) -> None:
+@click.command(help=__doc__, context_settings={"show_default": True})
+@click.option("--device", default="cuda")
+@click.option("--size", "sizes", multiple=True, type=click.Choice(list(SIZES)), default=ON_GPU)
+@click.option("--n", "numbers", multiple=True, type=int, default=(3, 6, 24))
+@click.option("--repeats", default=7)
+@click.option("--out", type=click.Path(path_type=Path), help="JSON file of the cells")
+def main(
+    device: str, sizes: tuple[str, ...], numbers: tuple[int, ...], repeats: int, out: Path | None
+) -> None:
     """Time the ways to compute a step on one device."""
     place = torch.device(device)
     chip = torch.cuda.get_device_name(place) if place.type == "cuda" else "CPU"
-    cells = []
-    precisions: tuple[Precision, ...] = ("bf16", "fp32")
-    for precision in precisions:
-        for n in numbers:
-            setting = dataclasses.replace(TINY if tiny else ROBERTA_BASE, n=n)
-            cells.append(_cell(setting, precision, place, repeats))
-    if as_json:
-        click.echo(json.dumps({"chip": chip, "torch": torch.__version__, "cells": cells}, indent=1))
-        return
     click.echo(f"{chip}, torch {torch.__version__}\n")
     click.echo("| | " + " | ".join(COMPARED) + " |\n|---|" + "---|" * len(COMPARED))
-    for cell in cells:
-        ways = [f"{cell[w]['ms']:.1f} ms, {cell[w]['gb']:.2f} GB" for w in COMPARED]
-        click.echo(f"| {cell['precision']}, n = {cell['n']} | " + " | ".join(ways) + " |")
+    cells = []
+    for size in sizes:
+        for precision in PRECISIONS:
+            for n in numbers:
+                setting = dataclasses.replace(SIZES[size], n=n)
+                cell = {"size": size, **_cell(setting, precision, place, repeats)}
+                cells.append(cell)
+                ways = " | ".join(_in_words(cell[way]) for way in COMPARED)
+                click.echo(f"| {size}, {precision}, n = {n} | {ways} |")
+                if out is not None:
+                    content = {"chip": chip, "torch": torch.__version__, "cells": cells}
+                    out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _in_words(way: dict[str, float] | None) -> str:
+    return "out of memory" if way is None else f"{way['ms']:.1f} ms, {way['gb']:.2f} GB"
 
 
 def _cell(
@@ -58,15 +74,23 @@ def _cell(
     step = make_step(setting, device)
     cell: dict[str, Any] = {"precision": precision, "n": setting.n}
     for name in COMPARED:
-        way = WAYS[name](step, precision)
-        for _ in range(2):
-            _run(step, way)
-        if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(device)
-        milliseconds = [_milliseconds(step, way, device) for _ in range(repeats)]
-        peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
-        cell[name] = {"ms": statistics.median(milliseconds), "gb": peak / 1e9}
+        try:
+            cell[name] = _timed(step, WAYS[name](step, precision), device, repeats)
+        except torch.OutOfMemoryError:
+            cell[name] = None  # a result, too; the other ways may fit
     return cell
+
+
+def _timed(
+    step: StepInputs, way: Callable[[], object], device: torch.device, repeats: int
+) -> dict[str, float]:
+    for _ in range(2):
+        _run(step, way)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    milliseconds = [_milliseconds(step, way, device) for _ in range(repeats)]
+    peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
+    return {"ms": statistics.median(milliseconds), "gb": peak / 1e9}
 
 
 def _run(step: StepInputs, way: Callable[[], object]) -> None:
