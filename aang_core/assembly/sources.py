@@ -215,6 +215,7 @@ def _read(
         "task_type": config.task_type,
         "seed": config.seed,
         "dev_fraction": config.dev_fraction,
+        "skip_bad_rows": config.skip_bad_rows,
         "report": report,
     }
     files = end_task_files(config)

@@ -90,6 +90,11 @@ class TrainConfig(BaseModel):
     task_type: TaskTypeName | None = Field(
         None, description="what a label is; default: chosen from the labels of --train"
     )
+    skip_bad_rows: bool = Field(
+        False,
+        description="leave out labelled rows that lack a text or a label; without this they are an "
+        "error",
+    )
     dev_fraction: float = Field(
         0.1,
         gt=0,

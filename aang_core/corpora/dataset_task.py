@@ -26,6 +26,7 @@ def load_dataset_task(
     task_type: TaskTypeName | None = None,
     seed: int = 0,
     dev_fraction: float = 0.1,
+    skip_bad_rows: bool = False,
     report: ReadReport | None = None,
 ) -> LabelledTask:
     """Read the end task with ``datasets.load_dataset``.
@@ -44,6 +45,7 @@ def load_dataset_task(
         task_type: what kind of task it is; None to choose it from the labels of train.
         seed: of the dev split.
         dev_fraction: see :func:`.labelled_task.load_task`.
+        skip_bad_rows: see :func:`.labelled_task.load_task`.
         report: where to count what was skipped or changed.
 
     Raises:
@@ -62,6 +64,7 @@ def load_dataset_task(
         task_type=task_type,
         seed=seed,
         dev_fraction=dev_fraction,
+        skip_bad_rows=skip_bad_rows,
         report=report,
     )
 

@@ -16,7 +16,6 @@ from aang_core.task_types.cells import Cell, class_name, text_of
 from aang_core.task_types.class_names import (
     note_look_alikes,
     refuse_too_many,
-    require_known,
     unknown_class,
 )
 from aang_core.task_types.names import TaskTypeName
@@ -44,11 +43,13 @@ class MultiLabel:
         labels: the classes, sorted.
         separator: what stands between the classes in cells of text; None if cells hold lists.
         threshold: the probability from which a class is predicted.
+        unseen: classes of dev and test that train lacks.
     """
 
     labels: tuple[str, ...] = ()
     separator: str | None = None
     threshold: float = 0.5
+    unseen: tuple[str, ...] = ()
 
     name: ClassVar[TaskTypeName] = "multi-label"
     reads_every_token: ClassVar[bool] = False
@@ -58,7 +59,7 @@ class MultiLabel:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return self.labels
+        return self.labels + self.unseen
 
     @property
     def probable(self) -> tuple[str, ...]:
@@ -103,9 +104,11 @@ class MultiLabel:
         note_look_alikes(source, found, report)
         return replace(self, labels=found)
 
-    def check(self, label: Label, where: str, source: str) -> None:
-        for name in _names(label):
-            require_known(name, self.labels, where, source)
+    def names(self, label: Label) -> tuple[str, ...]:
+        return _names(label)
+
+    def knowing(self, unseen: Sequence[str]) -> "MultiLabel":
+        return replace(self, unseen=tuple(unseen))
 
     def strata(self, labels: Sequence[Label]) -> list[str]:
         counts = Counter(name for label in labels for name in _names(label))
@@ -117,7 +120,7 @@ class MultiLabel:
     def encode(
         self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
     ) -> EncodedLabels:
-        ids = {name: i for i, name in enumerate(self.labels)}
+        ids = {name: i for i, name in enumerate(self.classes)}
         found = torch.zeros(len(labels), len(ids))
         for row, label in enumerate(labels):
             if not isinstance(label, tuple):
@@ -132,7 +135,7 @@ class MultiLabel:
         # Not in half precision, where autocast may leave it.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         each = functional.binary_cross_entropy_with_logits(
-            logits, labels.to(logits.dtype), reduction="none"
+            logits, labels[:, : logits.shape[1]].to(logits.dtype), reduction="none"
         )
         losses = each.mean(dim=1)
         return RowLosses(losses, torch.ones_like(losses))
@@ -164,13 +167,13 @@ class MultiLabel:
                     "f1": _ratio(2 * float(right[i]), float(given[i] + there[i])),
                     "examples": int(there[i]),
                 }
-                for i, name in enumerate(self.labels)
+                for i, name in enumerate(self.classes)
             }
         )
 
     def counts(self, labels: Tensor) -> dict[str, int]:
         counted = (labels > 0.5).sum(dim=0).tolist()
-        return dict(zip(self.labels, counted, strict=True))
+        return dict(zip(self.classes, counted, strict=True))
 
     def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
         """Each metric of the set that is best by it on train: the k most frequent classes, or the
@@ -204,7 +207,8 @@ class MultiLabel:
         ]
 
     def _predicted(self, logits: Tensor) -> Tensor:
-        return logits.float().sigmoid() >= self.threshold
+        found = logits.float().sigmoid() >= self.threshold
+        return functional.pad(found, (0, len(self.classes) - found.shape[1]))
 
 
 def _names(label: Label) -> tuple[str, ...]:

@@ -210,7 +210,7 @@ def test_what_a_run_predicts_and_scores(
     assert run.evaluate(task_files / "test.jsonl").scores == scores.scores
     assert "test" not in repr(scores)
     assert "<table" in scores._repr_html_()
-    with pytest.raises(AangError, match="data list, row 0: the model knows no label 'none'"):
+    with pytest.raises(AangError, match="data list: no row has a class that can be predicted"):
         run.evaluate((["x"], ["none"]))
     with pytest.raises(AangError, match="data list, row 1: column 'text' holds 3, which is not"):
         run.predict(["x", 3])
