@@ -23,6 +23,7 @@ from aang_core.checked.weighter import CheckedWeighter
 from aang_core.config import TrainConfig
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.corpora.tokens import TokenRows
+from aang_core.corpora.unseen_classes import can_be_learned
 from aang_core.errors import ConfigError
 from aang_core.modeling import LoraSettings, TextModel, load_text_model, load_tokenizer
 from aang_core.objectives.objective import Objective
@@ -241,20 +242,24 @@ def objective_over(
 def _hold_out(
     task: LabelledTask, fraction: float, seed: int
 ) -> tuple[Sequence[Example], Sequence[Example]]:
-    """Split dev into examples for the metric and for the dev gradient, stratified by class."""
-    dev = task.dev
+    """Split dev into examples for the metric and for the dev gradient, stratified by class.
+
+    Examples whose class train lacks have no loss, so they are for the metric alone.
+    """
+    task_type, dev = task.task_type, task.dev
+    learned = [e for e in dev if can_be_learned(e, task_type)]
     if fraction == 0.0:
-        return dev, dev
+        return dev, dev if len(learned) == len(dev) else learned
     try:
         kept, held_out = train_test_split(
-            list(dev),
+            learned,
             test_size=fraction,
             random_state=seed % 2**32,
-            stratify=task.task_type.strata([e.label for e in dev if e.label is not None]),
+            stratify=task_type.strata([e.label for e in learned if e.label is not None]),
         )
     except ValueError as error:
         raise ConfigError(
             f"--meta-fraction {fraction}: dev's {len(dev)} examples cannot be split so that each "
             f"part has every class: {error}"
         ) from error
-    return kept, held_out
+    return [*kept, *(e for e in dev if not can_be_learned(e, task_type))], held_out

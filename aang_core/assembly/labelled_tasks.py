@@ -1,10 +1,9 @@
 """Chooses the end task among the labelled data sets; the others become data primitives."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -108,18 +107,21 @@ def _tasks(config: TrainConfig) -> dict[str, TaskFiles]:
     tasks = {}
     if config.train is not None:
         name = task_name(config.train)
-        tasks[name] = TaskFiles(name, config.train, config.dev, config.test, columns)
+        tasks[name] = TaskFiles(
+            name, config.train, config.dev, config.test, columns, config.skip_bad_rows
+        )
     for name, path in config.aux_task.items():
         if name in tasks:
             raise ConfigError(
                 f"--aux-task {name}={path}: the end task is called {name} too, after its file; "
                 "give the auxiliary task another name"
             )
-        tasks[name] = _auxiliary(name, path, columns, config.set.get(name, {}))
+        tasks[name] = _auxiliary(name, path, columns, config)
     return tasks
 
 
-def _auxiliary(name: str, path: Path, columns: Columns, given: Mapping[str, Any]) -> TaskFiles:
+def _auxiliary(name: str, path: Path, columns: Columns, config: TrainConfig) -> TaskFiles:
+    given = config.set.get(name, {})
     try:
         options = _AuxiliaryOptions.model_validate({**column_options(columns), **given})
     except ValidationError as error:
@@ -135,6 +137,7 @@ def _auxiliary(name: str, path: Path, columns: Columns, given: Mapping[str, Any]
         options.dev,
         options.test,
         Columns(options.text, options.text_pair, options.label, task=name),
+        config.skip_bad_rows,
     )
 
 

@@ -216,6 +216,7 @@ def _read(
         "label_names": config.label_names,
         "seed": config.seed,
         "dev_fraction": config.dev_fraction,
+        "skip_bad_rows": config.skip_bad_rows,
         "report": report,
     }
     files = end_task_files(config)

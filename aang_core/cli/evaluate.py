@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 @click.option("--text", help="column of the text; default: the run's")
 @click.option("--text-pair", help="column of the second text; default: the run's")
 @click.option("--label", help="column of the label; default: the run's")
+@click.option(
+    "--skip-bad-rows",
+    is_flag=True,
+    help="leave out rows that lack a text or a label; without this they are an error",
+)
 @click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="torch device")
 @click.option(
@@ -42,6 +47,7 @@ def evaluate(
     text: str | None,
     text_pair: str | None,
     label: str | None,
+    skip_bad_rows: bool,
     batch_size: int,
     device: str,
     trust_remote_code: bool,
@@ -67,7 +73,7 @@ def evaluate(
     predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
     columns = columns_to_read(predictor, model, text, text_pair, label)
     report = ReadReport()
-    rows = read_rows(data, columns, report, predictor.task_type)
+    rows = read_rows(data, columns, report, predictor.task_type, skip_bad_rows=skip_bad_rows)
     found = evaluate_rows(predictor, rows, report, batch_size=batch_size)
     for line in report.lines():
         note(line)

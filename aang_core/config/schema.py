@@ -106,6 +106,11 @@ class TrainConfig(BaseModel):
         description="names of the classes, with commas between them, where labels are zeros and "
         "ones; default: their places",
     )
+    skip_bad_rows: bool = Field(
+        False,
+        description="leave out labelled rows that lack a text or a label; without this they are an "
+        "error",
+    )
     dev_fraction: float = Field(
         0.1,
         gt=0,

@@ -27,6 +27,7 @@ def load_dataset_task(
     label_names: Sequence[str] = (),
     seed: int = 0,
     dev_fraction: float = 0.1,
+    skip_bad_rows: bool = False,
     report: ReadReport | None = None,
 ) -> LabelledTask:
     """Read the end task with ``datasets.load_dataset``.
@@ -46,6 +47,7 @@ def load_dataset_task(
         label_names: the names of the classes where labels are zeros and ones by their place.
         seed: of the dev split.
         dev_fraction: see :func:`.labelled_task.load_task`.
+        skip_bad_rows: see :func:`.labelled_task.load_task`.
         report: where to count what was skipped or changed.
 
     Raises:
@@ -65,6 +67,7 @@ def load_dataset_task(
         label_names=label_names,
         seed=seed,
         dev_fraction=dev_fraction,
+        skip_bad_rows=skip_bad_rows,
         report=report,
     )
 

@@ -1,15 +1,22 @@
 """The end task: its examples in three parts, and its classes."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from aang_core.corpora.dev_split import split_dev
-from aang_core.corpora.labelled import Columns, LabelledRows, examples_of, written
+from aang_core.corpora.labelled import (
+    Columns,
+    LabelledRows,
+    complete_rows,
+    examples_of,
+    written,
+)
 from aang_core.corpora.names import task_name
 from aang_core.corpora.tables import Table, TableSource, read_table
+from aang_core.corpora.unseen_classes import know_unseen
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
 from aang_core.task_types.choose import LabelColumn, choose_task_type
@@ -28,9 +35,12 @@ class LabelledTask:
         dev: dev examples in file order; never empty.
         test: test examples in file order; may be empty.
         labels: the names of what the end task's head computes. For a single-label task: the
-            classes of train, sorted; a class's index here is its id. Every example has one of them.
+            classes of train, sorted; a class's index here is its id. Every example of train has one
+            of them; dev and test may have others, which only ``task_type`` knows.
         rest: training examples that a draw of training rows left out; nothing trains on them.
         of_type: what kind of task it is; None for a single-label task with these labels.
+        left_out: how many rows of a part were left out because they lack a text or label; parts
+            without any are not in it.
     """
 
     name: str
@@ -40,6 +50,7 @@ class LabelledTask:
     labels: tuple[str, ...]
     rest: tuple[Example, ...] = ()
     of_type: TaskType | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def task_type(self) -> TaskType:
@@ -72,6 +83,7 @@ def load_task(
     label_names: Sequence[str] = (),
     seed: int = 0,
     dev_fraction: float = 0.1,
+    skip_bad_rows: bool = False,
     report: ReadReport | None = None,
 ) -> LabelledTask:
     """Read the end task from the user's files; formats as :func:`.labelled.read_rows`.
@@ -89,11 +101,12 @@ def load_task(
         label_names: the names of the classes where labels are zeros and ones by their place.
         seed: of the dev split.
         dev_fraction: the share of train that becomes the dev set.
+        skip_bad_rows: leave out rows that lack a text or a label; otherwise they are an error.
         report: where to count what was skipped or changed.
 
     Raises:
         DataError: a file cannot be used, train or a given part is empty, train has only one class
-            or number, or dev or test contain a class that train lacks.
+            or number, or dev or test has no class of train.
         ConfigError: ``dev_fraction`` is not above 0 and at most 0.5.
     """
     report = ReadReport() if report is None else report
@@ -107,6 +120,7 @@ def load_task(
         label_names=label_names,
         seed=seed,
         dev_fraction=dev_fraction,
+        skip_bad_rows=skip_bad_rows,
         report=report,
     )
 
@@ -122,6 +136,7 @@ def task_of_tables(
     label_names: Sequence[str],
     seed: int,
     dev_fraction: float,
+    skip_bad_rows: bool,
     report: ReadReport,
 ) -> LabelledTask:
     """Read the end task from tables; see :func:`load_task`.
@@ -136,9 +151,18 @@ def task_of_tables(
         label_names: the names of the classes where labels are zeros and ones by their place.
         seed: of the dev split.
         dev_fraction: the share of train that becomes the dev set.
+        skip_bad_rows: see :func:`load_task`.
         report: where to count what was skipped or changed.
     """
-    rows = list(train.rows)
+    # Before anything else: what is missing must not decide the kind of task.
+    left_out = ReadReport()
+    blank_label = task_type == "multi-label"
+    rows = list(
+        complete_rows(
+            train, columns, left_out, skip_bad_rows=skip_bad_rows, blank_label=blank_label
+        )
+    )
+    report.add_all(left_out)
     column = LabelColumn(
         columns.label,
         [values.get(columns.label) for _, values in rows],
@@ -147,10 +171,16 @@ def task_of_tables(
         source=train.source,
     )
     chosen = choose_task_type(task_type, column, report, label_names)
+    read = examples_of(replace(train, rows=iter(rows)), columns, report, chosen)
     return assemble_task(
         name,
-        examples_of(replace(train, rows=iter(rows)), columns, report, chosen),
-        *(p if p is None else examples_of(p, columns, report, chosen) for p in (dev, test)),
+        replace(read, left_out=left_out.counts.total()),
+        *(
+            None
+            if part is None
+            else examples_of(part, columns, report, chosen, skip_bad_rows=skip_bad_rows)
+            for part in (dev, test)
+        ),
         seed=seed,
         dev_fraction=dev_fraction,
         report=report,
@@ -187,12 +217,10 @@ def assemble_task(
     for part in (train, dev, test):
         if part is not None and not part.examples:
             raise DataError(f"{part.source}: it contains no examples.")
+    given = [(part, rows) for part, rows in (("dev", dev), ("test", test)) if rows is not None]
+    left_out = {part: rows.left_out for part, rows in (("train", train), *given) if rows.left_out}
     fitted = fit_to(train, label_option, report, task_type)
-    for part in (dev, test):
-        if part is not None:
-            for example, where in zip(part.examples, part.places, strict=True):
-                if example.label is not None:
-                    fitted.check(example.label, where, train.source)
+    fitted = know_unseen(fitted, given, report, label_option)
     if dev is None:
         train, dev = split_dev(train, dev_fraction, seed, report, fitted)
     _count_overlap(train, dev, "dev", report)
@@ -202,6 +230,7 @@ def assemble_task(
         *(name, train.examples, dev.examples, () if test is None else test.examples),
         labels=fitted.labels,
         of_type=fitted,
+        left_out=left_out,
     )
 
 

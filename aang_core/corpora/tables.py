@@ -3,21 +3,19 @@
 :mod:`aang_core.corpora.labelled` interprets the values.
 """
 
-import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from io import StringIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from aang_core.corpora.memory_limit import within_limit
 from aang_core.corpora.parquet_files import open_parquet
+from aang_core.corpora.separated_values import check_header, open_csv, open_tsv
 from aang_core.corpora.text_files import (
-    LONGEST_LINE,
     begins_with,
     read_text,
     require_file,
@@ -28,7 +26,10 @@ from aang_core.errors import DataError
 Row = tuple[int, Mapping[str, object]]
 
 FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
-"""Supported file name extensions; all but the last may be followed by ``.gz``."""
+"""Supported file name extensions; all but the last may be followed by ``.gz``.
+
+A file with any other extension is read if it holds JSON Lines.
+"""
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,12 @@ def stream_table(path: Path, wanted: Sequence[str] | None = None) -> Table:
     match extension:
         case ".parquet":
             names, rows = open_parquet(path, wanted)
-            columns = names if wanted is not None else _check_header(path, names, None)
+            columns = names if wanted is not None else check_header(path, names, None)
             return Table(str(path), "row", columns, rows)
         case ".csv":
-            lines = (part for line in text_lines(path) for part in StringIO(line, newline=""))
-            return _csv(path, lines, wanted)
+            return Table(str(path), "line", *open_csv(path, wanted))
         case ".tsv":
-            return _tsv(path, (line.removesuffix("\n") for line in text_lines(path)), wanted)
+            return Table(str(path), "line", *open_tsv(path, wanted))
         case ".jsonl" | ".ndjson":
             return Table(str(path), "line", None, _json_lines(path, text_lines(path)))
         case ".json":
@@ -127,14 +127,17 @@ def stream_table(path: Path, wanted: Sequence[str] | None = None) -> Table:
             if begins_with(path, "["):
                 return Table(str(path), "record", None, _json_array(path))
             return Table(str(path), "line", None, _json_lines(path, text_lines(path)))
+    if begins_with(path, "{"):
+        return Table(str(path), "line", None, _json_lines(path, text_lines(path)))
     raise _unknown_format(path, extension)
 
 
 def _unknown_format(path: Path, extension: str) -> DataError:
     known = ", ".join(FORMATS)
     return DataError(
-        f"{path}: the file format is not clear from the extension {extension or '(none)'!r}. "
-        f"AANG reads {known} (also with .gz): rename the file or convert it."
+        f"{path}: the file format is not clear from the extension {extension or '(none)'!r}, and "
+        f"the file does not begin as JSON Lines do. AANG reads {known} (also with .gz): rename the "
+        "file or convert it."
     )
 
 
@@ -231,85 +234,3 @@ def _json_type(value: object) -> str:
         case bool():
             return "a boolean"
     return "an object" if isinstance(value, dict) else "a number"
-
-
-def _csv(path: Path, lines: Iterable[str], wanted: Sequence[str] | None) -> Table:
-    records = _csv_records(path, csv.reader(lines, strict=True))
-    _, header = next(records, (0, [""]))
-    columns = _check_header(path, header, wanted)
-
-    def rows() -> Iterator[Row]:
-        for number, fields in records:
-            if len(fields) != len(columns):
-                raise _wrong_width(path, number, len(fields), len(columns), _CSV_ADVICE)
-            yield number, dict(zip(columns, fields, strict=True))
-
-    return Table(str(path), "line", columns, rows())
-
-
-_CSV_ADVICE = 'Put a text that contains a comma, a quote or a line break in "quotes".'
-
-
-def _csv_records(path: Path, lines: Any) -> Iterator[tuple[int, list[str]]]:
-    """Fields of each record that is not blank, with the number of its first line."""
-    while True:
-        number = lines.line_num + 1
-        try:
-            with _no_field_limit():
-                fields = next(lines)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataError(f"{path}:{number}: broken CSV: {error}. {_CSV_ADVICE}") from error
-        if fields:
-            yield number, fields
-
-
-@contextmanager
-def _no_field_limit() -> Iterator[None]:
-    # The csv module refuses fields over 128 KiB, and its only switch is global. Without any limit,
-    # a quote that is never closed would take the rest of the file into memory.
-    before = csv.field_size_limit(LONGEST_LINE)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def _tsv(path: Path, lines: Iterable[str], wanted: Sequence[str] | None) -> Table:
-    """Tab-separated without any quoting: in GLUE's files a quote is part of the text."""
-    remaining = (line.removesuffix("\r") for line in lines)
-    columns = _check_header(path, next(remaining, "").split("\t"), wanted)
-
-    def rows() -> Iterator[Row]:
-        for number, line in enumerate(remaining, start=2):
-            if not line:
-                continue
-            fields = line.split("\t")
-            if len(fields) != len(columns):
-                advice = "A text must not contain a tab or a line break; quotes do not help in TSV."
-                raise _wrong_width(path, number, len(fields), len(columns), advice)
-            yield number, dict(zip(columns, fields, strict=True))
-
-    return Table(str(path), "line", columns, rows())
-
-
-def _wrong_width(path: Path, number: int, found: int, expected: int, advice: str) -> DataError:
-    return DataError(
-        f"{path}:{number}: {found} field{'' if found == 1 else 's'}, but the header has "
-        f"{expected} columns. {advice}"
-    )
-
-
-def _check_header(
-    path: Path, header: Sequence[str], wanted: Sequence[str] | None
-) -> tuple[str, ...]:
-    """The names in the header; those in ``wanted``, or all, must occur once."""
-    columns = tuple(name.strip() for name in header)
-    if columns in ((), ("",)):
-        raise DataError(f"{path}: the file is empty. Its first line must name the columns.")
-    once = columns if wanted is None else wanted
-    twice = sorted(name for name in set(once) if columns.count(name) > 1)
-    if twice:
-        raise DataError(f"{path}:1: column {twice[0]!r} occurs twice. Rename one of them.")
-    return columns

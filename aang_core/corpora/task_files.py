@@ -22,6 +22,7 @@ class TaskFiles:
         dev: its dev file, used only if this is the end task.
         test: its test file, used only if this is the end task.
         columns: names of its columns.
+        skip_bad_rows: whether rows that lack a text or label are left out.
     """
 
     name: str
@@ -29,6 +30,7 @@ class TaskFiles:
     dev: Path | None
     test: Path | None
     columns: Columns
+    skip_bad_rows: bool = False
 
 
 class LabelledFile:
@@ -45,6 +47,7 @@ class LabelledFile:
         self, files: TaskFiles, *, text: str, text_pair: str | None = None, label: str
     ) -> None:
         self._path = files.train
+        self._skip_bad_rows = files.skip_bad_rows
         self._columns = Columns(text, text_pair, label, task=files.name)
         self._held_out: HeldOutTexts | None = None
 
@@ -59,7 +62,9 @@ class LabelledFile:
             DataError: the file cannot be used, all its examples are left out, or those that are not
                 have one label.
         """
-        rows = read_rows(self._path, self._columns, context.report)
+        rows = read_rows(
+            self._path, self._columns, context.report, skip_bad_rows=self._skip_bad_rows
+        )
         if not rows.examples:
             raise DataError(f"{rows.source}: it contains no examples.")
         rows = self._usable(rows, context.report)

@@ -28,9 +28,12 @@ from aang_core.runs.training import choose_device
 _OF_FIT = {
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),
     *("aux_task", "target", "domain", "out_of_domain", "unlabelled", "out"),
-    *("task_type", "label_names"),
+    *("task_type", "label_names", "skip_bad_rows"),
 }
-"""Options that ``fit`` receives or chooses: they name data, the kind of task or the run folder."""
+"""Options that ``fit`` receives or chooses: they name data, the kind of task or the run folder.
+
+It takes no rows that lack something, as scikit-learn expects.
+"""
 
 _OPTIONS = [name for name in TrainConfig.model_fields if name not in _OF_FIT]
 _DEFAULTS: Mapping[str, Any] = {**dict.fromkeys(_OPTIONS), "runs": None, "quiet": True}
@@ -98,8 +101,8 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
             X: N texts, or N pairs of texts: a list, a Series, an array ``[N]``, or a DataFrame or
                 array with one column of texts or two.
             y: N labels: strings, integers or booleans.
-            dev: texts and labels of the dev set. None splits ``dev_fraction`` of the training data
-                off, stratified by class.
+            dev: texts and labels of the dev set; those of a class that ``y`` lacks count as wrong.
+                None splits ``dev_fraction`` of the training data off, stratified by class.
             unlabelled: further texts of the same kind without labels, for the data ``unlabelled``.
             domain: in-domain texts, for the data ``s2orc``.
 
@@ -113,16 +116,21 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
             raise ValueError(
                 f"y holds one class, {self.classes_[0]!r}; a classifier needs at least two"
             )
-        names = class_names(self.classes_)
-        # Names that spell numbers, such as "1.5", would otherwise be taken for numbers.
-        given: dict[str, Any] = {"task_type": "single-label"}
-        given["train"] = labelled_columns(texts, labels, self.classes_, names)
+        every = self.classes_
         if dev is not None:
             dev_texts = texts_of(dev[0])
             dev_labels = labels_of(dev[1], len(dev_texts))
-            if unknown := sorted(set(dev_labels.tolist()) - set(labels.tolist()), key=str):
-                raise ValueError(f"the label {unknown[0]!r} of dev does not occur in y")
-            given["dev"] = labelled_columns(dev_texts, dev_labels, self.classes_, names)
+            if not set(dev_labels.tolist()) & set(labels.tolist()):
+                raise ValueError(
+                    f"no label of dev, such as {dev_labels.tolist()[0]!r}, occurs in y"
+                )
+            every = np.unique(np.concatenate([labels, dev_labels]))
+        names = class_names(every)
+        # Names that spell numbers, such as "1.5", would otherwise be taken for numbers.
+        given: dict[str, Any] = {"task_type": "single-label"}
+        given["train"] = labelled_columns(texts, labels, every, names)
+        if dev is not None:
+            given["dev"] = labelled_columns(dev_texts, dev_labels, every, names)
         if unlabelled is not None:
             given["unlabelled"] = text_columns(texts_of(unlabelled))
         if domain is not None:
@@ -140,7 +148,8 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
         self.result_ = run.result
         self.run_ = None if self.runs is None else run
         place = {label: i for i, label in enumerate(self.predictor_.labels)}
-        self._order = [place[name] for name in names]
+        of_train = np.searchsorted(every, self.classes_).tolist()
+        self._order = [place[names[i]] for i in of_train]
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803

@@ -120,7 +120,9 @@ def _index_of(data: object) -> "Index[int] | None":
     return index
 
 
-def applied_scores(predictor: Predictor, data: object, *, batch_size: int) -> AppliedScores:
+def applied_scores(
+    predictor: Predictor, data: object, *, batch_size: int, skip_bad_rows: bool = False
+) -> AppliedScores:
     """Score a classifier on labelled data.
 
     Args:
@@ -128,17 +130,18 @@ def applied_scores(predictor: Predictor, data: object, *, batch_size: int) -> Ap
         data: a pair ``(texts, labels)``; a DataFrame, a Dataset, a list of records or a dict of
             columns, with the columns that the classifier was trained with; or the path of a file.
         batch_size: rows per batch.
+        skip_bad_rows: leave out rows that lack a text or a label; otherwise they are an error.
 
     Raises:
-        DataError: the data cannot be used, or has a label that the classifier does not know.
+        DataError: the data cannot be used, or has no class that the classifier knows.
     """
     columns, report, task_type = predictor.columns, ReadReport(), predictor.task_type
     if isinstance(data, str | Path):
-        rows = read_rows(Path(data), columns, report, task_type)
+        source: Path | TableSource = Path(data)
     else:
-        table = table_in_memory(data, "data", Path("data"), columns)
+        source = table_in_memory(data, "data", Path("data"), columns)
         if task_type.name == "single-label":
-            table.require_one_type(columns.label)
-        rows = read_rows(table, columns, report, task_type)
+            source.require_one_type(columns.label)
+    rows = read_rows(source, columns, report, task_type, skip_bad_rows=skip_bad_rows)
     found = evaluate_rows(predictor, rows, report, batch_size=batch_size)
     return AppliedScores(rows.source, found, report.lines())

@@ -7,8 +7,9 @@ from aang_core.assembly.prediction import predict
 from aang_core.corpora.cache import cache_folder
 from aang_core.corpora.labelled import LabelledRows
 from aang_core.corpora.tokens import tokenize
+from aang_core.corpora.unseen_classes import know_unseen
 from aang_core.errors import DataError, NumericalError
-from aang_core.objectives.stages import Label, ReadReport
+from aang_core.objectives.stages import ReadReport
 from aang_core.runs.predictor import Predictor
 from aang_core.runs.schema import ClassScores, PartEvaluation
 from aang_core.task_types.task_type import TaskType
@@ -26,19 +27,22 @@ def evaluate_rows(
         batch_size: rows per batch.
 
     Returns:
-        The metrics, the scores of every class that the classifier knows, and the confusion matrix.
+        The metrics, the scores of every class, and the confusion matrix. Examples of a class that
+        the classifier does not know count as wrong, and the report says how many there are.
 
     Raises:
-        DataError: there is no example, or one has a label that the classifier does not know; the
-            message names its place.
+        DataError: there is no example, or none with a class that the classifier knows.
         NumericalError: the classifier computes NaN or infinity.
     """
-    task_type = predictor.task_type
     if not rows.examples:
         raise DataError(f"{rows.source}: there is no example in it.")
-    for example, place in zip(rows.examples, rows.places, strict=True):
-        if example.label is not None:
-            _require_known(task_type, example.label, place)
+    task_type = know_unseen(
+        predictor.task_type,
+        [(rows.source, rows)],
+        report,
+        predictor.columns.option_of("label"),
+        lacking="the model does not know",
+    )
     tokenized = tokenize(
         rows.examples,
         predictor.tokenizer,
@@ -54,16 +58,6 @@ def evaluate_rows(
             "scored; train it again with a lower learning rate"
         )
     return evaluation_of(task_type, tokenized.truth(), logits)
-
-
-def _require_known(task_type: TaskType, label: Label, place: str) -> None:
-    try:
-        task_type.check(label, place, "the model's")
-    except DataError as error:
-        raise DataError(
-            f"{place}: the model knows no label {label!r:.60}; it knows "
-            f"{', '.join(sorted(task_type.labels))}"
-        ) from error
 
 
 def evaluation_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> PartEvaluation:

@@ -154,7 +154,8 @@ def _eval_results(run: Run, part: str, origins: Origins) -> list[EvalResult]:
 
 
 def _what(run: Run, origins: Origins) -> str:
-    labels = ", ".join(_code(label) for label in run.records.evaluation.labels)
+    evaluation = run.records.evaluation
+    labels = ", ".join(_code(name) for name in evaluation.labels if name not in evaluation.unseen)
     result = run.outcome
     how = f"with the weighter `{result.weighter}`"
     if result.objectives:

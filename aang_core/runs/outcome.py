@@ -48,6 +48,7 @@ def data_statistics(sources: Sources, assembly: Assembly) -> DataStatistics:
                 examples=len(rows),
                 cut=rows.truncated,
                 labels=task.task_type.counts(rows.truth()),
+                **({"left_out": task.left_out[name]} if name in task.left_out else {}),
             )
             for name, rows in parts.items()
             if rows is not None
@@ -83,6 +84,9 @@ def evaluation(
         parts["test"] = evaluation_of(task_type, assembly.test.truth(), found)
     chosen = dict(task_type.settings())
     given: dict[str, Any] = {"chosen": chosen} if chosen else {}
+    of_train = set(task_type.knowing(()).classes)
+    if unseen := [name for name in task_type.classes if name not in of_train]:
+        given["unseen"] = unseen
     return Evaluation(labels=list(task_type.classes), **given, **parts), task_type
 
 

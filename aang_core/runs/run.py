@@ -216,7 +216,12 @@ class Run:
         return predictions(self._predictor(trust_remote_code), data, batch_size=batch_size)
 
     def evaluate(
-        self, data: object, *, batch_size: int = 64, trust_remote_code: bool = False
+        self,
+        data: object,
+        *,
+        batch_size: int = 64,
+        skip_bad_rows: bool = False,
+        trust_remote_code: bool = False,
     ) -> "AppliedScores":
         """Score the classifier on labelled data.
 
@@ -224,13 +229,15 @@ class Run:
             data: a pair ``(texts, labels)``; a DataFrame, a Dataset, a list of records or a dict of
                 columns, with the columns of the training data; or the path of a file.
             batch_size: rows per batch.
+            skip_bad_rows: leave out rows that lack a text or a label; without it they are an error.
             trust_remote_code: run the Python code that comes with the model, if any.
 
         Returns:
-            The metrics as ``scores``, and the tables ``classes`` and ``confusion``.
+            The metrics as ``scores``, and the tables ``classes`` and ``confusion``. Rows of a class
+            that the classifier does not know count as wrong, and ``notes`` say how many there are.
 
         Raises:
-            DataError: the data cannot be used, or has a label that the classifier does not know.
+            DataError: the data cannot be used, or has no class that the classifier knows.
 
         Examples:
             >>> from aang_core import train
@@ -241,7 +248,12 @@ class Run:
         """
         from aang_core.runs.applied import applied_scores
 
-        return applied_scores(self._predictor(trust_remote_code), data, batch_size=batch_size)
+        return applied_scores(
+            self._predictor(trust_remote_code),
+            data,
+            batch_size=batch_size,
+            skip_bad_rows=skip_bad_rows,
+        )
 
     def _predictor(self, trust_remote_code: bool) -> "Predictor":
         """The classifier, loaded once."""

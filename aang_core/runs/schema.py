@@ -211,11 +211,13 @@ class LabelledRows(Part):
     Attributes:
         cut: how many texts were cut to fit.
         labels: how many examples, or spans, each class has; empty without classes.
+        left_out: how many rows were left out because they lack a text or label.
     """
 
     examples: Count
     cut: Count
     labels: dict[str, Count]
+    left_out: Count = 0
 
 
 class SourceTexts(Part):
@@ -294,12 +296,14 @@ class Evaluation(FilePart):
 
     Attributes:
         labels: what errors are listed by: the classes, or the types of spans.
+        unseen: those of them that only dev or test has; the model never predicts them.
         chosen: what was chosen on dev for its predictions, such as a threshold.
     """
 
     file: ClassVar[str] = "evaluation.json"
 
     labels: list[str]
+    unseen: list[str] = []
     chosen: dict[str, Number] = {}
     dev: PartEvaluation
     test: PartEvaluation = None  # type: ignore[assignment]

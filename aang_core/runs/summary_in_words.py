@@ -12,6 +12,8 @@ def in_words(summary: Summary) -> list[tuple[str, str]]:
     """The summary as lines, each with a name."""
     sizes = ", ".join(f"{part.examples} {name}" for name, part in summary.parts.items())
     lines = [("task", f"{summary.task}: {sizes}")]
+    if left_out := [f"{p.left_out} of {name}" for name, p in summary.parts.items() if p.left_out]:
+        lines.append(("left out", f"{', '.join(left_out)}: rows without a text or a label"))
     if labels := summary.parts["train"].labels:
         lines.append(("classes", _classes(labels)))
     if summary.class_weights:
@@ -37,7 +39,9 @@ def in_words(summary: Summary) -> list[tuple[str, str]]:
 
 def _classes(labels: Mapping[str, int]) -> str:
     total = max(1, sum(labels.values()))  # zero where no text has a class or a span
-    ranked = sorted(labels.items(), key=lambda item: -item[1])
+    # Without the classes that only dev or test has.
+    present = [item for item in labels.items() if item[1]] or labels.items()
+    ranked = sorted(present, key=lambda item: -item[1])
     named = ranked if len(ranked) <= _LISTED else ranked[: _LISTED - 1]
     words = ", ".join(f"{name} {count} ({count / total:.0%})" for name, count in named)
     if len(named) < len(ranked):

@@ -1,6 +1,5 @@
 """Checks of the names of classes, for all kinds of end task that have some."""
 
-import difflib
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -19,19 +18,6 @@ def refuse_too_many(labels: Sequence[str], examples: int, source: str, option: s
             f"examples, such as {listed([label[:40] for label in labels], 3)}. The maximum is "
             f"{MOST_CLASSES} classes; does {option} name the right column?"
         )
-
-
-def require_known(name: str, labels: Sequence[str], where: str, source: str) -> None:
-    """Raise DataError if the class ``name`` does not occur in train."""
-    if name in labels:
-        return
-    close = difflib.get_close_matches(name, labels, n=1)
-    meant = f" Is {close[0]!r} meant?" if close else ""
-    raise DataError(
-        f"{where}: label {name!r} does not occur in the training data ({source}), so it "
-        f"cannot be learned.{meant} The classes there are {listed(labels)}. "
-        "Correct the label, or move examples of that class to the training data."
-    )
 
 
 def note_look_alikes(source: str, labels: Iterable[str], report: ReadReport) -> None:

@@ -17,7 +17,6 @@ from aang_core.task_types.class_names import (
     listed,
     note_look_alikes,
     refuse_too_many,
-    require_known,
     unknown_class,
 )
 from aang_core.task_types.names import TaskTypeName
@@ -46,12 +45,14 @@ class MultiLabel:
         separator: what stands between the classes in cells of text; None if cells hold lists.
         threshold: the probability from which a class is predicted.
         by_place: whether a label is a zero or a one for each of ``labels``, in their order.
+        unseen: classes of dev and test that train lacks.
     """
 
     labels: tuple[str, ...] = ()
     separator: str | None = None
     threshold: float = 0.5
     by_place: bool = False
+    unseen: tuple[str, ...] = ()
 
     name: ClassVar[TaskTypeName] = "multi-label"
     reads_every_token: ClassVar[bool] = False
@@ -61,7 +62,7 @@ class MultiLabel:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return self.labels
+        return self.labels + self.unseen
 
     @property
     def probable(self) -> tuple[str, ...]:
@@ -139,9 +140,11 @@ class MultiLabel:
             report.note(f"{source}: no example has the class {listed(unused)}")
         return self.labels
 
-    def check(self, label: Label, where: str, source: str) -> None:
-        for name in _names(label):
-            require_known(name, self.labels, where, source)
+    def names(self, label: Label) -> tuple[str, ...]:
+        return _names(label)
+
+    def knowing(self, unseen: Sequence[str]) -> "MultiLabel":
+        return replace(self, unseen=tuple(unseen))
 
     def strata(self, labels: Sequence[Label]) -> list[str]:
         counts = Counter(name for label in labels for name in _names(label))
@@ -155,7 +158,7 @@ class MultiLabel:
     def encode(
         self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
     ) -> EncodedLabels:
-        ids = {name: i for i, name in enumerate(self.labels)}
+        ids = {name: i for i, name in enumerate(self.classes)}
         found = torch.zeros(len(labels), len(ids))
         for row, label in enumerate(labels):
             if not isinstance(label, tuple):
@@ -170,7 +173,7 @@ class MultiLabel:
         # Not in half precision, where autocast may leave it.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         each = functional.binary_cross_entropy_with_logits(
-            logits, labels.to(logits.dtype), reduction="none"
+            logits, labels[:, : logits.shape[1]].to(logits.dtype), reduction="none"
         )
         losses = each.mean(dim=1)
         return RowLosses(losses, torch.ones_like(losses))
@@ -202,13 +205,13 @@ class MultiLabel:
                     "f1": _ratio(2 * float(right[i]), float(given[i] + there[i])),
                     "examples": int(there[i]),
                 }
-                for i, name in enumerate(self.labels)
+                for i, name in enumerate(self.classes)
             }
         )
 
     def counts(self, labels: Tensor) -> dict[str, int]:
         counted = (labels > 0.5).sum(dim=0).tolist()
-        return dict(zip(self.labels, counted, strict=True))
+        return dict(zip(self.classes, counted, strict=True))
 
     def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
         """Each metric of the set that is best by it on train: the k most frequent classes, or the
@@ -243,7 +246,8 @@ class MultiLabel:
         ]
 
     def _predicted(self, logits: Tensor) -> Tensor:
-        return logits.float().sigmoid() >= self.threshold
+        found = logits.float().sigmoid() >= self.threshold
+        return functional.pad(found, (0, len(self.classes) - found.shape[1]))
 
 
 def split_text(text: str, separator: str) -> list[str]:

@@ -15,7 +15,6 @@ from aang_core.task_types.cells import Cell, class_name, text_of
 from aang_core.task_types.class_names import (
     note_look_alikes,
     refuse_too_many,
-    require_known,
     unknown_class,
 )
 from aang_core.task_types.names import TaskTypeName
@@ -26,6 +25,9 @@ from aang_core.training.evaluation import Metric, confusion, majority_scores, pe
 MOST_CONFUSED = 1000
 """No confusion matrix above this many classes: it grows with their square."""
 
+_NO_CLASS = -100
+"""What torch's cross-entropy leaves out."""
+
 
 @dataclass(frozen=True)
 class SingleLabel:
@@ -33,9 +35,11 @@ class SingleLabel:
 
     Attributes:
         labels: the classes, sorted; a class's index here is its id.
+        unseen: classes of dev and test that train lacks; their ids follow.
     """
 
     labels: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     name: ClassVar[TaskTypeName] = "single-label"
     reads_every_token: ClassVar[bool] = False
@@ -45,7 +49,7 @@ class SingleLabel:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return self.labels
+        return self.labels + self.unseen
 
     @property
     def probable(self) -> tuple[str, ...]:
@@ -71,8 +75,11 @@ class SingleLabel:
         note_look_alikes(source, found, report)
         return replace(self, labels=found)
 
-    def check(self, label: Label, where: str, source: str) -> None:
-        require_known(str(label), self.labels, where, source)
+    def names(self, label: Label) -> tuple[str, ...]:
+        return (str(label),)
+
+    def knowing(self, unseen: Sequence[str]) -> "SingleLabel":
+        return replace(self, unseen=tuple(unseen))
 
     def strata(self, labels: Sequence[Label]) -> list[str]:
         return [str(label) for label in labels]
@@ -80,7 +87,7 @@ class SingleLabel:
     def encode(
         self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
     ) -> EncodedLabels:
-        ids: Mapping[Any, int] = {label: i for i, label in enumerate(self.labels)}
+        ids: Mapping[Any, int] = {label: i for i, label in enumerate(self.classes)}
         try:
             # A missing label is a missing key as well.
             return EncodedLabels(rows=torch.tensor([ids[label] for label in labels]))
@@ -88,8 +95,11 @@ class SingleLabel:
             raise unknown_class(error.args[0], self.labels, source) from None
 
     def losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
-        losses = functional.cross_entropy(logits, labels, reduction="none")
-        return RowLosses(losses, torch.ones_like(losses))
+        known = labels < logits.shape[-1]
+        losses = functional.cross_entropy(
+            logits, labels.where(known, _NO_CLASS), ignore_index=_NO_CLASS, reduction="none"
+        )
+        return RowLosses(losses, known.to(losses.dtype))
 
     def tuned(self, labels: Tensor, logits: Tensor, metric: Metric) -> "SingleLabel":
         return self
@@ -102,14 +112,14 @@ class SingleLabel:
 
     def errors(self, labels: Tensor, logits: Tensor) -> Errors:
         truth, predicted = labels.tolist(), logits.argmax(dim=-1).tolist()
-        count = len(self.labels)
+        count = len(self.classes)
         rates = per_class(truth, predicted, count)
         matrix = confusion(truth, predicted, count) if count <= MOST_CONFUSED else ()
-        return Errors(dict(zip(self.labels, rates, strict=True)), matrix)
+        return Errors(dict(zip(self.classes, rates, strict=True)), matrix)
 
     def counts(self, labels: Tensor) -> dict[str, int]:
         counted = Counter(labels.tolist())
-        return {label: counted[i] for i, label in enumerate(self.labels)}
+        return {label: counted[i] for i, label in enumerate(self.classes)}
 
     def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
         return majority_scores(train.tolist(), labels.tolist())

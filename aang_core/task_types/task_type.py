@@ -115,7 +115,10 @@ class TaskType(Protocol):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """What examples are counted by and errors are listed by; empty if by nothing."""
+        """What examples are counted by and errors are listed by; empty if by nothing.
+
+        Classes that train lacks come last, except among types of spans.
+        """
         ...
 
     @property
@@ -150,11 +153,15 @@ class TaskType(Protocol):
         """
         ...
 
-    def check(self, label: Label, where: str, source: str) -> None:
-        """Refuse a label of dev or test that cannot be learned from train.
+    def names(self, label: Label) -> tuple[str, ...]:
+        """The classes that a label names; empty for kinds without classes."""
+        ...
 
-        Raises:
-            DataError: it occurs in no training example.
+    def knowing(self, unseen: Sequence[str]) -> Self:
+        """This kind for data that also has classes which train lacks.
+
+        The head has no output for them: they are never predicted, rows and words that have one
+        count as wrong, and the loss leaves such targets out.
         """
         ...
 

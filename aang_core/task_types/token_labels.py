@@ -15,13 +15,14 @@ from aang_core.task_types.cells import Cell
 from aang_core.task_types.class_names import (
     note_look_alikes,
     refuse_too_many,
-    require_known,
     unknown_class,
 )
 from aang_core.task_types.names import TaskTypeName
 from aang_core.task_types.task_type import Decoded, EncodedLabels, Errors, HeadShape, Offsets
 from aang_core.task_types.words import (
+    OUTSIDE,
     are_entities,
+    is_entity,
     is_unspaced,
     tokens_in,
     word_places,
@@ -44,9 +45,11 @@ class TokenLabels:
 
     Attributes:
         labels: the tags, sorted.
+        unseen: tags of dev and test that train lacks.
     """
 
     labels: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     name: ClassVar[TaskTypeName] = "token-labels"
     reads_every_token: ClassVar[bool] = True
@@ -63,8 +66,13 @@ class TokenLabels:
     @property
     def classes(self) -> tuple[str, ...]:
         if not are_entities(self.labels):
-            return self.labels
-        return tuple(sorted({tag.partition("-")[2] for tag in self.labels if "-" in tag}))
+            return self._tags
+        return tuple(sorted({tag.partition("-")[2] for tag in self._tags if "-" in tag}))
+
+    @property
+    def _tags(self) -> tuple[str, ...]:
+        """All tags, by id."""
+        return self.labels + self.unseen
 
     @property
     def head(self) -> HeadShape:
@@ -94,9 +102,11 @@ class TokenLabels:
         note_look_alikes(source, tags, report)
         return replace(self, labels=tags)
 
-    def check(self, label: Label, where: str, source: str) -> None:
-        for tag in dict.fromkeys(word.tag for word in _words(label)):
-            require_known(tag, self.labels, where, source)
+    def names(self, label: Label) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(word.tag for word in _words(label)))
+
+    def knowing(self, unseen: Sequence[str]) -> "TokenLabels":
+        return replace(self, unseen=tuple(unseen))
 
     def strata(self, labels: Sequence[Label]) -> list[str]:
         return [""] * len(labels)
@@ -104,7 +114,7 @@ class TokenLabels:
     def encode(
         self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
     ) -> EncodedLabels:
-        ids = {tag: i for i, tag in enumerate(self.labels)}
+        ids = {tag: i for i, tag in enumerate(self._tags)}
         found: list[int] = []
         for label, places in zip(labels, offsets(), strict=True):
             if not isinstance(label, tuple):
@@ -119,6 +129,7 @@ class TokenLabels:
         return EncodedLabels(tokens=torch.tensor(found, dtype=torch.int64))
 
     def losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
+        labels = labels.where(labels < logits.shape[-1], NO_LABEL)
         losses = functional.cross_entropy(
             logits.transpose(1, 2), labels, ignore_index=NO_LABEL, reduction="none"
         )
@@ -149,9 +160,9 @@ class TokenLabels:
         found, known = logits.argmax(dim=-1), labels != NO_LABEL
         if not are_entities(self.labels):
             of_words = labels[known].tolist(), found[known].tolist()
-            rates = per_class(*of_words, len(self.labels))
-            matrix = confusion(*of_words, len(self.labels))
-            return Errors(dict(zip(self.labels, rates, strict=True)), matrix)
+            rates = per_class(*of_words, len(self.classes))
+            matrix = confusion(*of_words, len(self.classes))
+            return Errors(dict(zip(self.classes, rates, strict=True)), matrix)
         from seqeval.metrics import classification_report
 
         table = classification_report(
@@ -175,7 +186,7 @@ class TokenLabels:
 
     def counts(self, labels: Tensor) -> dict[str, int]:
         """Spans of each type, or words of each tag."""
-        tags = self._tags(labels, labels)
+        tags = self._row_tags(labels, labels)
         if not are_entities(self.labels):
             counted = Counter(tag for row in tags for tag in row)
         else:
@@ -210,16 +221,16 @@ class TokenLabels:
             ]
         )
 
-    def _tags(self, labels: Tensor, found: Tensor) -> list[list[str]]:
+    def _row_tags(self, labels: Tensor, found: Tensor) -> list[list[str]]:
         """The tags of each row's words."""
         return [
-            [self.labels[i] for i in row[known].tolist()]
+            [self._tags[i] for i in row[known].tolist()]
             for row, known in zip(found, labels != NO_LABEL, strict=True)
         ]
 
     def _entity_tags(self, labels: Tensor, found: Tensor) -> list[list[str]]:
         """The tags of each row's words, as seqeval knows them."""
-        return [_iobes(row) for row in self._tags(labels, found)]
+        return [_iobes(row) for row in self._row_tags(labels, found)]
 
 
 def _words(label: Label) -> list[TaggedWord]:
@@ -276,5 +287,11 @@ def _spans(tags: Sequence[str]) -> list[tuple[str, int, int]]:
 
 
 def _iobes(tags: Sequence[str]) -> list[str]:
-    """Tags with S- and E- for the U- and L- of BILOU, which seqeval takes for parts of any span."""
-    return [{"U-": "S-", "L-": "E-"}.get(tag[:2], tag[:2]) + tag[2:] for tag in tags]
+    """Tags with S- and E- for the U- and L- of BILOU, which seqeval takes for parts of any span.
+
+    A tag of dev or test without a prefix is part of no span.
+    """
+    return [
+        {"U-": "S-", "L-": "E-"}.get(tag[:2], tag[:2]) + tag[2:] if is_entity(tag) else OUTSIDE
+        for tag in tags
+    ]

@@ -113,7 +113,12 @@ def _has_further(text: str) -> bool:
 def are_entities(tags: Sequence[str]) -> bool:
     """Whether tags mark spans: each is ``O`` or has a prefix such as ``B-`` or ``I-``."""
     marks = [tag for tag in tags if tag != OUTSIDE]
-    return bool(marks) and all(_PREFIXED.fullmatch(tag) for tag in marks)
+    return bool(marks) and all(map(is_entity, marks))
+
+
+def is_entity(tag: str) -> bool:
+    """Whether a tag has a prefix that makes it part of a span."""
+    return _PREFIXED.fullmatch(tag) is not None
 
 
 def tokens_in(text: str) -> list[object] | None:

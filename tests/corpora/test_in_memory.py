@@ -200,11 +200,19 @@ def test_labels_of_mixed_type() -> None:
         table(FRAME.assign(label=np.array([1, 2, 1, True], dtype=object))).require_one_type("label")
 
 
-def test_a_label_of_dev_that_train_lacks_is_named_by_its_row() -> None:
-    columns = Columns()
-    dev = table_in_memory((["x"], ["godo"]), "dev", Path("data/dev.jsonl"), columns)
-    with pytest.raises(DataError, match=r"dev list, row 0: label 'godo' does not occur .*'good'"):
-        load_task(table((TEXTS, LABELS)), dev)
+def test_a_label_of_dev_that_train_lacks_is_noted() -> None:
+    columns, report = Columns(), ReadReport()
+    dev = table_in_memory((["x", "y"], ["so-so", "good"]), "dev", Path("dev.jsonl"), columns)
+    assert len(load_task(table((TEXTS, LABELS)), dev, report=report).dev) == 2
+    assert "1 row of dev has a class that train lacks ('so-so')" in report.notes[0]
+
+
+def test_bad_rows_of_a_frame_are_left_out() -> None:
+    frame = FRAME.assign(text=[*TEXTS[:2], None, " "])
+    report = ReadReport()
+    task = load_task(table(frame), table(FRAME), skip_bad_rows=True, report=report)
+    assert task.left_out == {"train": 2}
+    assert "2 × row without a text, left out (first: train DataFrame, row 2)" in report.lines()
 
 
 def test_texts_without_labels() -> None:

@@ -157,7 +157,7 @@ OK = '{"text": "a", "label": "x"}\n'
         ("a.jsonl", "[" * 100_000, ["a.jsonl:1"]),
         ("a.jsonl", '{"text": "a", "label": ' + "1" * 5000 + "}", ["a.jsonl:1"]),
         ("a.jsonl", '{"sentence": "a", "label": "x"}', ["a.jsonl:1", "'sentence'", "--text"]),
-        ("a.jsonl", OK + '{"text": "a", "y": 1}', ["a.jsonl:2", "'label'", "'y'", "--label"]),
+        ("a.jsonl", OK + '{"text": "a", "y": 1}', ["a.jsonl:2", "'label'", "'y'"]),
         ("a.jsonl", OK + '{"text": null, "label": "x"}', ["a.jsonl:2", "'text'", "null"]),
         ("a.jsonl", OK + '{"text": "", "label": "x"}', ["a.jsonl:2", "'text'", "empty"]),
         ("a.jsonl", OK + r'{"text": " \n\t ", "label": "x"}', ["a.jsonl:2", "empty"]),
@@ -251,3 +251,65 @@ def test_the_column_of_broken_json_is_named_once(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"text": "never ends}\n')
     with pytest.raises(DataError, match="Unterminated string starting at column 10"):
         read_labelled(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "text,label\na,x\ntext,label\nb,y\n"),
+        ("bom.csv", "text,label\na,x\n\ufefftext,label\nb,y\n"),
+        ("other-order.csv", "text,label\na,x\nlabel,text\ny,b\n"),
+        ("quoted.csv", '"text","label"\n"a","x"\n"text","label"\n"b","y"\n'),
+        ("a.tsv", "id\ttext\tlabel\n1\ta\tx\nid\ttext\tlabel\n1\tb\ty\n"),
+    ],
+)
+def test_a_repeated_header_is_named_by_its_line(tmp_path: Path, name: str, content: str) -> None:
+    """Two files put together: its names would be a text and a class of their own."""
+    with pytest.raises(DataError, match=rf"{name}:3: this line repeats the header"):
+        read_labelled(write(tmp_path / name, content))
+
+
+def test_a_text_may_be_the_name_of_a_column(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "text,label\ntext,x\nlabel,y\n")
+    assert read_labelled(path) == [Example("text", label="x"), Example("label", label="y")]
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        ('text, label\n"one, two", "x"\n"three", "y"\n', ["one, two", "three"]),
+        ('text,label\n"a ""b"" c", "x"\n"three",  "y"\n', ['a "b" c', "three"]),
+        ('label, text\n"x", "one, two"\n"y", " three"\n', ["one, two", " three"]),
+        ('sep=;\ntext; label\n"one; two"; "x"\n"three"; "y"\n', ["one; two", "three"]),
+    ],
+)
+def test_quotes_after_a_space_are_quotes(tmp_path: Path, content: str, texts: list[str]) -> None:
+    found = read_labelled(write(tmp_path / "a.csv", content))
+    assert found == [Example(texts[0], label="x"), Example(texts[1], label="y")]
+
+
+def test_spaces_of_texts_are_kept_where_no_quote_follows(tmp_path: Path) -> None:
+    content = 'label,text\nx, one\ny,"He said, ""no"""\n'
+    found = read_labelled(write(tmp_path / "a.csv", content))
+    assert [example.text for example in found] == [" one", 'He said, "no"']
+
+
+@pytest.mark.parametrize("first", ["sep=,", "sep=;", "SEP=;\r", '"sep=|"', "sep=\t"])
+def test_excels_first_line_names_the_separator(tmp_path: Path, first: str) -> None:
+    mark = first.strip('\r"')[-1]
+    content = f'{first}\ntext{mark}label\n"a{mark}b"{mark}x\n{mark}y\n'
+    with pytest.raises(DataError, match=r"a\.csv:4: column 'text' is empty"):
+        read_labelled(write(tmp_path / "a.csv", content))
+    assert read_labelled(write(tmp_path / "b.csv", content.replace(f"\n{mark}y", ""))) == [
+        Example(f"a{mark}b", label="x")
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.raw", "a.txt", "a", "a.dat.gz", "a.jsonl.bak"])
+def test_json_lines_are_known_by_their_content(tmp_path: Path, name: str) -> None:
+    content = as_json_lines(RECORDS).encode()
+    path = write(tmp_path / name, gzip.compress(content) if name.endswith(".gz") else content)
+    assert read_labelled(path) == EXAMPLES
+    broken = write(tmp_path / "broken.raw", as_json_lines(RECORDS) + "{'text'\n")
+    with pytest.raises(DataError, match=r"broken\.raw:3: this is not valid JSON"):
+        read_labelled(broken)

@@ -100,21 +100,81 @@ def test_dev_fractions_out_of_range(train: Path, fraction: float) -> None:
         load_task(train, dev_fraction=fraction)
 
 
+def test_classes_that_train_lacks_are_kept_in_dev_and_test(tmp_path: Path, train: Path) -> None:
+    dev = write(tmp_path / "dev.jsonl", ["a", "x"], "dev")
+    test = write(tmp_path / "test.jsonl", ["A", "x", "a", "x", "w"], "test")
+    report = ReadReport()
+    task = load_task(train, dev, test, report=report)
+    assert (len(task.dev), len(task.test)) == (2, 5)
+    assert task.labels == ("a", "b", "c")
+    assert task.task_type.classes == ("a", "b", "c", "A", "w", "x")
+    assert report.notes == [
+        "1 row of dev has a class that train lacks ('x'), so it counts as wrong; the loss on dev "
+        "leaves it out",
+        "4 rows of test have classes that train lacks ('A', 'w', 'x'), so they count as wrong",
+        f"{test}: the labels 'a' and 'A' differ only in case, space or invisible characters. Each "
+        "is a class of its own; write them alike if they are meant to be one",
+    ]
+
+
 @pytest.mark.parametrize("part", ["dev", "test"])
-def test_a_class_that_train_lacks(tmp_path: Path, train: Path, part: str) -> None:
-    wrong = write(tmp_path / f"{part}.jsonl", ["a", "A "], part)
+def test_a_part_without_any_class_of_train(tmp_path: Path, train: Path, part: str) -> None:
+    """Its score would be zero whatever the model does: another column holds the label."""
+    wrong = write(tmp_path / f"{part}.jsonl", ["1", "2"], part)
     with pytest.raises(DataError) as caught:
         load_task(train, *([wrong] if part == "dev" else [None, wrong]))
     message = str(caught.value)
-    assert f"{part}.jsonl:2: label 'A'" in message
-    assert "'a', 'b', 'c'" in message
+    assert f"{part}.jsonl: no row has a class that can be predicted" in message
+    assert "'a', 'b', 'c'; here they are '1', '2'. Does --label name the right" in message
 
 
-def test_a_misspelled_class_is_guessed(tmp_path: Path) -> None:
-    train = write(tmp_path / "train.jsonl", ["Background", "Uses"] * 2)
-    dev = write(tmp_path / "dev.jsonl", ["Backgruond"])
-    with pytest.raises(DataError, match="Is 'Background' meant"):
-        load_task(train, dev)
+INCOMPLETE = {
+    "text,label\ngood,1.5\n,2.5\nbad,\n  ,0.5\n": [3, 4, 5],
+    "text,label\n,\ngood,0.5\nbad,1.5\n": [2],
+}
+
+
+@pytest.mark.parametrize("content", INCOMPLETE)
+def test_rows_without_a_text_or_label_are_all_counted(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        load_task(path, path)
+    lines, message = INCOMPLETE[content], str(caught.value)
+    assert f"a.csv:{lines[0]}: column 'text' is empty. " in message
+    assert "--skip-bad-rows leaves" in message
+    if len(lines) > 1:
+        assert "3 of 4 rows lack a text or a label, the first in lines 3, 4, 5." in message
+
+
+def test_bad_rows_are_left_out_and_counted(tmp_path: Path, train: Path) -> None:
+    """In every part; and what is missing does not make numbers into classes."""
+    dev = tmp_path / "dev.csv"
+    dev.write_text(next(iter(INCOMPLETE)) + "fine,3.5\n", encoding="utf-8")
+    report = ReadReport()
+    task = load_task(dev, dev, dev, skip_bad_rows=True, report=report)
+    assert task.task_type.name == "regression"
+    assert [example.label for example in task.train] == [1.5, 3.5]
+    assert task.left_out == {"train": 3, "dev": 3, "test": 3}
+    assert report.counts["row without a text, left out"] == 6
+    assert report.counts["row without a label, left out"] == 3
+    assert load_task(train, skip_bad_rows=True).left_out == {}
+
+
+def test_a_key_that_some_records_lack_is_missing_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    rows = [{"text": "a"}, {"text": "b", "label": "x"}, {"text": "c", "label": "y"}]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert len(load_task(path, path, skip_bad_rows=True).train) == 2
+    with pytest.raises(DataError, match=r"a\.jsonl:1: there is no column 'label'.*with --label"):
+        load_task(path, path)
+
+
+def test_a_file_of_bad_rows_alone_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": "a", "other": 1}) * 1 + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match="Every row lacks a text or a label: do --text and --label"):
+        load_task(path, path, skip_bad_rows=True)
 
 
 def test_a_single_class(tmp_path: Path) -> None:

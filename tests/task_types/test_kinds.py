@@ -13,6 +13,7 @@ from transformers import BertConfig, BertForSequenceClassification
 from aang_core import ReadReport, TaggedWord
 from aang_core.task_types.multi_label import MultiLabel
 from aang_core.task_types.regression import Regression
+from aang_core.task_types.single_label import SingleLabel
 from aang_core.task_types.token_labels import NO_LABEL, TokenLabels
 
 torch.set_num_threads(1)
@@ -29,6 +30,75 @@ def test_sets_are_scored_as_scikit_learn_scores_them() -> None:
         expected = f1_score(truth.int().numpy(), predicted, average=average)
         assert found[metric] == pytest.approx(expected)
     assert kind.counts(truth) == dict(zip("abcd", truth.sum(0).int().tolist(), strict=True))
+
+
+def test_a_class_that_train_lacks_counts_as_wrong() -> None:
+    """Scores are scikit-learn's over all classes that occur or are predicted."""
+    kind = SingleLabel(("a", "b")).knowing(["x", "y"])
+    labels = kind.encode(["a", "b", "x", "y", "a"], lambda: (), "dev").rows
+    assert labels is not None
+    logits = torch.tensor([[2.0, 0], [0, 2], [2, 0], [0, 2], [0, 2]])
+    predicted = logits.argmax(dim=1)
+    found = kind.scores(labels, logits)
+    assert found["macro-f1"] == pytest.approx(f1_score(labels, predicted, average="macro"))
+    assert found["macro-f1"] == pytest.approx((0.5 + 0.5 + 0 + 0) / 4)
+    assert found["accuracy"] == pytest.approx(2 / 5)
+    errors = kind.errors(labels, logits)
+    assert list(errors.classes) == ["a", "b", "x", "y"]
+    assert errors.classes["x"] == {"precision": 0, "recall": 0, "f1": 0, "examples": 1}
+    assert errors.confusion == [[1, 1, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]]
+    assert kind.counts(labels) == {"a": 2, "b": 1, "x": 1, "y": 1}
+    losses = kind.losses(logits, labels)
+    seen = torch.tensor([0, 1, 4])
+    assert losses.counts.tolist() == [1, 1, 0, 0, 1]
+    torch.testing.assert_close(
+        losses.mean(), torch.nn.functional.cross_entropy(logits[seen], labels[seen])
+    )
+    assert kind.head.outputs == ("a", "b")
+
+
+def test_one_of_several_classes_that_train_lacks_counts_as_missed() -> None:
+    kind = MultiLabel(("a", "b")).knowing(["x"])
+    labels = kind.encode([("a", "x"), ("b",), ("x",)], lambda: (), "dev").rows
+    assert labels is not None
+    logits = torch.tensor([[3.0, -3], [-3, 3], [-3, -3]])
+    found = kind.scores(labels, logits)
+    predicted = [[1, 0, 0], [0, 1, 0], [0, 0, 0]]
+    for metric, average in (("macro-f1", "macro"), ("micro-f1", "micro")):
+        expected = f1_score(labels.int().numpy(), predicted, average=average)
+        assert found[metric] == pytest.approx(expected)
+    assert found["accuracy"] == pytest.approx(1 / 3)
+    assert kind.errors(labels, logits).classes["x"]["examples"] == 2
+    same = MultiLabel(("a", "b"))
+    known = same.encode([("a",), ("b",), ()], lambda: (), "dev").rows
+    assert known is not None
+    assert torch.equal(kind.losses(logits, labels).sums, same.losses(logits, known).sums)
+    assert kind.tuned(labels, logits, "macro-f1").unseen == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("tags", "unseen", "expected"),
+    [
+        (("B-PER", "O"), "B-LOC", {"entity-f1": 2 / 3, "accuracy": 2 / 3}),
+        (("B-PER", "O"), "LOC", {"entity-f1": 1.0, "accuracy": 2 / 3}),  # part of no span
+        (("NOUN", "VERB"), "ADV", {"macro-f1": 5 / 9, "accuracy": 2 / 3}),
+    ],
+)
+def test_a_tag_that_train_lacks_counts_as_missed(
+    tags: tuple[str, str], unseen: str, expected: dict[str, float]
+) -> None:
+    """Three words; the model takes the third, which has the new tag, for the second tag."""
+    kind = TokenLabels(tags).knowing([unseen])
+    words = tuple(TaggedWord(i, i + 1, tag) for i, tag in enumerate((*tags, unseen)))
+    offsets = [[(i, i + 1) for i in range(3)]]
+    labels = kind.encode([words], lambda: offsets, "dev").tokens
+    assert labels is not None
+    labels = labels.unsqueeze(0)
+    logits = torch.tensor([[[2.0, 0], [0, 2], [0, 2]]])
+    found = kind.scores(labels, logits)
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert kind.losses(logits, labels).counts.tolist() == [2]
+    assert set(kind.errors(labels, logits).classes) == set(kind.classes) == set(kind.counts(labels))
 
 
 def test_the_threshold_is_the_best_on_dev() -> None:

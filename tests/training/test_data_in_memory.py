@@ -140,7 +140,10 @@ def test_rows_of_zeros_and_ones_from_training_to_scores(
         out=tmp_path / "run",
     )
     names = ["vehicle", "animal", "coloured"]
-    assert list(run.predict(texts[:1]).columns) == ["label", *(f"P({name})" for name in names)]
+    assert list(run.predict(texts[:1]).columns) == [
+        "predicted",
+        *(f"P({name})" for name in names),
+    ]
     assert run.records.data.parts["train"].labels.keys() == set(names)
     scores = Run.open(run.folder).evaluate((texts, marks))
     assert [scores.classes.loc[name, "examples"] for name in names] == [12, 6, 6]
@@ -243,7 +246,7 @@ def test_what_a_run_predicts_and_scores(
     assert run.evaluate(task_files / "test.jsonl").scores == scores.scores
     assert "test" not in repr(scores)
     assert "<table" in scores._repr_html_()
-    with pytest.raises(AangError, match=r"data list, row 0: the model knows no label 'none'"):
+    with pytest.raises(AangError, match="data list: no row has a class that can be predicted"):
         run.evaluate((["x"], ["none"]))
     with pytest.raises(AangError, match="data list, row 1: column 'text' holds 3, which is not"):
         run.predict(["x", 3])

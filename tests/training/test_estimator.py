@@ -104,13 +104,13 @@ def test_scikit_learns_checks_know_that_it_takes_texts() -> None:
 
 
 def test_every_option_of_training_is_a_parameter() -> None:
-    """And appears in the signature, which scikit-learn reads; those that name data do not."""
+    """And appears in the signature, which scikit-learn reads; those about data do not."""
     names = set(inspect.signature(AangClassifier).parameters)
     assert names == set(AangClassifier().get_params())
     assert set(TrainConfig.model_fields) - names == {
         *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),
         *("aux_task", "target", "domain", "out_of_domain", "unlabelled", "out"),
-        *("task_type", "label_names"),
+        *("task_type", "label_names", "skip_bad_rows"),
     }
     assert names - set(TrainConfig.model_fields) == {"runs", "quiet"}
     with pytest.raises(TypeError, match="AangClassifier has no parameter 'spaec'"):

@@ -17,6 +17,7 @@ ENCODED = ("model", "from_scratch", "allow_missing_weights", "max_length")
 
 _READ = (
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "dev_fraction"),
+    "skip_bad_rows",
     *("task_type", "train_rows", "aux_task", "target", "seed", "metric"),
 )
 

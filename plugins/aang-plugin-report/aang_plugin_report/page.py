@@ -153,7 +153,11 @@ def tables_of(run: Run) -> list[Table]:
     parts = records.data.parts
     weights = records.data.class_weights
     rows = [
-        [label, *(p.labels[label] for p in parts.values()), *([weights[label]] if weights else [])]
+        [
+            label,
+            *(p.labels[label] for p in parts.values()),
+            *([weights.get(label)] if weights else []),
+        ]
         for label in records.evaluation.labels
     ]
     rows += [
@@ -161,7 +165,9 @@ def tables_of(run: Run) -> list[Table]:
         for name, counts in {
             "all": [p.examples for p in parts.values()],
             "cut to fit": [p.cut for p in parts.values()],
+            "left out": [p.left_out for p in parts.values()],
         }.items()
+        if name != "left out" or any(counts)
     ]
     header = ["class", *parts, *(["weight in the loss"] if weights else [])]
     tables.append(Table("Examples by class", header, rows))

@@ -25,7 +25,7 @@ _DATA = "the settings would be scored on different data, and their dev scores co
 _NOT_SEARCHED = {
     **dict.fromkeys(("train", "dev", "test", "test_score", "dataset", "dev_fraction"), _DATA),
     **dict.fromkeys(("text", "text_pair", "label", "task_type", "label_names"), _DATA),
-    **dict.fromkeys(("target", "meta_fraction"), _DATA),
+    **dict.fromkeys(("target", "skip_bad_rows", "meta_fraction"), _DATA),
     "metric": "dev scores of different metrics cannot be compared",
     "seed": "the best seed on dev is luck; --seeds refits the best setting with several",
     "out": "every run has a folder of its own",
