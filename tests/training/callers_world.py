@@ -87,6 +87,8 @@ def unusual_world() -> Iterator[None]:
     root, stream = logging.getLogger(), logging.StreamHandler(io.StringIO())
     level, root_level = log.level, root.level
     states, generator = dict(progress_bar_states), torch.get_rng_state()
+    hidden = datasets.are_progress_bars_disabled()
+    datasets.enable_progress_bars()
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         patch.setattr(sys, "stdout", io.StringIO())
         warnings.filterwarnings("ignore", "of the caller")
@@ -111,6 +113,8 @@ def unusual_world() -> Iterator[None]:
             torch.use_deterministic_algorithms(False)
             torch.set_float32_matmul_precision("highest")
             torch.set_rng_state(generator)
+            if hidden:
+                datasets.disable_progress_bars()
             progress_bar_states.clear()
             progress_bar_states.update(states)
             for number, handler in handlers.items():

@@ -143,7 +143,7 @@ def test_the_callers_world_is_left_as_it_was(
     """Also by what fails, wherever it fails."""
     (tmp_path / "failing.py").write_text(FAILING, encoding="utf-8")
     monkeypatch.setenv("AANG_LOAD_PLUGINS", str(tmp_path / "failing.py"))
-    failed, wrong = set(), {}
+    failed, wrong = set(), dict[str, list[str]]()
     with unusual_world():
         for name, attempt in attempts(options, run, tmp_path).items():
             before = world()
@@ -152,7 +152,7 @@ def test_the_callers_world_is_left_as_it_was(
             except (AangError, RuntimeError, ValueError):
                 failed.add(name)
             if found := changed(before):
-                wrong[name] = found
+                wrong[name] = sorted(found)
     assert wrong == {}
     assert failed == {name for name in attempts(options, run, tmp_path) if ", " in name}
 
@@ -252,10 +252,13 @@ def test_waiting_for_a_turn(caplog: pytest.LogCaptureFixture) -> None:
     assert begun.wait(30)
     timer = threading.Timer(1.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    with caplog.at_level(logging.WARNING), pytest.raises(KeyboardInterrupt):
-        small_fit()
+    try:
+        with caplog.at_level(logging.WARNING), pytest.raises(KeyboardInterrupt):
+            small_fit()
+    finally:
+        timer.cancel()
+        over.set()
+        other.join(30)
     assert "another training runs in this process; this one waits until it ends" in caplog.text
-    over.set()
-    other.join(30)
     assert not other.is_alive()
     assert small_fit()[0].steps == 4
