@@ -2,6 +2,7 @@
 
 import click
 
+from aang_core.cli.loaded import output_of_plugins
 from aang_core.cli.output import echo
 from aang_core.config.settings import parse_settings
 from aang_core.errors import ConfigError
@@ -30,7 +31,8 @@ def check_plugin(plugin: str, settings: tuple[str, ...]) -> None:
         ) from error
 
     plugin = require_path(plugin)
-    checks = checks_of(plugin, parse_settings(settings))
+    with output_of_plugins():
+        checks = checks_of(plugin, parse_settings(settings))
     failed = 0
     for check in checks:
         try:

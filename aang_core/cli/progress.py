@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from aang_core.cli.output import echo
 from aang_core.printable import one_line
+from aang_core.progress_bars import no_dataset_bars, no_model_bars
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import Observe
 from aang_core.runs.outcome import peak_memory_bytes
@@ -116,12 +117,18 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
 
     Everything goes to standard error, so that standard output contains only the result.
     """
+    # A bar of a library stays on the terminal above ours.
+    with no_dataset_bars(), no_model_bars():
+        if quiet:
+            yield lambda stage, steps, metric: []
+        else:
+            with _bars_of_trainings() as observe:
+                yield observe
+
+
+@contextmanager
+def _bars_of_trainings() -> Iterator[Observe]:
     console = Console(stderr=True)
-    # A bar of datasets stays on the terminal above ours.
-    disable_progress_bars()
-    if quiet:
-        yield lambda stage, steps, metric: []
-        return
     columns = (
         BarColumn(bar_width=20),
         MofNCompleteColumn(),

@@ -6,7 +6,7 @@ import logging
 import secrets
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from aang_core.corpora.cache import make_folder, unusable
 from aang_core.corpora.text_files import well_formed
 from aang_core.corpora.tokenizer_definition import tokenizer_digest
 from aang_core.objectives.stages.data import Example, Label, ReadReport
+from aang_core.progress_bars import no_dataset_bars
 from aang_core.storage.checksums import digest_of
 
 _CONTENT = 2
@@ -112,7 +113,7 @@ def encode(
     draft = folder / f".{fingerprint}.{secrets.token_hex(4)}.arrow"
     source = Dataset.from_dict(dict(texts.columns))
     try:
-        with _progress_for_terminals():
+        with nullcontext() if sys.stderr.isatty() else no_dataset_bars():
             # `map` writes to a temporary file beside the final one and moves it there when done.
             rows = source.map(
                 RowEncoder(tokenizer, max_length),
@@ -170,21 +171,6 @@ def _stored(folder: Path, fingerprint: str, rows: int) -> pa.Table | None:
 def _digest(path: Path) -> str:
     """As much of the checksum as a file's name needs."""
     return digest_of(path)[:32]
-
-
-@contextmanager
-def _progress_for_terminals() -> Iterator[None]:
-    """Hide the progress bar of ``datasets`` unless there is a terminal; its switch is global."""
-    from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
-
-    if are_progress_bars_disabled() or sys.stderr.isatty():
-        yield
-        return
-    disable_progress_bars()
-    try:
-        yield
-    finally:
-        enable_progress_bars()
 
 
 class RowEncoder:

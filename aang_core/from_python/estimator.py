@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from aang_core.from_python.arrays import (
 from aang_core.from_python.training import train
 from aang_core.runs.predictor import WINDOW, Predictor, Text
 from aang_core.runs.training import choose_device
+from aang_core.turns import training_turn
 
 _OF_FIT = {
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),
@@ -86,6 +87,7 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
         ]
     )
 
+    @training_turn()
     def fit(
         self,
         X: Any,  # noqa: N803
@@ -151,6 +153,13 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
         of_train = np.searchsorted(every, self.classes_).tolist()
         self._order = [place[names[i]] for i in of_train]
         return self
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restore a pickle, which holds the model on the CPU: put it on ``device`` if it exists."""
+        super().__setstate__(state)
+        if "predictor_" in state:
+            with suppress(ConfigError):
+                self.predictor_.model.to(choose_device(self.device or "auto"))  # type: ignore[arg-type]
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """The probability of each class, ``[N, C]``, in the order of ``classes_``.

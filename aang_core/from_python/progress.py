@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from datasets import disable_progress_bars
-
 from aang_core.cli.output import echo
 from aang_core.cli.progress import losses_in_words, training_progress
 from aang_core.runs.encoder_training import METRIC
@@ -28,7 +26,6 @@ def progress(*, quiet: bool) -> Iterator[Observe]:
         with training_progress(quiet=quiet) as observe:
             yield observe
         return
-    disable_progress_bars()
     shown = show("reading data and loading the encoder …")
     tables: list[LiveTable] = []
 
@@ -39,7 +36,8 @@ def progress(*, quiet: bool) -> Iterator[Observe]:
         tables.append(LiveTable(show_all, stage, steps, metric))
         return tables[-1:]
 
-    yield observe_in_notebook
+    with training_progress(quiet=True):
+        yield observe_in_notebook
 
 
 def notebook_display() -> Callable[[str], Callable[[str], None]] | None:

@@ -25,8 +25,10 @@ from aang_core.runs.training import join
 from aang_core.runs.unfinished import unfinished
 from aang_core.tasks.processes import Processes
 from aang_core.training.interruption import Interrupted, interruptible
+from aang_core.turns import training_turn
 
 
+@training_turn()
 def train(
     config: str | PathLike[str] | None = None,
     /,

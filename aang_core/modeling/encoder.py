@@ -42,9 +42,11 @@ from aang_core.modeling.model_folder import refuse_giants, refuse_other_folders
 from aang_core.modeling.more_tokens import refuse_more_tokens
 from aang_core.modeling.positions import longest_row
 from aang_core.modeling.trial import refuse_unusable
+from aang_core.progress_bars import no_model_bars
 from aang_core.task_types.choose import task_type_of_model
 from aang_core.task_types.single_label import SingleLabel
 from aang_core.task_types.task_type import Architecture, HeadShape, TaskType
+from aang_core.turns import generators_kept, loading_turn
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,8 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
             position of a row, where AANG pads.
     """
     refuse_other_folders(source)
-    with _quiet(), _clear_errors(source, "model"):
+    # Weights that are missing are drawn before they are refused.
+    with _quiet(), generators_kept(), _clear_errors(source, "model"):
         refuse_giants(source, PreTrainedConfig.get_config_dict(source)[0])
         config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
         auto = _CLASSES[task_type_of_model(config).head.architecture]
@@ -367,14 +370,15 @@ def _clear_errors(source: str, what: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence transformers' list of new weights: a new classification head is what we want."""
-    before = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
-    was_enabled = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(before)
-        if was_enabled:
-            transformers_logging.enable_progress_bar()
+    """Silence transformers' list of new weights: a new classification head is what we want.
+
+    No other thread loads a model in the block.
+    """
+    with loading_turn(), no_model_bars():
+        logger = transformers_logging.get_logger("transformers")
+        before = logger.level
+        transformers_logging.set_verbosity_error()
+        try:
+            yield
+        finally:
+            logger.setLevel(before)

@@ -1,9 +1,7 @@
 """Phase two: load every plug-in separately, and record the outcome."""
 
-import contextlib
 import inspect
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -20,6 +18,7 @@ from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import CORE, Origin
 from aang_core.plugins.registry import Entry, Registry
 from aang_core.plugins.staging import Staging
+from aang_core.turns import loading_turn
 
 DISABLE_VARIABLE = "AANG_DISABLE_PLUGINS"
 LOAD_VARIABLE = "AANG_LOAD_PLUGINS"
@@ -83,6 +82,7 @@ class Plugins:
         return tuple(record for record in self.records if record.status == "shadowed")
 
 
+@loading_turn()
 def load_plugins(
     *,
     disable: Iterable[str] = (),
@@ -196,9 +196,7 @@ def _load(
     staging = Staging(origin)
     started = time.perf_counter()
     try:
-        # Standard output belongs to the command: a plug-in that prints would spoil --json.
-        with contextlib.redirect_stdout(sys.stderr):
-            deprecations = _run_hooks(candidate, staging)
+        deprecations = _run_hooks(candidate, staging)
     # A plug-in may raise anything, including SystemExit and KeyboardInterrupt. Whatever it is, only
     # this plug-in fails.
     except BaseException as error:

@@ -1,7 +1,5 @@
 """Calls the hooks about a finished run: ``aang_after_run``, and the check before a push."""
 
-import contextlib
-import sys
 from collections.abc import Iterator
 
 from aang_core.config import TrainConfig
@@ -23,9 +21,7 @@ def call_after_run(registry: Registry, run: Run) -> Iterator[str]:
         if hook.name != "aang_after_run":
             continue
         try:
-            # Standard output belongs to the command: a plug-in that prints would spoil --json.
-            with contextlib.redirect_stdout(sys.stderr):
-                hook.call(run=run)
+            hook.call(run=run)
         except KeyboardInterrupt:
             raise
         except BaseException as error:

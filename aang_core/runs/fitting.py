@@ -30,6 +30,7 @@ from aang_core.training.same_start import copy_from_first, require_same_rows
 from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.step_rows import RowBudget
 from aang_core.training.trainer import Observer, Schedule
+from aang_core.turns import training_turn
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class _History:
         """Does nothing: the trainer keeps the scores."""
 
 
+@training_turn()
 def fit(
     body: nn.Module,
     end_task: Task,

@@ -1,5 +1,6 @@
 """Predictions of a saved classifier for new texts."""
 
+import copy
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from aang_core.assembly.labelled_tasks import end_task_columns
@@ -103,6 +105,10 @@ class Predictor:
         longest = min(longest_row(model, tokenizer), 512 if limit is None else limit)
         return cls(model, tokenizer, longest, columns, pairs)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: the model on the CPU, which every machine has."""
+        return self.__dict__ | {"model": _on_cpu(self.model)}
+
     @cached_property
     def task_type(self) -> TaskType:
         """The kind of end task that the model was trained for."""
@@ -151,6 +157,17 @@ class Predictor:
         found = self.task_type.decode(self.model(**inputs).logits, texts, offsets)
         for text, pair, decoded in zip(texts, pairs, found, strict=True):
             yield Prediction(text, pair, decoded.label, decoded.probabilities)
+
+
+def _on_cpu(model: PreTrainedModel) -> PreTrainedModel:
+    """The model, or a copy of it if it is elsewhere; no second copy is made where it is."""
+    if model.device.type == "cpu":
+        return model
+    tensors: dict[int, object] = {
+        id(p): nn.Parameter(p.detach().cpu(), p.requires_grad) for p in model.parameters()
+    }
+    tensors |= {id(b): b.cpu() for b in model.buffers()}
+    return copy.deepcopy(model, tensors)
 
 
 def _run_of(source: Path) -> Path | None:

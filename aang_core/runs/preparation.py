@@ -48,6 +48,7 @@ from aang_core.training.interruption import Interruption
 from aang_core.training.memory import running_out_told
 from aang_core.training.precision import settle_precision
 from aang_core.training.trainer import Observer
+from aang_core.turns import training_turn
 
 ABOUT = "preparation"
 """The folder, inside the encoder's folder, that records how the encoder was made."""
@@ -71,6 +72,7 @@ class Prepared:
     notes: Sequence[str]
 
 
+@training_turn()
 def prepare_encoder(
     config: PreparationConfig,
     registry: Registry,

@@ -16,6 +16,7 @@ from aang_core.training.bench import TrainingBench
 from aang_core.training.clock import Clock
 from aang_core.training.draws import separate_dropout
 from aang_core.training.losses import LossMeans
+from aang_core.turns import let_others_load
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,7 @@ class Trainer:
             self._reached()
         self.clock.look(self.bench.processes)
         while not self._spent() and not self._out_of_patience():
+            let_others_load()
             before = self.bench.steps
             self._round()
             self._losses.include(self.bench.losses)

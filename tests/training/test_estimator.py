@@ -24,6 +24,7 @@ from aang_core.corpora.labelled import Columns, read_rows
 from aang_core.errors import NumericalError
 from aang_core.from_python.arrays import class_names, labelled_columns
 from aang_core.objectives.stages import ReadReport
+from tests.training.pretend_device import pretend_device
 
 TEXTS = ["It rains again.", "What a fine day!"] * 8
 LABELS = ["bad", "good"] * 8
@@ -135,6 +136,20 @@ def test_it_works_where_classifiers_do(options: dict[str, Any]) -> None:
     again = pickle.loads(pickle.dumps(best))
     assert (again.predict_proba(TEXTS) == best.predict_proba(TEXTS)).all()
     assert best.score(TEXTS, LABELS) == (best.predict(TEXTS) == np.array(LABELS)).mean()
+
+
+def test_a_pickle_from_an_accelerator_is_read_without_one(options: dict[str, Any]) -> None:
+    """It holds the model on the CPU; the model that is pickled stays where it is."""
+    classifier = AangClassifier(**options).fit(TEXTS, LABELS)
+    expected = classifier.predict_proba(TEXTS)
+    with pretend_device():
+        classifier.set_params(device="cuda:77").predictor_.model.to("cuda:77")
+        pickled = pickle.dumps(classifier)
+        assert classifier.predictor_.model.device.type == "cuda"
+        assert pickle.loads(pickled).predictor_.model.device.type == "cuda"
+    again = pickle.loads(pickled)
+    assert again.predictor_.model.device.type == "cpu"
+    assert (again.predict_proba(TEXTS) == expected).all()
 
 
 @pytest.mark.parametrize(
