@@ -193,6 +193,9 @@ class MultiLabel:
         model.config.threshold = self.threshold
         model.config.label_separator = self.separator
 
+    def undo_finish(self, model: Any, config: Any) -> str | None:
+        return None
+
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
         shares = logits.float().sigmoid().cpu()
         return [
