@@ -168,24 +168,15 @@ def test_a_model_goes_on_with_longer_texts(
     assert pipeline("text-classification", model=str(model), truncation=True)(TEXTS[0])
 
 
-def numbers(count: int, unit: float) -> list[Mapping[str, Any]]:
-    return [
-        {"text": one, "label": unit * (one.count("the") + one.count("loop") + 0.5)}
-        for one in (text(10, i) for i in range(count))
-    ]
-
-
 def test_a_finished_regression_goes_on(options: Mapping[str, Any], tmp_path: Path) -> None:
-    """Its numbers stay where they are, instead of being scaled once more; another scale is new."""
-    rows = [{"text": one["text"], "label": 100 + one["label"]} for one in numbers(48, 20.5)]
+    """Its numbers stay where they are, instead of being scaled once more."""
+    texts = [text(10, i) for i in range(48)]
+    rows = [{"text": one, "label": 100.25 + 20 * one.count("the")} for one in texts]
     first = train(train=rows, out=tmp_path / "first", quiet=True, **options)
     tiny = {**options, "model": str(first.model_folder), "lr": 1e-9, "head_lr": 1e-9}
     second = train(train=rows, out=tmp_path / "second", quiet=True, **tiny)
-    texts = [row["text"] for row in rows]
     expected = first.predict(texts)["label"].tolist()
     assert second.predict(texts)["label"].tolist() == pytest.approx(expected, abs=1e-2)
-    other = train(train=numbers(48, 0.013), out=tmp_path / "other", quiet=True, **tiny)
-    assert max(abs(n) for n in other.predict(texts)["label"]) < 10
 
 
 def write(folder: Path, name: str, labels: str) -> Path:
@@ -206,13 +197,11 @@ def test_what_comes_before_training_says_which_head_is_used(
     assert done.status == 0, done.err
     assert "\nhead " not in done.err
     model = first / "model"
-    for data, more, said in (
-        (two, (), f"that of {model}, which is for the same classes"),
-        (three, (), f"new: that of {model} is for other classes: 'a', 'b'"),
-        (two, ("--recipe", "tapt"), "new: pre-training leaves an encoder without a head"),
+    for more, said in (
+        (small[:2], f"that of {model}, which is for the same classes"),
+        (("--recipe", "tapt"), "new: pre-training leaves an encoder without a head"),
     ):
-        asked = ("train", "--train", data, "--model", model, *small[2:], *(more or small[:2]))
-        done = aang(*asked, "--dry-run", "--out", tmp_path / "never")
+        done = aang("train", "--train", two, "--model", model, *more, *small[2:], "--dry-run")
         assert done.status == 0, done.err
         lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
         assert lines["head"] == said
