@@ -54,7 +54,9 @@ def print_result(run: "Run") -> None:
     echo(f"Everything about this run is in {run.folder}. Its model is an ordinary transformers")
     echo("folder, which needs no AANG:")
     echo("    from transformers import pipeline")
-    echo(f"    classify = pipeline({outcome.pipeline!r}, model={model!r})")
+    # A pipeline that labels tokens always cuts long texts.
+    cut = "" if outcome.pipeline == "token-classification" else ", truncation=True"
+    echo(f"    classify = pipeline({outcome.pipeline!r}, model={model!r}{cut})")
 
 
 def _score(value: float | None) -> str:

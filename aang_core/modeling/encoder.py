@@ -25,6 +25,7 @@ from aang_core.corpora.tokens import vocabulary
 from aang_core.errors import AangError, ModelError
 from aang_core.modeling.adapters import Adapters, LoraSettings
 from aang_core.modeling.body import EncoderBody
+from aang_core.modeling.end_task_head import StoredHead, end_task_head, forget_head
 from aang_core.modeling.frozen_layers import freeze_layers
 from aang_core.modeling.heads import (
     EncoderHeads,
@@ -37,7 +38,11 @@ from aang_core.modeling.language_model import (
     refuse_decoders,
     tie_decoder,
 )
-from aang_core.modeling.missing_weights import refuse_untrained_body, refuse_untrained_classifier
+from aang_core.modeling.missing_weights import (
+    refuse_misfits,
+    refuse_untrained_body,
+    refuse_untrained_classifier,
+)
 from aang_core.modeling.model_folder import refuse_giants, refuse_other_folders
 from aang_core.modeling.more_tokens import refuse_more_tokens
 from aang_core.modeling.positions import longest_row
@@ -61,6 +66,8 @@ class TextModel:
         max_length: longest row that the encoder takes, in tokens.
         fresh_language_model: whether the folder had no LM head, so that this one is untrained.
         tied_decoder: whether that head decodes with the word embeddings.
+        head_origin: for people, whether the end task's head is the folder's and why; None if the
+            folder has none.
         adapters: the low-rank adapters of the body; None if its own weights are trained.
     """
 
@@ -71,13 +78,25 @@ class TextModel:
     max_length: int
     fresh_language_model: bool = False
     tied_decoder: bool = True
+    head_origin: str | None = None
     adapters: Adapters | None = None
 
-    def save(self, folder: Path) -> None:
-        """Save an ordinary transformers folder of the end task's model, with its tokenizer."""
+    def save(self, folder: Path, max_length: int | None = None) -> None:
+        """Save an ordinary transformers folder of the end task's model, with its tokenizer.
+
+        Args:
+            folder: the folder.
+            max_length: the tokens that texts were cut to, for the tokenizer to cut them to as well;
+                None for as many as the encoder takes.
+        """
+        length = min(self.max_length, max_length or self.max_length)
+        model = self.classifier.put_on(self._plain_base())
+        if length < self.max_length:
+            # So that a training that begins with this model may use longer texts.
+            model.config.encoder_max_length = self.max_length
         with _quiet():
-            self.classifier.put_on(self._plain_base()).save_pretrained(folder)
-            self._save_tokenizer(folder)
+            model.save_pretrained(folder)
+            self._save_tokenizer(folder, length)
 
     def save_language_model(self, folder: Path, head: nn.Module) -> None:
         """Save an ordinary masked-LM folder of the body and ``head``, with the tokenizer.
@@ -89,16 +108,16 @@ class TextModel:
             raise ModelError(f"{type(head).__name__} is not a language-model head; cannot save it")
         with _quiet():
             head.head.put_on(self._plain_base()).save_pretrained(folder)
-            self._save_tokenizer(folder)
+            self._save_tokenizer(folder, self.max_length)
 
-    def _save_tokenizer(self, folder: Path) -> None:
+    def _save_tokenizer(self, folder: Path, max_length: int) -> None:
         # A fast tokenizer keeps how it last cut and padded, which depends on whether the token ids
         # came from the cache. transformers sets both for every call.
         if self.tokenizer.is_fast:
             self.tokenizer.backend_tokenizer.no_truncation()
             self.tokenizer.backend_tokenizer.no_padding()
-        # Many tokenizers name no limit; truncation in pipelines goes by this one.
-        self.tokenizer.model_max_length = self.max_length
+        # Truncation in pipelines goes by this one.
+        self.tokenizer.model_max_length = max_length
         self.tokenizer.save_pretrained(folder)
 
     def _plain_base(self) -> PreTrainedModel:
@@ -224,10 +243,12 @@ def load_text_model(
     task_type = task_type or SingleLabel(tuple(labels))
     refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
-        config = _configuration(source, task_type.head, dropout, trust_remote_code)
-        (classifier, missing_here), (language_model, missing) = (
-            _load(auto, source, config, from_scratch, trust_remote_code)
-            for auto in (_CLASSES[task_type.head.architecture], AutoModelForMaskedLM)
+        config, stored = _configuration(source, task_type.head, dropout, trust_remote_code)
+        auto = _CLASSES[task_type.head.architecture]
+        classifier, lacking, misfits = _load(auto, source, config, from_scratch, trust_remote_code)
+        refuse_misfits(source, classifier, misfits)
+        language_model, missing, _ = _load(
+            AutoModelForMaskedLM, source, config, from_scratch, trust_remote_code
         )
     base = cast(PreTrainedModel, classifier.base_model)
     refuse_more_tokens(source, tokenizer, base)
@@ -243,16 +264,25 @@ def load_text_model(
             "encoder, such as roberta-base"
         )
     tied = decoder.weight is language_model.get_input_embeddings().weight
-    head = TransformersHead(classifier)
+    if from_scratch:
+        head, origin = TransformersHead(classifier), None
+    else:
+        head, origin = end_task_head(
+            classifier,
+            StoredHead(source, stored, lacking, misfits),
+            task_type,
+            partial(_fresh_head, auto, config, trust_remote_code),
+        )
     if not allow_missing_weights:
-        refuse_untrained_body(source, classifier.base_model_prefix, base, missing_here)
+        refuse_untrained_body(source, classifier.base_model_prefix, base, lacking)
     if head_dropout is not None:
         set_dropout(head, head_dropout)
     language_model_head = TransformersHead(language_model)
     if tied:
         decoder.weight = base.get_input_embeddings().weight
     body = EncoderBody(base)
-    longest = longest_row(base, tokenizer)
+    over_rows = partial(_fresh_head, AutoModelForSequenceClassification, config, trust_remote_code)
+    longest = longest_row(base, tokenizer, stored)
     with _quiet():
         refuse_unusable(source, body, (head, language_model_head), longest)
     if frozen_layers is not None:
@@ -267,15 +297,14 @@ def load_text_model(
             # Cached, so that the tokens are decoded only once.
             cache(partial(vocabulary, tokenizer)),
             losses=task_type.losses,
-            over_rows=partial(_row_head, config, trust_remote_code)
-            if task_type.reads_every_token
-            else None,
+            over_rows=over_rows if task_type.reads_every_token else None,
             share_decoder=share_decoder,
             dropout=head_dropout,
         ),
         max_length=longest,
         fresh_language_model=fresh,
         tied_decoder=tied,
+        head_origin=origin,
         adapters=None if lora is None else Adapters(base, lora),
     )
 
@@ -286,20 +315,20 @@ _CLASSES: Mapping[Architecture, Any] = {
 }
 
 
-def _row_head(config: PreTrainedConfig, trust_remote_code: bool) -> TransformersHead:
-    """A head that classifies rows, for a model whose own head classifies tokens."""
+def _fresh_head(auto: Any, config: PreTrainedConfig, trust_remote_code: bool) -> TransformersHead:
+    """An untrained head of a kind of transformers class."""
     with _quiet():
-        model = AutoModelForSequenceClassification.from_config(
-            config, trust_remote_code=trust_remote_code
-        )
-    return TransformersHead(model)
+        return TransformersHead(auto.from_config(config, trust_remote_code=trust_remote_code))
 
 
 def _configuration(
     source: str, head: HeadShape, dropout: float | None, trust_remote_code: bool
-) -> PreTrainedConfig:
+) -> tuple[PreTrainedConfig, PreTrainedConfig]:
+    """The configuration with the end task's head, and what the folder says of the head in it."""
     names = dict(enumerate(head.outputs))
-    refuse_giants(source, PreTrainedConfig.get_config_dict(source)[0])
+    content = PreTrainedConfig.get_config_dict(source)[0]
+    refuse_giants(source, content)
+    stored = PreTrainedConfig.from_dict(content)
     config: PreTrainedConfig = AutoConfig.from_pretrained(
         source,
         num_labels=len(names),
@@ -308,6 +337,7 @@ def _configuration(
         label2id={name: i for i, name in names.items()},
         trust_remote_code=trust_remote_code,
     )
+    forget_head(config)
     refuse_decoders(source, config)
     if hasattr(config, "classifier_pooling"):
         # AANG's classification reads the first token (AANG, section 6).
@@ -320,7 +350,7 @@ def _configuration(
         ):
             if hasattr(config, name):
                 setattr(config, name, dropout)
-    return config
+    return config, stored
 
 
 def _load(
@@ -329,22 +359,24 @@ def _load(
     config: PreTrainedConfig,
     from_scratch: bool,
     trust_remote_code: bool,
-) -> tuple[PreTrainedModel, Collection[str]]:
-    """A model, and the names of its parameters that ``source`` lacks."""
+) -> tuple[PreTrainedModel, Collection[str], Collection[str]]:
+    """A model, and the names of its parameters that ``source`` lacks, or has in another shape."""
     # By default transformers uses torch's fused attention if the model supports it, else eager.
     if from_scratch:
         model: PreTrainedModel = auto.from_config(
             config, dtype=torch.float32, trust_remote_code=trust_remote_code
         )
-        return model, ()
+        return model, (), ()
     model, info = auto.from_pretrained(
         source,
         config=config,
         dtype=torch.float32,
         trust_remote_code=trust_remote_code,
         output_loading_info=True,
+        # The end task's head in the folder may be for another number of classes.
+        ignore_mismatched_sizes=auto is not AutoModelForMaskedLM,
     )
-    return model, info["missing_keys"]
+    return model, info["missing_keys"], {name for name, *_ in info["mismatched_keys"]}
 
 
 @contextmanager

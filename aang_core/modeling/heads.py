@@ -230,7 +230,7 @@ class EncoderHeads:
             head = self._over_rows()
         outputs = int(head.model.config.num_labels or 0)
         if self._classes not in (None, outputs):
-            _resize(head, outputs, self._classes)
+            _resize(head.model, outputs, self._classes)
         for module in head.modules():
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=self._init_std)
@@ -262,21 +262,26 @@ class EncoderHeads:
         return float(getattr(self._config, "initializer_range", 0.02))
 
 
-def _resize(head: nn.Module, classes: int, wanted: int) -> None:
-    """Replace the head's last layer, which has one output per class, by one of ``wanted`` outputs.
+def output_layer(model: nn.Module, outputs: int) -> tuple[str, nn.Linear] | None:
+    """The name and the last layer of a head, if it is linear and has this number of outputs."""
+    linear = [(name, m) for name, m in model.named_modules() if isinstance(m, nn.Linear)]
+    return linear[-1] if linear and linear[-1][1].out_features == outputs else None
+
+
+def _resize(model: nn.Module, classes: int, wanted: int) -> None:
+    """Replace a head's last layer, which has one output per class, by one of ``wanted`` outputs.
 
     Raises:
         ModelError: the head does not end in such a layer.
     """
-    linear = {name: m for name, m in head.named_modules() if isinstance(m, nn.Linear)}
-    name = list(linear)[-1] if linear else ""
-    if not linear or linear[name].out_features != classes:
+    found = output_layer(model, classes)
+    if found is None:
         raise ModelError(
-            f"the classification head of {type(head).__name__} does not end in a layer with an "
+            f"the classification head of {type(model).__name__} does not end in a layer with an "
             "output per class, so it cannot be resized to the classes of an auxiliary task; use "
             "another encoder, such as BERT or RoBERTa"
         )
-    last = linear[name]
+    name, last = found
     fresh = nn.Linear(last.in_features, wanted, bias=last.bias is not None).to(last.weight)
     parent, _, attribute = name.rpartition(".")
-    setattr(head.get_submodule(parent), attribute, fresh)
+    setattr(model.get_submodule(parent), attribute, fresh)

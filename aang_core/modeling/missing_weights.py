@@ -34,6 +34,26 @@ def refuse_untrained_body(
         )
 
 
+def refuse_misfits(source: str, model: PreTrainedModel, misfits: Collection[str]) -> None:
+    """Refuse weights of an encoder whose shapes are not those of its configuration.
+
+    Args:
+        source: folder or hub name of the encoder.
+        model: the encoder with a head; the pooler belongs to the head.
+        misfits: names of the weights that ``source`` has in another shape.
+
+    Raises:
+        ModelError: weights of the encoder are among them.
+    """
+    prefix = f"{model.base_model_prefix}."
+    own = [n for n in misfits if n.startswith(prefix) and not n.startswith(f"{prefix}pooler.")]
+    if own:
+        raise ModelError(
+            f"--model {source}: its weights do not have the shapes that its config.json says: "
+            f"{_some(own)}. Use the weights and the config.json of one encoder"
+        )
+
+
 def refuse_untrained_classifier(
     source: str, model: PreTrainedModel, missing: Collection[str]
 ) -> None:

@@ -7,7 +7,8 @@ Public, for commands of plug-ins that read runs or do work like a run:
   :class:`DevScores`. :func:`recorded_draw` reads which training rows the run has drawn.
   :func:`refuse_links` refuses a folder with links that lead out of it, or with pipes.
 - :func:`card_of` writes the card of a run's model, given its :class:`Origins`.
-  :func:`languages_in` reads the languages that another card names.
+  :func:`languages_in` reads the languages that another card names, and :func:`longest_text` the
+  number of tokens that a run has cut texts to.
 - :func:`choose_device` returns the device that a run computes on, and :func:`settled_precision`
   the precision. :func:`usable_cores` returns how many cores it may keep busy.
 - :func:`interruptible` turns SIGINT and SIGTERM into :class:`Interrupted`.
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from aang_core.runs.before import settled_precision
     from aang_core.runs.drawn_rows import recorded_draw
     from aang_core.runs.log_lines import Cost, DevScores
-    from aang_core.runs.model_card import Origins, card_of, languages_in
+    from aang_core.runs.model_card import Origins, card_of, languages_in, longest_text
     from aang_core.runs.run_files import read_lines, read_part, refuse_links
     from aang_core.runs.schema import Result
     from aang_core.runs.training import choose_device
@@ -38,6 +39,7 @@ __all__ = [
     "choose_device",
     "interruptible",
     "languages_in",
+    "longest_text",
     "read_lines",
     "read_part",
     "recorded_draw",
@@ -51,7 +53,7 @@ _HOMES = {
     "aang_core.runs.before": "settled_precision",
     "aang_core.runs.drawn_rows": "recorded_draw",
     "aang_core.runs.log_lines": "Cost DevScores",
-    "aang_core.runs.model_card": "Origins card_of languages_in",
+    "aang_core.runs.model_card": "Origins card_of languages_in longest_text",
     "aang_core.runs.run_files": "read_lines read_part refuse_links",
     "aang_core.runs.schema": "Result",
     "aang_core.runs.training": "choose_device",

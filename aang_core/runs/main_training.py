@@ -119,7 +119,7 @@ def train_and_evaluate(
     evaluated, task_type = outcome.evaluation(config, sources, assembly)
     write_part(folder, evaluated)
     task_type.finish(assembly.model.classifier.model)
-    folder.write_folder("model", assembly.model.save)
+    folder.write_folder("model", lambda to: assembly.model.save(to, config.max_length))
     adapters = assembly.model.adapters
     if adapters is not None:
         head = assembly.model.classifier

@@ -183,20 +183,30 @@ def _encoder(run: Run, origins: Origins) -> str:
 
 
 def _use(run: Run, origins: Origins) -> str:
-    pair = run.options.get("text_pair")
-    argument = '{"text": "…", "text_pair": "…"}' if pair else '"…"'
+    argument = '{"text": "…", "text_pair": "…"}' if run.options.get("text_pair") else '"…"'
+    kind = run.records.data.task_type
+    more = 'aggregation_strategy="first"' if kind == "token-labels" else "truncation=True"
+    lines = [
+        f'classify = pipeline("{run.outcome.pipeline}", model="{origins.name or "."}", {more})',
+        f"classify({argument})",
+    ]
+    if kind == "multi-label":
+        lines[1:] = [
+            f"scored = classify({argument}, top_k=None)",
+            "threshold = classify.model.config.threshold",
+            '[one["label"] for one in scored if one["score"] >= threshold]',
+        ]
+    code = "\n".join(lines)
     return (
-        "## How to load it\n\n```python\nfrom transformers import pipeline\n\n"
-        f'classify = pipeline("{run.outcome.pipeline}", model="{origins.name or "."}")\n'
-        f"classify({argument})\n```\n\n"
-        f"Texts were cut to {_longest(run)} tokens in training.{_chosen(run)}\n"
+        f"## How to load it\n\n```python\nfrom transformers import pipeline\n\n{code}\n```\n\n"
+        f"Texts are cut to {longest_text(run)} tokens, as in training.{_chosen(run)}\n"
     )
 
 
-def _longest(run: Run) -> int:
+def longest_text(run: Run) -> int:
     """The tokens that texts were cut to: those of the option, or fewer if the encoder takes fewer.
 
-    The saved tokenizer has what the encoder takes.
+    The tokenizer knows it, but that of a run of an earlier version knows what the encoder takes.
     """
     settings = json.loads((run.model_folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     return int(min(run.options["max_length"], settings.get("model_max_length", math.inf)))

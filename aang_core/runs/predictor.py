@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from aang_core.assembly.labelled_tasks import end_task_columns
 from aang_core.corpora.labelled import Columns
@@ -26,6 +27,9 @@ from aang_core.task_types.task_type import Offsets, TaskType
 
 WINDOW = 64
 """Batches that are read ahead where all texts are at hand."""
+
+UNKNOWN_LENGTH = 512
+"""Tokens that texts are cut to if neither a run nor the tokenizer names a limit."""
 
 Text = tuple[str, str | None]
 """A text and, for models of pairs, the second one."""
@@ -102,7 +106,10 @@ class Predictor:
                 f"{error.__cause__ or error}"
             ) from error
         model.to(device).eval()  # type: ignore[arg-type]
-        longest = min(longest_row(model, tokenizer), 512 if limit is None else limit)
+        if limit is None:
+            unlimited = tokenizer.model_max_length > LARGE_INTEGER
+            limit = UNKNOWN_LENGTH if unlimited else tokenizer.model_max_length
+        longest = min(longest_row(model, tokenizer), limit)
         return cls(model, tokenizer, longest, columns, pairs)
 
     def __getstate__(self) -> dict[str, Any]:

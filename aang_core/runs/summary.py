@@ -71,6 +71,7 @@ class Summary(Part):
         sources: the texts of objectives, by data primitive.
         encoder: the encoder's folder or hub name, or what it is without one.
         parameters: number of parameters of its body.
+        head: where the end task's head comes from, and why, if the encoder's folder has one.
         max_length: tokens that texts are cut to.
         weighter: how objectives are weighted.
         space: the space of objectives.
@@ -93,6 +94,7 @@ class Summary(Part):
     sources: dict[str, SourceTexts]
     encoder: str
     parameters: Count
+    head: str | None = None
     max_length: Count
     weighter: str
     space: str
@@ -142,6 +144,7 @@ def summary_of(
         sources=statistics.sources,
         encoder=config.model or "the demo's small encoder",
         parameters=sum(p.numel() for p in assembly.model.body.parameters()),
+        head=_head(sources, assembly),
         max_length=min(config.max_length, assembly.model.max_length),
         weighter=config.weighter,
         space=config.space,
@@ -158,3 +161,10 @@ def summary_of(
         device=device,
         precision=config.precision,
     )
+
+
+def _head(sources: Sources, assembly: Assembly) -> str | None:
+    origin = assembly.model.head_origin
+    if origin is not None and sources.pretraining:
+        return "new: pre-training leaves an encoder without a head"
+    return origin

@@ -31,6 +31,8 @@ def in_words(summary: Summary) -> list[tuple[str, str]]:
     lines.append(
         ("encoder", f"{summary.encoder}, {summary.parameters / 1e6:.1f} M parameters, {computing}")
     )
+    if summary.head is not None:
+        lines.append(("head", summary.head))
     lines.append(("a step", _step(summary)))
     if summary.expected is not None:
         lines.append(("expected", expectation(summary.expected, summary.steps)))

@@ -235,6 +235,9 @@ class MultiLabel:
         model.config.label_separator = self.separator
         model.config.labels_by_place = self.by_place
 
+    def undo_finish(self, model: Any, config: Any) -> str | None:
+        return None
+
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
         shares = logits.float().sigmoid().cpu()
         return [

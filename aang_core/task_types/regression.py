@@ -153,19 +153,44 @@ class Regression:
         Raises:
             ModelError: the head does not end in a linear layer with one output.
         """
-        linear = [m for m in model.modules() if isinstance(m, nn.Linear) and m.out_features == 1]
-        if not linear or linear[-1].bias is None:
-            raise ModelError(
-                f"the head of {type(model).__name__} does not end in a linear layer with one "
-                "output and a bias, so it cannot learn numbers; use another encoder, such as BERT "
-                "or RoBERTa"
-            )
+        layer = _output(model)
         with torch.no_grad():
-            linear[-1].weight.mul_(self.scale)
-            linear[-1].bias.mul_(self.scale).add_(self.mean)
+            layer.weight.mul_(self.scale)
+            layer.bias.mul_(self.scale).add_(self.mean)
+        model.config.label_mean, model.config.label_scale = self.mean, self.scale
+
+    def undo_finish(self, model: Any, config: Any) -> str | None:
+        """Take the scale out of the head's last layer.
+
+        Raises:
+            ModelError: the head does not end in a linear layer with one output.
+        """
+        mean = number(getattr(config, "label_mean", None))
+        scale = number(getattr(config, "label_scale", None))
+        if mean is None or scale is None:
+            return "does not say the scale of its numbers"
+        nearly = 1e-6 * self.scale
+        if abs(mean - self.mean) > nearly or abs(scale - self.scale) > nearly:
+            return f"is for another scale: mean {mean:g}, standard deviation {scale:g}"
+        layer = _output(model)
+        with torch.no_grad():
+            layer.bias.sub_(self.mean).div_(self.scale)
+            layer.weight.div_(self.scale)
+        return None
 
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
         return [Decoded(value) for value in logits.squeeze(-1).float().cpu().tolist()]
+
+
+def _output(model: Any) -> Any:
+    linear = [m for m in model.modules() if isinstance(m, nn.Linear) and m.out_features == 1]
+    if not linear or linear[-1].bias is None:
+        raise ModelError(
+            f"the head of {type(model).__name__} does not end in a linear layer with one "
+            "output and a bias, so it cannot learn numbers; use another encoder, such as BERT "
+            "or RoBERTa"
+        )
+    return linear[-1]
 
 
 def _number(label: Label | None) -> float:

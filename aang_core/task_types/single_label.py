@@ -127,6 +127,9 @@ class SingleLabel:
     def finish(self, model: Any) -> None:
         """Does nothing: transformers' own softmax over the classes is right."""
 
+    def undo_finish(self, model: Any, config: Any) -> str | None:
+        return None
+
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
         shares = logits.float().softmax(dim=-1)
         return [

@@ -216,6 +216,19 @@ class TaskType(Protocol):
         """Make a trained transformers model, in place, compute and say what people expect."""
         ...
 
+    def undo_finish(self, model: Any, config: Any) -> str | None:
+        """Make a finished model, in place, compute again what :meth:`losses` compares.
+
+        Args:
+            model: a model of this kind with these outputs.
+            config: the configuration that was saved with it.
+
+        Returns:
+            None; or why this task cannot go on with it, such as ``is for another scale``, and then
+            the model is as it was.
+        """
+        ...
+
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
         """The predictions for texts, from what a finished model computes.
 

@@ -200,6 +200,9 @@ class TokenLabels:
     def finish(self, model: Any) -> None:
         """Does nothing: transformers' own argmax over the tags is right."""
 
+    def undo_finish(self, model: Any, config: Any) -> str | None:
+        return None
+
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
         found = logits.argmax(dim=-1).cpu().tolist()
         return [self._decoded(*row) for row in zip(found, texts, offsets, strict=True)]

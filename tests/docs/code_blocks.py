@@ -82,7 +82,7 @@ _LOG = (
     re.compile(r"reading data and loading the encoder \.\.\."),
     re.compile(
         r"(task|classes|weights|rows|cut to \d+|overlaps|duplicates|objectives|pre-training|encoder"
-        r"|a step|expected) {2,}\S.*"
+        r"|head|a step|expected) {2,}\S.*"
     ),
     re.compile(r"training: about \d.+ for \d+ steps, an estimate from \d+ of them; peak .+ GB"),
     re.compile(r"All \d+ steps were trained\."),

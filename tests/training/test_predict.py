@@ -76,7 +76,7 @@ def test_texts_are_cut_to_the_positions_of_the_encoder(
     positions = json.loads((folder / "config.json").read_text())["max_position_embeddings"]
     assert f"cut to {positions} " in done.err
     assert f"--max-length 512 is more than the encoder's {positions} tokens" in done.err
-    assert f"Texts were cut to {positions} tokens" in (run / "model" / "README.md").read_text()
+    assert f"Texts are cut to {positions} tokens" in (run / "model" / "README.md").read_text()
     text = "the event loop " * 100
     classify = pipeline("text-classification", model=str(run / "model"))
     assert classify(text, truncation=True)[0]["label"]

@@ -7,7 +7,7 @@ from typing import Any
 from huggingface_hub import CommitOperationAdd
 
 from aang_core import DataError, Run
-from aang_core.runs import Origins, card_of
+from aang_core.runs import Origins, card_of, longest_text
 
 CARD = "README.md"
 
@@ -37,7 +37,7 @@ def additions(run: Run, origins: Origins) -> list[CommitOperationAdd]:
 
 
 def _content(path: Path, run: Run, origins: Origins) -> Path | bytes:
-    """The file itself, or its content without the paths that its settings hold."""
+    """The file itself, or its content with the run's length and without the paths in it."""
     if path.suffix == ".md":
         return card_of(run, origins).encode()
     if path.suffix != ".json" or path.name in _VOCABULARIES:
@@ -47,6 +47,9 @@ def _content(path: Path, run: Run, origins: Origins) -> Path | bytes:
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: is damaged: {error}") from error
     cleaned = _cleaned(settings, "", run, origins)
+    if path.name == "tokenizer_config.json":
+        # Runs of earlier versions have saved what the encoder takes.
+        cleaned["model_max_length"] = longest_text(run)
     if cleaned == settings:
         return path
     return json.dumps(cleaned, indent=2, ensure_ascii=False).encode() + b"\n"

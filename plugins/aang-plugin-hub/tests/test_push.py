@@ -157,6 +157,17 @@ def test_a_push_is_one_commit_of_the_model_and_its_card(
     assert (hub.folder / "ada/reviews/visibility").read_text() == "private"
 
 
+def test_a_run_of_an_earlier_version_is_pushed_with_its_length(
+    aang: Aang, hub: LocalHub, run: Path
+) -> None:
+    """Its tokenizer names what the encoder takes."""
+    file = run / "model" / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"model_max_length": 256}))
+    assert aang("push", run, "reviews").status == 0
+    pushed = json.loads((hub.folder / "ada/reviews/tokenizer_config.json").read_text())
+    assert pushed["model_max_length"] == 16
+
+
 def test_the_card(aang: Aang, hub: LocalHub, run: Path) -> None:
     done = aang("push", run, "reviews")
     assert done.status == 0, done.err
@@ -175,7 +186,8 @@ def test_the_card(aang: Aang, hub: LocalHub, run: Path) -> None:
         assert entry["metrics"][0]["value"] == pytest.approx(score, abs=1e-4)
     assert [entry["dataset"]["split"] for entry in index["results"]] == ["test", "validation"]
     for words in (
-        'model="ada/reviews"',
+        'pipeline("text-classification", model="ada/reviews", truncation=True)',
+        "Texts are cut to 16 tokens",
         "The encoder my-encoder",
         "| `--lr` | 0.0001 |",
         "2 steps",
@@ -254,10 +266,11 @@ def test_the_card_of_an_encoder_on_the_hub(
 def test_a_pushed_model_is_loaded_from_the_hub(
     aang: Aang, hub: LocalHub, run: Path, tmp_path: Path
 ) -> None:
-    """By name, in a process that has no other way to it."""
+    """By name, in a process that has no other way to it; long texts are cut as in training."""
     assert aang("push", run, "reviews").status == 0
-    here = [json.loads(x) for x in aang("predict", run, "good 1", "bad 2").out.splitlines()]
-    command = [sys.executable, "-m", "aang_core", "predict", "ada/reviews", "good 1", "bad 2"]
+    texts = ("good 1", "bad 2", "good bad " * 300)
+    here = [json.loads(x) for x in aang("predict", run, *texts).out.splitlines()]
+    command = [sys.executable, "-m", "aang_core", "predict", "ada/reviews", *texts]
     environment = os.environ | {"HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "home")}
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
