@@ -50,11 +50,33 @@ def print_result(run: "Run") -> None:
         [chosen.name, "dev", "test"],
         [[name, _score(dev), _score(test)] for name, dev, test in lines],
     )
+    _print_control(run)
     model = str(run.folder / outcome.model)
     echo(f"Everything about this run is in {run.folder}. Its model is an ordinary transformers")
     echo("folder, which needs no AANG:")
     echo("    from transformers import pipeline")
     echo(f"    classify = pipeline({outcome.pipeline!r}, model={model!r})")
+
+
+def _print_control(run: "Run") -> None:
+    """Print what the control scores, if it is ahead of the model: on test where there is one."""
+    from aang_core.runs.linear_controls import TF_IDF
+
+    chosen, controls = run.outcome.metric, run.outcome.controls
+    if TF_IDF not in controls:
+        return
+    control, part = controls[TF_IDF], "dev" if chosen.test is None else "test"
+    own, other = (chosen.dev, control.dev) if part == "dev" else (chosen.test, control.test)
+    if own is None or other is None or other <= own:
+        return
+    kind = "ridge" if run.records.data.task_type == "regression" else "logistic"
+    on_test = "" if control.test is None else f", {_score(control.test)} on test"
+    echo(
+        folded(
+            f"TF-IDF with {kind} regression on the same rows: {_score(control.dev)} on dev"
+            f"{on_test}, ahead of this model on {part}."
+        )
+    )
 
 
 def _score(value: float | None) -> str:

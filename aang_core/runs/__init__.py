@@ -8,6 +8,8 @@ Public, for commands of plug-ins that read runs or do work like a run:
   :func:`refuse_links` refuses a folder with links that lead out of it, or with pipes.
 - :func:`card_of` writes the card of a run's model, given its :class:`Origins`.
   :func:`languages_in` reads the languages that another card names.
+- :func:`linear_result` scores a linear model on features of an end task in :data:`LINEAR`, such as
+  :func:`tf_idf`; :data:`TF_IDF` and :data:`PENALTIES` are those of every run's control.
 - :func:`choose_device` returns the device that a run computes on.
 - :func:`interruptible` turns SIGINT and SIGTERM into :class:`Interrupted`.
 """
@@ -18,6 +20,7 @@ from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from aang_core.runs.drawn_rows import recorded_draw
+    from aang_core.runs.linear_controls import LINEAR, PENALTIES, TF_IDF, linear_result, tf_idf
     from aang_core.runs.log_lines import Cost, DevScores
     from aang_core.runs.model_card import Origins, card_of, languages_in
     from aang_core.runs.run_files import read_lines, read_part, refuse_links
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from aang_core.training.interruption import Interrupted, interruptible
 
 __all__ = [
+    "LINEAR",
+    "PENALTIES",
+    "TF_IDF",
     "Cost",
     "DevScores",
     "Interrupted",
@@ -35,14 +41,17 @@ __all__ = [
     "choose_device",
     "interruptible",
     "languages_in",
+    "linear_result",
     "read_lines",
     "read_part",
     "recorded_draw",
     "refuse_links",
+    "tf_idf",
 ]
 
 _HOMES = {
     "aang_core.runs.drawn_rows": "recorded_draw",
+    "aang_core.runs.linear_controls": "LINEAR PENALTIES TF_IDF linear_result tf_idf",
     "aang_core.runs.log_lines": "Cost DevScores",
     "aang_core.runs.model_card": "Origins card_of languages_in",
     "aang_core.runs.run_files": "read_lines read_part refuse_links",

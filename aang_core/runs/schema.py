@@ -127,6 +127,7 @@ class Result(FilePart):
         objectives: the number of objectives.
         majority: the metric of the best prediction that ignores the text.
         baseline: what that prediction is, such as the most frequent class of train.
+        controls: scores of linear models on the same rows, by name; ``tf-idf`` if it has one.
         pipeline: the task of transformers' ``pipeline`` that the model is for.
         train_seconds: seconds of the main training.
         body_rows: rows that went through the body in the main training.
@@ -148,6 +149,7 @@ class Result(FilePart):
     metric: ChosenScores
     majority: Scores
     baseline: str = "majority class"
+    controls: dict[str, Scores] = {}
     pipeline: str = "text-classification"
     best_step: Count
     steps: Count

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aang_core import DataError, Metric
+from aang_core.runs import TF_IDF
 from aang_core.storage import write_file, writing
 
 FOLDER = "controls"
 
-TF_IDF = "tf-idf"
 FROZEN = ("frozen-first-token", "frozen-mean")
 QUICK_CONTROLS = (TF_IDF, *FROZEN)
 """The controls that come first in every table."""
@@ -38,7 +38,7 @@ class ControlResult(BaseModel):
         quick: whether it is a quick control, which is not tested against the baseline.
         seed: the seed.
         metric: its scores.
-        setting: the setting that was chosen on dev.
+        setting: the setting that was chosen.
         tried: number of settings.
         seconds: seconds that all settings took together.
         asked: the options that it was computed with; if they change, it is computed again.

@@ -102,7 +102,7 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
                 f"{root / FOLDER / task / name}: a method is called {name} too; rename it"
             )
         controls = [
-            _control_entry(task, results, len(seeds))
+            control_entry(task, results, len(seeds))
             for results in found.values()
             if quick or not results[0].quick
         ]
@@ -126,7 +126,8 @@ def _check_rows(
         check_same_rows(folders, result_files(root, of_seed[0].task, seed, left_out))
 
 
-def _control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> Entry:
+def control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> Entry:
+    """The row of a control in a table, given its results and the number of seeds of the task."""
     tests = [result.metric.test for result in results]
     return Entry(
         task=task,
