@@ -21,6 +21,7 @@ from torch.nn.functional import one_hot
 
 from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.objectives.stages import Example, ReadReport
+from aang_core.runs.evaluating import intervals_of
 from aang_core.runs.schema import Scores
 from aang_core.task_types.task_type import TaskType
 from aang_core.training.evaluation import Metric
@@ -48,10 +49,12 @@ class LinearResult:
     Attributes:
         scores: on dev and, if the task has one, on test.
         penalty: the inverse penalty C that was chosen.
+        intervals: the 95% bootstrap interval of each score.
     """
 
     scores: Scores
     penalty: float
+    intervals: Mapping[str, Sequence[float]]
 
 
 def controls_of(task: LabelledTask, metric: Metric, report: ReadReport) -> dict[str, Scores]:
@@ -107,7 +110,7 @@ def linear_result(
         metric: what the best penalty is chosen by, and what is returned.
         penalties: inverse penalties, the strongest penalty first, which wins ties.
     """
-    train, dev = _labels(task, task.train), _labels(task, task.dev)
+    train = _labels(task, task.train)
     kind, fit = task.task_type, LINEAR[task.task_type.name]
     folds = _folds(kind.strata([e.label for e in task.train if e.label is not None]))
     parts = [np.flatnonzero(folds == k) for k in range(folds.max() + 1)]
@@ -125,11 +128,15 @@ def linear_result(
         found.append((tuned.scores(truth, outputs)[metric], penalty, tuned))
     _, penalty, tuned = max(found, key=lambda one: one[0])
     model = fit(features[0], train, kind, metric, penalty)
-    on_dev = tuned.scores(dev, model(features[1]))[metric]
-    on_test = None
-    if task.test:
-        on_test = tuned.scores(_labels(task, task.test), model(features[2]))[metric]
-    return LinearResult(Scores(dev=on_dev, test=on_test), penalty)
+    scores, intervals = {}, {}
+    for name, examples, given in zip(
+        ("dev", "test"), (task.dev, task.test), features[1:], strict=True
+    ):
+        if examples:
+            labels, outputs = _labels(task, examples), model(given)
+            scores[name] = tuned.scores(labels, outputs)[metric]
+            intervals[name] = intervals_of(tuned, labels, outputs)[metric]
+    return LinearResult(Scores(dev=scores["dev"], test=scores.get("test")), penalty, intervals)
 
 
 def _labels(task: LabelledTask, examples: Sequence[Example]) -> Tensor:

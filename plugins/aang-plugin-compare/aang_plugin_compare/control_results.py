@@ -21,13 +21,18 @@ _Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class ControlMetric(BaseModel):
-    """The scores on dev and, where there is a test set, on test."""
+    """The scores on dev and, where there is a test set, on test.
+
+    Attributes:
+        intervals: the 95% bootstrap interval of each; results of earlier versions have none.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Metric
     dev: _Score
     test: _Score | None
+    intervals: dict[str, list[_Score]] = {}
 
 
 class ControlResult(BaseModel):

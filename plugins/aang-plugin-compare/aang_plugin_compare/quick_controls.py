@@ -98,7 +98,12 @@ class QuickControls:
                 control=name,
                 quick=True,
                 seed=cell.seed,
-                metric=ControlMetric(name=metric, dev=found.scores.dev, test=found.scores.test),
+                metric=ControlMetric(
+                    name=metric,
+                    dev=found.scores.dev,
+                    test=found.scores.test,
+                    intervals={part: list(ends) for part, ends in found.intervals.items()},
+                ),
                 setting=f"C={found.penalty:g}",
                 tried=len(PENALTIES[name]),
                 seconds=round(encoding + time.perf_counter() - begin, 3),
