@@ -155,7 +155,17 @@ def _joined(parts: Sequence[Entry]) -> Entry:
         test=[score for score in of_test if score is not None],
         seconds=[runs[seed][2] for seed in seeds],
         rows=statistics.mean(known_rows) if known_rows and len(known_rows) == len(rows) else None,
+        dev_intervals=_intervals(trained, "dev_intervals", seeds),
+        test_intervals=_intervals(trained, "test_intervals", seeds),
     )
+
+
+def _intervals(parts: Sequence[Entry], name: str, seeds: Sequence[int]) -> list[Sequence[float]]:
+    """The interval of each seed's run, or none if a table of these runs has none."""
+    known: dict[int, Sequence[float]] = {}
+    for part in reversed(parts):
+        known |= dict(zip(part.seeds, getattr(part, name), strict=False))
+    return [known[seed] for seed in seeds] if known.keys() >= set(seeds) else []
 
 
 Run = tuple[str, str, int]
@@ -168,12 +178,15 @@ def _runs(entry: Entry) -> set[Run]:
 
 def _without(entry: Entry, runs: Collection[Run]) -> Entry:
     kept = [i for i, s in enumerate(entry.seeds) if (entry.task, entry.method, s) not in runs]
+    seeds = [entry.seeds[i] for i in kept]
     return replace(
         entry,
-        seeds=[entry.seeds[i] for i in kept],
+        seeds=seeds,
         dev=[entry.dev[i] for i in kept],
         test=[entry.test[i] for i in kept] if entry.test else [],
         seconds=[entry.seconds[i] for i in kept],
+        dev_intervals=_intervals([entry], "dev_intervals", seeds),
+        test_intervals=_intervals([entry], "test_intervals", seeds),
     )
 
 

@@ -9,6 +9,7 @@ import click
 from aang_core.cli.output import echo, note
 from aang_core.cli.tables import print_table
 from aang_core.plugins import Plugins
+from aang_core.training.evaluation import shown_score
 
 if TYPE_CHECKING:
     from aang_core.runs.schema import PartEvaluation
@@ -85,14 +86,11 @@ def evaluate(
 
 
 def _print_scores(found: "PartEvaluation", data: str) -> None:
-    print_table(["metric", data], [[name, _share(s)] for name, s in found.scores.items()])
+    scores = [[name, found.shown(name)] for name in found.scores]
+    print_table(["metric, 95% interval", data], scores)
     echo()
     rows: list[list[Any]] = [
-        [label, _share(c.precision), _share(c.recall), _share(c.f1), str(c.examples)]
+        [label, *(shown_score(s, "") for s in (c.precision, c.recall, c.f1)), str(c.examples)]
         for label, c in found.classes.items()
     ]
     print_table(["class", "precision", "recall", "f1", "examples"], rows)
-
-
-def _share(value: float) -> str:
-    return f"{value:.4f}"

@@ -17,6 +17,7 @@ from aang_core.runs.main_training import Observe
 from aang_core.runs.outcome import peak_memory_bytes
 from aang_core.runs.summary_in_words import duration
 from aang_core.tasks.names import END_TASK
+from aang_core.training.evaluation import shown_score
 
 MEASURED = 4
 """Steps after which the time of all steps is estimated."""
@@ -60,7 +61,7 @@ class ProgressBar:
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
     ) -> None:
         part = "held-out" if self._metric == METRIC else "dev"
-        self._score = f"{part} {self._metric} {dev[self._metric]:.4f}"
+        self._score = f"{part} {self._metric} {shown_score(dev[self._metric], self._metric)}"
         self._score += " (best)" if best else ""
         self._losses = losses_in_words(losses)
         self._show(step)

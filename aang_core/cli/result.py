@@ -4,22 +4,31 @@ from typing import TYPE_CHECKING
 
 from aang_core.cli.output import echo, folded
 from aang_core.cli.tables import print_table
+from aang_core.training.evaluation import shown_score
 
 if TYPE_CHECKING:
     from aang_core.runs.run import Run
+    from aang_core.runs.schema import PlainFineTuning, Scores
+
+FEW_ROWS = 100
+"""With fewer dev rows than this, the outcome says how little a dev score tells."""
 
 
 def print_result(run: "Run") -> None:
     """Print the scores of a run, and where it is."""
     outcome, recipe = run.outcome, run.options.get("recipe")
     chosen = outcome.metric
-    lines = [
-        (f"this run ({recipe or outcome.weighter})", chosen.dev, chosen.test),
-        (outcome.baseline, outcome.majority.dev, outcome.majority.test),
+
+    def shown(of: "Scores | PlainFineTuning") -> list[str]:
+        return [shown_score(of.dev, chosen.name), shown_score(of.test, chosen.name)]
+
+    rows = [
+        [f"this run ({recipe or outcome.weighter})", chosen.shown("dev"), chosen.shown("test")],
+        [outcome.baseline, *shown(outcome.majority)],
     ]
     if reference := outcome.fine_tuning:
         name = f"plain fine-tuning, mean of {reference.seeds} seeds"
-        lines.insert(1, (name, reference.dev, reference.test))
+        rows.insert(1, [name, *shown(reference)])
     steps = run.config.steps
     if outcome.steps < steps:
         patience = run.config.patience
@@ -42,14 +51,15 @@ def print_result(run: "Run") -> None:
     if tuned := outcome.final_fine_tuning:
         echo(
             "Fine-tuned on the end task alone, "
-            f"from {tuned.before.dev:.4f} to {tuned.after.dev:.4f} on dev:"
+            f"from {shown_score(tuned.before.dev, chosen.name)} to "
+            f"{shown_score(tuned.after.dev, chosen.name)} on dev:"
             if tuned.kept
             else "Fine-tuning it on the end task alone did not improve dev and was undone:"
         )
-    print_table(
-        [chosen.name, "dev", "test"],
-        [[name, _score(dev), _score(test)] for name, dev, test in lines],
-    )
+    name = f"{chosen.name}, 95% interval" if chosen.intervals else chosen.name
+    print_table([name, "dev", "test"], rows)
+    _print_few_rows(run)
+    _print_control(run)
     model = str(run.folder / outcome.model)
     echo(f"Everything about this run is in {run.folder}. Its model is an ordinary transformers")
     echo("folder, which needs no AANG:")
@@ -59,5 +69,35 @@ def print_result(run: "Run") -> None:
     echo(f"    classify = pipeline({outcome.pipeline!r}, model={model!r}{cut})")
 
 
-def _score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+def _print_few_rows(run: "Run") -> None:
+    """Print that the dev score says little if dev is small."""
+    rows = run.records.data.parts["dev"].examples
+    if rows < FEW_ROWS and run.outcome.metric.intervals:
+        echo(
+            folded(
+                f"Dev has only {rows} rows, so its score may be off by chance: in brackets is "
+                "where 95% of resamples of these rows score. --dev and --dev-fraction give more."
+            )
+        )
+
+
+def _print_control(run: "Run") -> None:
+    """Print what the control scores, if it is ahead of the model: on test where there is one."""
+    from aang_core.runs.linear_controls import TF_IDF
+
+    chosen, controls = run.outcome.metric, run.outcome.controls
+    if TF_IDF not in controls:
+        return
+    control, part = controls[TF_IDF], "dev" if chosen.test is None else "test"
+    own, other = (chosen.dev, control.dev) if part == "dev" else (chosen.test, control.test)
+    if own is None or other is None or other <= own:
+        return
+    kind = "ridge" if run.records.data.task_type == "regression" else "logistic"
+    dev, test = (shown_score(score, chosen.name) for score in (control.dev, control.test))
+    scores = f"{dev} on dev" if control.test is None else f"{dev} on dev, {test} on test"
+    echo(
+        folded(
+            f"TF-IDF with {kind} regression on the same rows: {scores}, ahead of this model on "
+            f"{part}."
+        )
+    )

@@ -10,6 +10,7 @@ from aang_core.cli.output import echo
 from aang_core.cli.progress import losses_in_words, training_progress
 from aang_core.runs.encoder_training import METRIC
 from aang_core.runs.main_training import Observe
+from aang_core.training.evaluation import shown_score
 from aang_core.training.trainer import Observer
 
 _ROWS = 10
@@ -120,6 +121,7 @@ class LiveTable:
     def _row(
         self, step: int, score: float, best: bool, losses: str, weights: str, *, bold: bool
     ) -> str:
-        figure = f"<b>{score:.4f}</b>" if bold else f"{score:.4f}"
+        figure = shown_score(score, self._metric)
+        figure = f"<b>{figure}</b>" if bold else figure
         cells = (str(step), figure, losses.removeprefix("loss "), html.escape(weights))
         return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

@@ -3,12 +3,16 @@
 Public, for commands of plug-ins that read runs or do work like a run:
 
 - :func:`read_part` reads and validates a file of a run folder, such as :class:`Result`, the content
-  of ``result.json``. :func:`read_lines` reads a log, whose lines are described by :class:`Cost` and
-  :class:`DevScores`. :func:`recorded_draw` reads which training rows the run has drawn.
-  :func:`refuse_links` refuses a folder with links that lead out of it, or with pipes.
+  of ``result.json``, with its :class:`ChosenScores`. :func:`read_lines` reads a log, whose lines
+  are described by :class:`Cost` and :class:`DevScores`. :func:`recorded_draw` reads which rows
+  the run has drawn. :func:`refuse_links` refuses a folder with links that lead out of it, or with
+  pipes.
 - :func:`card_of` writes the card of a run's model, given its :class:`Origins`.
   :func:`languages_in` reads the languages that another card names, and :func:`longest_text` the
   number of tokens that a run has cut texts to.
+- :func:`linear_result` scores a linear model on features of an end task in :data:`LINEAR`, such as
+  :func:`tf_idf`; :data:`TF_IDF` and :data:`PENALTIES` are those of every run's control.
+- :func:`shown_score` words a score for people, who read them between 0 and 100.
 - :func:`choose_device` returns the device that a run computes on, and :func:`settled_precision`
   the precision. :func:`usable_cores` returns how many cores it may keep busy.
 - :func:`interruptible` turns SIGINT and SIGTERM into :class:`Interrupted`.
@@ -22,14 +26,20 @@ if TYPE_CHECKING:
     from aang_core.cores import usable_cores
     from aang_core.runs.before import settled_precision
     from aang_core.runs.drawn_rows import recorded_draw
+    from aang_core.runs.linear_controls import LINEAR, PENALTIES, TF_IDF, linear_result, tf_idf
     from aang_core.runs.log_lines import Cost, DevScores
     from aang_core.runs.model_card import Origins, card_of, languages_in, longest_text
     from aang_core.runs.run_files import read_lines, read_part, refuse_links
-    from aang_core.runs.schema import Result
+    from aang_core.runs.schema import ChosenScores, Result
     from aang_core.runs.training import choose_device
+    from aang_core.training.evaluation import shown_score
     from aang_core.training.interruption import Interrupted, interruptible
 
 __all__ = [
+    "LINEAR",
+    "PENALTIES",
+    "TF_IDF",
+    "ChosenScores",
     "Cost",
     "DevScores",
     "Interrupted",
@@ -39,12 +49,15 @@ __all__ = [
     "choose_device",
     "interruptible",
     "languages_in",
+    "linear_result",
     "longest_text",
     "read_lines",
     "read_part",
     "recorded_draw",
     "refuse_links",
     "settled_precision",
+    "shown_score",
+    "tf_idf",
     "usable_cores",
 ]
 
@@ -52,11 +65,13 @@ _HOMES = {
     "aang_core.cores": "usable_cores",
     "aang_core.runs.before": "settled_precision",
     "aang_core.runs.drawn_rows": "recorded_draw",
+    "aang_core.runs.linear_controls": "LINEAR PENALTIES TF_IDF linear_result tf_idf",
     "aang_core.runs.log_lines": "Cost DevScores",
     "aang_core.runs.model_card": "Origins card_of languages_in longest_text",
     "aang_core.runs.run_files": "read_lines read_part refuse_links",
-    "aang_core.runs.schema": "Result",
+    "aang_core.runs.schema": "ChosenScores Result",
     "aang_core.runs.training": "choose_device",
+    "aang_core.training.evaluation": "shown_score",
     "aang_core.training.interruption": "Interrupted interruptible",
 }
 

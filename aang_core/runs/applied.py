@@ -56,13 +56,17 @@ class AppliedScores:
         return DataFrame(self.evaluation.confusion, index=labels, columns=labels)
 
     def __repr__(self) -> str:
-        named = ", ".join(f"{name} {value:.4f}" for name, value in self.scores.items())
+        found = self.evaluation
+        named = ", ".join(f"{name} {found.shown(name)}" for name in found.scores)
         return f"{self.source}: {named}"
 
     def _repr_html_(self) -> str:
         """The scores and a table of the classes, for notebooks."""
         notes = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.notes)
-        return f"<p>{html.escape(repr(self))}</p>{self.classes.to_html(float_format='%.4f')}{notes}"
+        classes = self.classes
+        classes[classes.columns.difference(["examples"])] *= 100
+        table = classes.to_html(float_format="%.2f")
+        return f"<p>{html.escape(repr(self))}</p>{table}{notes}"
 
 
 def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "DataFrame":

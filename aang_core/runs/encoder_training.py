@@ -21,6 +21,7 @@ from aang_core.tasks.task import RowLosses, Task
 from aang_core.tasks.weighting import TaskCard
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.clock import Clock
+from aang_core.training.evaluation import LOG_LIKELIHOOD
 from aang_core.training.interruption import Interruption
 from aang_core.training.numbers import OnNan
 from aang_core.training.optimization import OptimizerSettings
@@ -28,7 +29,7 @@ from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.step_rows import RowBudget
 from aang_core.training.trainer import Observer, Schedule, Trainer
 
-METRIC = "log-likelihood"
+METRIC = LOG_LIKELIHOOD
 """Mean log-likelihood of the targets in held-out texts, in nats."""
 ACCURACY = "accuracy"
 """Share of the targets that the head predicts correctly, for outputs that count hits."""

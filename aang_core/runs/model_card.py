@@ -15,8 +15,8 @@ from yaml import YAMLError
 
 from aang_core.runs.markdown import plain, table
 from aang_core.runs.run import Run
-from aang_core.runs.run_html import shown_score
 from aang_core.task_types.names import MODELS
+from aang_core.training.evaluation import shown_score
 
 LISTED = 10
 TRAINED_WITH = (
@@ -233,13 +233,16 @@ def _data(run: Run, origins: Origins) -> str:
 def _scores(run: Run) -> str:
     parts = run.records.evaluation.parts
     names = list(run.records.evaluation.dev.scores)
-    rows = [[name, *(f"{part.scores[name]:.4f}" for part in parts.values())] for name in names]
-    majority = [shown_score(run.outcome.majority.on(part)) for part in parts]
+    rows = [[name, *(part.shown(name) for part in parts.values())] for name in names]
+    majority = [shown_score(run.outcome.majority.on(part), run.metric) for part in parts]
     rows.append([f"{run.metric} of the {run.outcome.baseline}", *majority])
+    brackets = " In brackets: 95% bootstrap intervals over the rows."
     return (
         "## Scores\n\n"
         + table(["score", *parts], rows)
-        + "\nDev stopped the training and chose the model; test was read once, at the end.\n"
+        + "\nDev stopped the training and chose the model; test was read once, at the end."
+        + (brackets if run.outcome.metric.intervals else "")
+        + "\n"
     )
 
 

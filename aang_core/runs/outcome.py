@@ -138,7 +138,12 @@ def result(
         space=name_of_space(config.space),
         seed=config.seed,
         objectives=len(assembly.auxiliaries),
-        metric=ChosenScores(name=config.metric, dev=chosen.dev, test=chosen.test),
+        metric=ChosenScores(
+            name=config.metric,
+            dev=chosen.dev,
+            test=chosen.test,
+            intervals={n: p.intervals[config.metric] for n, p in evaluated.parts.items()},
+        ),
         majority=_majority(config, assembly),
         **_kind(sources.task.task_type),
         best_step=best_step,

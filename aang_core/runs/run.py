@@ -14,9 +14,9 @@ from aang_core.plugins.comparison import plugin_differences
 from aang_core.runs.finished import finished_result, recorded_options
 from aang_core.runs.records import Records, missing
 from aang_core.runs.run_files import inside, read_part
-from aang_core.runs.run_html import run_html, shown_score
+from aang_core.runs.run_html import run_html
 from aang_core.runs.schema import PluginsUsed, Result
-from aang_core.training.evaluation import Metric
+from aang_core.training.evaluation import Metric, shown_score
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index
@@ -274,9 +274,9 @@ class Run:
         return (
             f"Run {self.folder}: {how}, seed {result.seed}, {result.steps} steps in "
             f"{result.train_seconds:.1f} s, the best model from step {result.best_step}\n"
-            f"{chosen.name}: dev {shown_score(chosen.dev)}, test {shown_score(chosen.test)}; "
-            f"{result.baseline}: dev {shown_score(result.majority.dev)}, "
-            f"test {shown_score(result.majority.test)}\n"
+            f"{chosen.name}: dev {chosen.shown('dev')}, test {chosen.shown('test')}; "
+            f"{result.baseline}: dev {shown_score(result.majority.dev, chosen.name)}, "
+            f"test {shown_score(result.majority.test, chosen.name)}\n"
             f"{count}; model in {self.folder / result.model}"
         )
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from html import escape
 
 from aang_core.runs.records import Records
-from aang_core.runs.schema import Result
+from aang_core.runs.schema import PlainFineTuning, Result, Scores
+from aang_core.training.evaluation import shown_score
 
 _OBJECTIVES = 5
 """Objectives that are listed, those with the largest weights at the end."""
@@ -19,12 +20,16 @@ def run_html(title: str, outcome: Result, records: Records) -> str:
         records: what the run recorded.
     """
     chosen = outcome.metric
+
+    def shown(of: Scores | PlainFineTuning) -> list[str]:
+        return [shown_score(of.dev, chosen.name), shown_score(of.test, chosen.name)]
+
     scores = [
-        ["this run", shown_score(chosen.dev), shown_score(chosen.test)],
-        [outcome.baseline, shown_score(outcome.majority.dev), shown_score(outcome.majority.test)],
+        ["this run", chosen.shown("dev"), chosen.shown("test")],
+        [outcome.baseline, *shown(outcome.majority)],
     ]
     if plain := outcome.fine_tuning:
-        scores.insert(1, ["plain fine-tuning", shown_score(plain.dev), shown_score(plain.test)])
+        scores.insert(1, ["plain fine-tuning", *shown(plain)])
     weights = records.mean_weights(0.75, 1.0)
     heaviest = sorted(weights, key=lambda name: -weights[name])[:_OBJECTIVES]
     parts = [f"<p>{escape(title)}</p>", _table([chosen.name, "dev", "test"], scores)]
@@ -32,11 +37,6 @@ def run_html(title: str, outcome: Result, records: Records) -> str:
         head = ["objective", "weight in the last quarter"]
         parts.append(_table(head, [[name, f"{weights[name]:.4f}"] for name in heaviest]))
     return "".join(parts)
-
-
-def shown_score(value: float | None) -> str:
-    """A score with four decimals; a dash if there is none."""
-    return "–" if value is None else f"{value:.4f}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -12,10 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from aang_core.task_types.names import TaskTypeName
 from aang_core.tasks.saved import LARGEST
-from aang_core.training.evaluation import Metric
+from aang_core.training.evaluation import Metric, shown_score
 
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+Interval = Annotated[list[Number], Field(min_length=2, max_length=2)]
+"""From the lowest to the highest."""
 
 
 class Part(BaseModel):
@@ -48,11 +52,21 @@ class Scores(Part):
 
 
 class ChosenScores(Part):
-    """The metric that the best model was chosen by, with its scores."""
+    """The metric that the best model was chosen by, with its scores.
+
+    Attributes:
+        intervals: the 95% bootstrap interval of the score on ``dev`` and ``test``, over their rows.
+    """
 
     name: Metric
     dev: Number
     test: Number | None
+    intervals: dict[str, Interval] = {}
+
+    def shown(self, part: str) -> str:
+        """The score on ``dev`` or ``test`` with its interval, for people."""
+        value = self.dev if part == "dev" else self.test
+        return shown_score(value, self.name, self.intervals.get(part, ()))
 
 
 class BeforeAfter(Part):
@@ -127,6 +141,7 @@ class Result(FilePart):
         objectives: the number of objectives.
         majority: the metric of the best prediction that ignores the text.
         baseline: what that prediction is, such as the most frequent class of train.
+        controls: scores of linear models on the same rows, by name; ``tf-idf`` if it has one.
         pipeline: the task of transformers' ``pipeline`` that the model is for.
         train_seconds: seconds of the main training.
         body_rows: rows that went through the body in the main training.
@@ -148,6 +163,7 @@ class Result(FilePart):
     metric: ChosenScores
     majority: Scores
     baseline: str = "majority class"
+    controls: dict[str, Scores] = {}
     pipeline: str = "text-classification"
     best_step: Count
     steps: Count
@@ -282,13 +298,19 @@ class PartEvaluation(Part):
     """The scores on one part of the data.
 
     Attributes:
+        intervals: the 95% bootstrap interval of each score, over the rows.
         confusion: how often class i was predicted as class j, in the order of the labels; empty if
             there are too many classes.
     """
 
     scores: dict[Metric, Number]
+    intervals: dict[Metric, Interval] = {}
     classes: dict[str, ClassScores]
     confusion: list[list[Count]] = []
+
+    def shown(self, metric: Metric) -> str:
+        """A score with its interval, for people."""
+        return shown_score(self.scores[metric], metric, self.intervals.get(metric, ()))
 
 
 class Evaluation(FilePart):

@@ -16,6 +16,7 @@ from aang_core.runs import drawn_rows, inputs, recorded_plugins, resuming
 from aang_core.runs.after_run import call_after_run, check_push
 from aang_core.runs.before import check, prepare
 from aang_core.runs.encoder_training import METRIC
+from aang_core.runs.linear_controls import controls_of
 from aang_core.runs.log_lines import DevScores, Round
 from aang_core.runs.main_training import (
     During,
@@ -170,6 +171,8 @@ def _trained(
             return Run.open(folder.path)
         if stages:
             result = result.model_copy(update={"pretraining": stages})
+        if controls := controls_of(sources.task, config.metric, report):
+            result = result.model_copy(update={"controls": controls})
         logs = log_digests(folder.path, (DevScores.file, Round.file))
         result = result.model_copy(update={"logs": {n: log["sha256"] for n, log in logs.items()}})
         run = Run.about_to_finish(folder.path, result)

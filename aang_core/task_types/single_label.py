@@ -20,7 +20,14 @@ from aang_core.task_types.class_names import (
 from aang_core.task_types.names import TaskTypeName
 from aang_core.task_types.task_type import Decoded, EncodedLabels, Errors, HeadShape, Offsets
 from aang_core.tasks.task import RowLosses
-from aang_core.training.evaluation import Metric, confusion, majority_scores, per_class, scores
+from aang_core.training.evaluation import (
+    Metric,
+    confusion,
+    majority_scores,
+    per_class,
+    resampled_scores,
+    scores,
+)
 
 MOST_CONFUSED = 1000
 """No confusion matrix above this many classes: it grows with their square."""
@@ -109,6 +116,9 @@ class SingleLabel:
 
     def scores(self, labels: Tensor, logits: Tensor) -> Mapping[str, float]:
         return scores(labels.tolist(), logits.argmax(dim=-1).tolist())
+
+    def resampled(self, labels: Tensor, logits: Tensor, counts: Tensor) -> Mapping[str, Tensor]:
+        return resampled_scores(labels, logits.argmax(dim=-1), counts)
 
     def errors(self, labels: Tensor, logits: Tensor) -> Errors:
         truth, predicted = labels.tolist(), logits.argmax(dim=-1).tolist()

@@ -200,6 +200,19 @@ class TaskType(Protocol):
         """Every metric of the predictions."""
         ...
 
+    def resampled(self, labels: Tensor, logits: Tensor, counts: Tensor) -> Mapping[str, Tensor]:
+        """Every metric of resamples of the rows, all at once.
+
+        Args:
+            labels: of N rows.
+            logits: of the same rows.
+            counts: how often each resample has each row, float64 ``[R, N]``.
+
+        Returns:
+            Float64 ``[R]`` for each metric.
+        """
+        ...
+
     def errors(self, labels: Tensor, logits: Tensor) -> Errors:
         """The predictions in detail."""
         ...

@@ -30,7 +30,7 @@ from aang_core.task_types.words import (
     words_of_spans,
 )
 from aang_core.tasks.task import RowLosses
-from aang_core.training.evaluation import Metric, confusion, per_class, scores
+from aang_core.training.evaluation import Metric, confusion, per_class, resampled_scores, scores
 
 NO_LABEL = -100
 """The label of a token that has none, which torch's cross-entropy leaves out."""
@@ -155,6 +155,23 @@ class TokenLabels:
         truth, predicted = self._entity_tags(labels, labels), self._entity_tags(labels, found)
         f1 = float(f1_score(truth, predicted, zero_division=0))
         return {"entity-f1": f1, "accuracy": of_words["accuracy"]}
+
+    def resampled(self, labels: Tensor, logits: Tensor, counts: Tensor) -> Mapping[str, Tensor]:
+        """Resamples of texts; the words of a text go together."""
+        found, known = logits.argmax(dim=-1), labels != NO_LABEL
+        of_text = known.nonzero()[:, 0]
+        of_words = resampled_scores(labels[known], found[known], counts[:, of_text])
+        if not are_entities(self.labels):
+            return of_words
+        truth, predicted = (
+            [set(_spans(row)) for row in self._tags(labels, tags)] for tags in (labels, found)
+        )
+        sizes = [
+            (len(there & given), len(given) + len(there))
+            for there, given in zip(truth, predicted, strict=True)
+        ]
+        right, both = (counts @ torch.tensor(sizes, dtype=counts.dtype)).unbind(dim=1)
+        return {"entity-f1": 2 * right / both.clamp(min=1), "accuracy": of_words["accuracy"]}
 
     def errors(self, labels: Tensor, logits: Tensor) -> Errors:
         found, known = logits.argmax(dim=-1), labels != NO_LABEL

@@ -2,7 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Metric = Literal[
     "macro-f1",
@@ -19,6 +22,31 @@ Metric = Literal[
 Loss = Literal["loss"]
 LOSS: Loss = "loss"
 """What the end task's mean loss is called beside the scores of an evaluation."""
+
+
+LOG_LIKELIHOOD = "log-likelihood"
+"""What pre-training scores held-out text by."""
+
+
+def shown_score(value: float | None, metric: str, interval: Sequence[float] = ()) -> str:
+    """A score as people read it: times 100, where files and functions have it between 0 and 1.
+
+    Args:
+        value: the score; a dash stands for none.
+        metric: what it is of; RMSE and log-likelihood stay as they are, in a unit of their own.
+        interval: where it may lie as well, from the lowest to the highest, in brackets.
+
+    Examples:
+        >>> from aang_core.runs import shown_score
+        >>> shown_score(0.58134, "macro-f1", (0.5123, 0.6377))
+        '58.13 (51.2–63.8)'
+    """
+    if value is None:
+        return "–"
+    own_unit = metric in ("rmse", LOG_LIKELIHOOD)
+    shown = f"{value:.4f}" if own_unit else f"{100 * value:.2f}"
+    ends = "–".join(f"{end:.3g}" if own_unit else f"{100 * end:.1f}" for end in interval)
+    return f"{shown} ({ends})" if ends else shown
 
 
 def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[str, float]:
@@ -47,6 +75,33 @@ def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[str, fl
         "micro-f1": float(f1_score(labels, predictions, average="micro", zero_division=0.0)),
         "accuracy": float(accuracy_score(labels, predictions)),
     }
+
+
+def resampled_scores(
+    labels: "Tensor", predictions: "Tensor", counts: "Tensor"
+) -> Mapping[str, "Tensor"]:
+    """:func:`scores` of resamples of the rows, all at once.
+
+    Args:
+        labels: the true classes, int64 ``[N]``.
+        predictions: the predicted classes, int64 ``[N]``.
+        counts: how often each resample has each row, float64 ``[R, N]``.
+
+    Returns:
+        Float64 ``[R]`` for each metric.
+    """
+    right = labels == predictions
+    classes = int(max(labels.max(), predictions.max())) + 1 if len(labels) else 1
+
+    def by_class(of: "Tensor", times: "Tensor") -> "Tensor":
+        return times.new_zeros(len(times), classes).index_add_(1, of, times)
+
+    hits = by_class(labels[right], counts[:, right])
+    met = by_class(labels, counts) + by_class(predictions, counts)
+    f1 = 2 * hits / met.clamp(min=1)
+    share = hits.sum(dim=1) / counts.sum(dim=1).clamp(min=1)
+    macro = f1.sum(dim=1) / (met > 0).sum(dim=1).clamp(min=1)
+    return {"macro-f1": macro, "micro-f1": share, "accuracy": share}
 
 
 def confusion(labels: Sequence[int], predictions: Sequence[int], classes: int) -> list[list[int]]:

@@ -68,7 +68,7 @@ PICTURES = {
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"# (\S+\.(?:py|yaml|toml))$")
 _STEP = re.compile(
-    r"step \d+: dev [a-z0-9-]+ \d\.\d{4}( \(best\))?"
+    r"step \d+: dev [a-z0-9-]+ \d+\.\d\d( \(best\))?"
     r"(?: · loss \d+\.\d{4}(?:, objectives \d+\.\d{4})?)?"
     r"( · λ_e \d\.\d\d(?: · top (\S+))?)?"
 )
@@ -87,16 +87,18 @@ _LOG = (
     re.compile(r"training: about \d.+ for \d+ steps, an estimate from \d+ of them; peak .+ GB"),
     re.compile(r"All \d+ steps were trained\."),
     re.compile(r"The best model is from step \d+:"),
-    re.compile(r"[a-z0-9-]+ +dev +test"),
+    re.compile(r"[a-z0-9-]+(, 95% interval)? +dev +test"),
+    re.compile(r"Dev has only \d+ rows, so its score may be off by chance: .+"),
+    re.compile(r"TF-IDF with \w+ regression on the same rows: [^:]+, ahead of this model on \w+\."),
     re.compile(
-        r"(this run \([a-z-]+\)|plain fine-tuning, mean of \d+ seeds|majority class)[ \d.–]+"
+        r"(this run \([a-z-]+\)|plain fine-tuning, mean of \d+ seeds|majority class)[ \d.–()]+"
     ),
     re.compile(r"Everything about this run is in \S+\. Its model is an ordinary transformers"),
     re.compile(r"folder, which needs no AANG:"),
     re.compile(r" +(from transformers import pipeline|classify = pipeline\('text-.+)"),
     re.compile(r"…"),
     re.compile(r"Run \S+: \S+, seed \d+, \d+ steps in [\d.]+ s, the best model from step \d+"),
-    re.compile(r"\S+: dev [\d.]+, test [\d.–]+; majority class: dev [\d.]+, test [\d.–]+"),
+    re.compile(r"\S+: dev [\d.–() ]+, test [\d.–() ]+; majority class: dev [\d.]+, test [\d.–]+"),
     re.compile(r"\d+ objectives?; model in \S+"),
     re.compile(r"Error: .+[^.]"),
     re.compile(r"trial-\d+: \S+=.+: dev [\d.]+"),

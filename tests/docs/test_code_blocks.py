@@ -49,7 +49,7 @@ def test_every_block_of_a_page_is_true(
         ("console", "$ aang train\nstep one: dev macro-f1 0.5"),
         (
             "console",
-            "$ aang train\nstep 1: dev macro-f1 0.5000 · λ_e 0.50 · top task/mask/a/denoise",
+            "$ aang train\nstep 1: dev macro-f1 50.00 · λ_e 0.50 · top task/mask/a/denoise",
         ),
         ("python", "from aang_core import nothing_of_the_kind"),
         ("python", "def broken(:"),
@@ -60,7 +60,7 @@ def test_every_block_of_a_page_is_true(
         ("json", '{"no-such-key": 1}'),
         ("text", "run\n├── no-such-file.json"),
         ("text", "aang_core/   the core\n  nowhere/   nothing"),
-        ("text", "step 0: dev macro-f1 0.5000 (best)\nsomething else"),
+        ("text", "step 0: dev macro-f1 50.00 (best)\nsomething else"),
         ("text", "words without any form"),
     ],
 )

@@ -11,9 +11,11 @@ from sklearn.metrics import f1_score
 from transformers import BertConfig, BertForSequenceClassification
 
 from aang_core import ReadReport, TaggedWord
+from aang_core.runs.evaluating import evaluation_of
 from aang_core.task_types.multi_label import MultiLabel
 from aang_core.task_types.regression import Regression
 from aang_core.task_types.single_label import SingleLabel
+from aang_core.task_types.task_type import TaskType
 from aang_core.task_types.token_labels import NO_LABEL, TokenLabels
 
 torch.set_num_threads(1)
@@ -271,3 +273,68 @@ def test_predicted_spans_have_their_place_and_text() -> None:
     logits = torch.nn.functional.one_hot(torch.tensor([[2, 0, 1, 0, 2, 2]]), 3).float()
     (found,) = TAGS.decode(logits, [TEXT], places)
     assert found.label == [{"start": 0, "end": 12, "label": "PER", "text": "Ada Lovelace"}]
+
+
+ROWS, DRAWN = 23, torch.Generator().manual_seed(5)
+RANDOM: list[tuple[TaskType, torch.Tensor, torch.Tensor]] = [
+    (
+        SingleLabel(("a", "b", "c", "d")),
+        torch.randint(3, (ROWS,), generator=DRAWN),
+        torch.randn(ROWS, 4, generator=DRAWN),
+    ),
+    (
+        MultiLabel(("a", "b", "c")),
+        (torch.rand(ROWS, 3, generator=DRAWN) < 0.3).float(),
+        torch.randn(ROWS, 3, generator=DRAWN),
+    ),
+    (
+        Regression(3.0, 2.0),
+        torch.randint(4, (ROWS,), generator=DRAWN).float(),
+        torch.randint(5, (ROWS, 1), generator=DRAWN).float(),
+    ),
+    *(
+        (
+            TokenLabels(tags),
+            torch.randint(3, (ROWS, 6), generator=DRAWN).index_fill(
+                1, torch.tensor([0, 4]), NO_LABEL
+            ),
+            torch.randn(ROWS, 6, 3, generator=DRAWN),
+        )
+        for tags in (("B-per", "I-per", "O"), ("ADJ", "NOUN", "VERB"))
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "truth", "logits"), RANDOM)
+def test_scores_of_resamples_are_those_of_their_rows(
+    kind: TaskType, truth: torch.Tensor, logits: torch.Tensor
+) -> None:
+    """Computed for all at once from how often each has a row, or one by one from the rows."""
+    drawn = torch.randint(ROWS, (20, ROWS), generator=torch.Generator().manual_seed(1))
+    drawn[0], drawn[1] = torch.arange(ROWS), 7
+    counts = torch.stack([rows.bincount(minlength=ROWS) for rows in drawn]).double()
+    found = kind.resampled(truth, logits, counts)
+    one_by_one = [kind.scores(truth[rows], logits[rows]) for rows in drawn]
+    assert set(found) == set(one_by_one[0])
+    for name, values in found.items():
+        assert values.tolist() == pytest.approx([scores[name] for scores in one_by_one])
+
+
+def test_intervals_are_wide_where_rows_are_few() -> None:
+    """Of accuracy they are about as wide as the normal distribution has them."""
+    kind = SingleLabel(("a", "b"))
+
+    def interval(rows: int) -> list[float]:
+        truth = torch.zeros(rows, dtype=torch.int64)
+        right = torch.arange(rows) % 5 > 0
+        logits = torch.stack([right, ~right], dim=1).double()
+        found = evaluation_of(kind, truth, logits)
+        assert found.scores["accuracy"] == 0.8
+        assert evaluation_of(kind, truth, logits).intervals == found.intervals
+        return found.intervals["accuracy"]
+
+    for rows in (30, 3000):
+        low, high = interval(rows)
+        error = 1.96 * math.sqrt(0.8 * 0.2 / rows)
+        assert low == pytest.approx(0.8 - error, abs=0.2 * error)
+        assert high == pytest.approx(0.8 + error, abs=0.2 * error)

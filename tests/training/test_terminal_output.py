@@ -85,8 +85,8 @@ def test_losses_and_the_time_of_all_steps(
     lines = capsys.readouterr().err.splitlines()
     assert sum(line.startswith("training: about ") for line in lines) == 1
     assert any("for 100 steps, an estimate from 4 of them; peak memory" in line for line in lines)
-    assert "step 11: dev accuracy 0.5000 (best) · loss 0.2500, objectives 1.5000" in lines
-    assert "step 12: dev accuracy 0.5000 · loss 4.0000" in lines
+    assert "step 11: dev accuracy 50.00 (best) · loss 0.2500, objectives 1.5000" in lines
+    assert "step 12: dev accuracy 50.00 · loss 4.0000" in lines
 
 
 def test_names_of_files(aang: Aang, tmp_path: Path) -> None:

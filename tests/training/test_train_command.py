@@ -230,6 +230,29 @@ def test_result_for_people_names_score_baseline_and_use(
         assert part in done.out
 
 
+def test_result_tells_chance_and_a_control_that_is_ahead(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """Scores are between 0 and 100 for people, and between 0 and 1 in files."""
+    done = aang("train", *train_options, "--out", tmp_path / "run", "--quiet")
+    assert done.status == 0
+    result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    metric, control = result["metric"], result["controls"]["tf-idf"]
+    assert metric["test"] < control["test"] < 1
+    low, high = metric["intervals"]["dev"]
+    assert low < metric["dev"] < high
+    shown = f"{100 * metric['dev']:.2f} ({100 * low:.1f}–{100 * high:.1f})"
+    assert f"this run (factored)     {shown}" in done.out
+    data = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
+    assert f"Dev has only {data['parts']['dev']['examples']} rows" in done.out
+    assert (
+        f"TF-IDF with logistic regression on the same rows: {100 * control['dev']:.2f} on dev, "
+        f"{100 * control['test']:.2f} on test, ahead of this model on test." in done.out
+    )
+    evaluated = json.loads((tmp_path / "run" / "evaluation.json").read_text(encoding="utf-8"))
+    assert evaluated["test"]["intervals"]["macro-f1"] == metric["intervals"]["test"]
+
+
 def test_a_run_without_out_gets_a_new_folder_named_after_it(
     aang: Aang, train_options: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

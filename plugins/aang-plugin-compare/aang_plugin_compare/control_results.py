@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aang_core import DataError, Metric
+from aang_core.runs import TF_IDF
 from aang_core.storage import write_file, writing
 
 FOLDER = "controls"
 
-TF_IDF = "tf-idf"
 FROZEN = ("frozen-first-token", "frozen-mean")
 QUICK_CONTROLS = (TF_IDF, *FROZEN)
 """The controls that come first in every table."""
@@ -21,13 +21,18 @@ _Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class ControlMetric(BaseModel):
-    """The scores on dev and, where there is a test set, on test."""
+    """The scores on dev and, where there is a test set, on test.
+
+    Attributes:
+        intervals: the 95% bootstrap interval of each; results of earlier versions have none.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Metric
     dev: _Score
     test: _Score | None
+    intervals: dict[str, list[_Score]] = {}
 
 
 class ControlResult(BaseModel):
@@ -38,7 +43,7 @@ class ControlResult(BaseModel):
         quick: whether it is a quick control, which is not tested against the baseline.
         seed: the seed.
         metric: its scores.
-        setting: the setting that was chosen on dev.
+        setting: the setting that was chosen.
         tried: number of settings.
         seconds: seconds that all settings took together.
         asked: the options that it was computed with; if they change, it is computed again.

@@ -19,14 +19,18 @@ def plain_table(
     return "\n".join(lines) + "\n"
 
 
-def score_text(scores: Sequence[float], plus: str = "±") -> str:
+def score_text(
+    scores: Sequence[float], plus: str = "±", intervals: Sequence[Sequence[float]] = ()
+) -> str:
     """The mean of scores, times 100, with its standard deviation if there are several.
 
     Args:
         scores: scores between 0 and 1; a dash stands for none.
         plus: the sign before the standard deviation.
+        intervals: the interval of each score; the means of their ends follow in brackets.
     """
     if not scores:
         return "–"
     spread = f" {plus} {100 * statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
-    return f"{100 * statistics.mean(scores):.2f}{spread}"
+    ends = "–".join(f"{100 * statistics.mean(end):.1f}" for end in zip(*intervals, strict=True))
+    return f"{100 * statistics.mean(scores):.2f}{spread}" + (f" ({ends})" if ends else "")

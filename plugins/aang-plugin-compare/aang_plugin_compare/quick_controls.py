@@ -1,8 +1,7 @@
 """Controls that take seconds: is a deep model worth it on this task at all?
 
-A linear model (logistic regression, one per class where a text has several, or ridge regression) on
-TF-IDF of words and pairs of words, and on features of the encoder without any training: the first
-token's, and the mean over tokens. The penalty is chosen on dev.
+A linear model, as every run has it for TF-IDF (`aang_core.runs.linear_result`), on TF-IDF and on
+features of the encoder without any training: the first token's, and the mean over tokens.
 """
 
 import time
@@ -11,18 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sklearn.feature_extraction.text import TfidfVectorizer
-
-from aang_core import AangError, Example, Metric, ReadReport
+from aang_core import AangError, ReadReport
 from aang_core.assembly import encoder_of, metric_of, read_end_task
 from aang_core.config import TrainConfig
 from aang_core.corpora import LabelledTask
-from aang_core.runs import choose_device
+from aang_core.runs import LINEAR, TF_IDF, choose_device, linear_result, tf_idf
 from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.control_results import (
     FROZEN,
     QUICK_CONTROLS,
-    TF_IDF,
     ControlMetric,
     ControlResult,
     read_result,
@@ -30,7 +26,6 @@ from aang_plugin_compare.control_results import (
     write_result,
 )
 from aang_plugin_compare.frozen_encoder import FrozenEncoder
-from aang_plugin_compare.linear import LINEAR, labels_of
 from aang_plugin_compare.quick_options import ENCODED, PENALTIES, asked_of
 
 MOST_TEXTS = 20_000
@@ -46,11 +41,13 @@ class QuickControls:
         tell: called with a line for each result and False, and with a line for each failure and
             True.
         trust_remote_code: whether Python code that comes with the model may be run.
+        names: the controls.
     """
 
     root: Path
     tell: Callable[[str, bool], None]
     trust_remote_code: bool = False
+    names: Sequence[str] = QUICK_CONTROLS
     _encoders: dict[tuple[Any, ...], FrozenEncoder] = field(default_factory=dict)
 
     def run(self, comparison: Comparison, *, seconds: float | None = None) -> None:
@@ -70,7 +67,7 @@ class QuickControls:
         for cell in comparison.leading():
             if time.monotonic() >= end:
                 return
-            missing = [name for name in QUICK_CONTROLS if not self._is_there(cell, name)]
+            missing = [name for name in self.names if not self._is_there(cell, name)]
             if not missing:
                 continue
             try:
@@ -92,17 +89,22 @@ class QuickControls:
         for name in names:
             begin = time.perf_counter()
             if name == TF_IDF:
-                parts, encoding = _tf_idf((task.train, task.dev, task.test)), 0.0
+                parts, encoding = tf_idf((task.train, task.dev, task.test)), 0.0
             else:
                 parts, encoding = self._encoded(name, config, task)
                 begin = time.perf_counter()
-            chosen, penalty = _best(parts, task, metric, PENALTIES[name])
+            found = linear_result(parts, task, metric, PENALTIES[name])
             result = ControlResult(
                 control=name,
                 quick=True,
                 seed=cell.seed,
-                metric=chosen,
-                setting=f"C={penalty:g}",
+                metric=ControlMetric(
+                    name=metric,
+                    dev=found.scores.dev,
+                    test=found.scores.test,
+                    intervals={part: list(ends) for part, ends in found.intervals.items()},
+                ),
+                setting=f"C={found.penalty:g}",
                 tried=len(PENALTIES[name]),
                 seconds=round(encoding + time.perf_counter() - begin, 3),
                 asked=asked_of(cell.config, name),
@@ -134,31 +136,3 @@ def _left_out(task: LabelledTask) -> str:
     if task.task_type.name not in LINEAR:
         return f"they predict from a whole text, and {task.task_type.name} are of words"
     return ""
-
-
-def _tf_idf(parts: Sequence[Sequence[Example]]) -> list[Any]:
-    # Punctuation counts, because tasks use it to mark what they ask about, as in "[[ this ]]".
-    pattern = r"(?u)\w+|[^\w\s]+"
-    vectors = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=pattern)
-    texts = [[" ".join(filter(None, (e.text, e.text_pair))) for e in part] for part in parts]
-    return [
-        vectors.fit_transform(texts[0]),
-        *(vectors.transform(t) if t else None for t in texts[1:]),
-    ]
-
-
-def _best(
-    parts: Sequence[Any], task: LabelledTask, metric: Metric, penalties: Sequence[float]
-) -> tuple[ControlMetric, float]:
-    """The scores with the penalty that is best on dev; the strongest penalty wins ties."""
-    kind = task.task_type
-    train, dev, test = (labels_of(task, part) for part in (task.train, task.dev, task.test))
-    found: list[tuple[float, float, Any, Any]] = []
-    for penalty in penalties:
-        model = LINEAR[kind.name](parts[0], train, penalty)
-        outputs = model(parts[1])
-        tuned = kind.tuned(dev, outputs, metric)
-        found.append((tuned.scores(dev, outputs)[metric], penalty, model, tuned))
-    score, penalty, model, tuned = max(found, key=lambda one: one[0])
-    on_test = tuned.scores(test, model(parts[2]))[metric] if task.test else None
-    return ControlMetric(name=metric, dev=score, test=on_test), penalty

@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aang_core.config import TrainConfig
-from aang_plugin_compare.control_results import FROZEN, TF_IDF
+from aang_core.runs import PENALTIES as OF_TF_IDF
+from aang_core.runs import TF_IDF
+from aang_plugin_compare.control_results import FROZEN
 
 PENALTIES: Mapping[str, Sequence[float]] = {
-    TF_IDF: (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0),
-    **dict.fromkeys(FROZEN, (0.01, 0.1, 1.0, 10.0, 100.0)),
+    TF_IDF: OF_TF_IDF,
+    **dict.fromkeys(FROZEN, (0.001, 0.01, 0.1, 1.0, 10.0)),
 }
-"""The inverse penalties C that each control tries on dev, equally many for all."""
+"""The inverse penalties C that each control tries, equally many for all."""
 
 ENCODED = ("model", "from_scratch", "allow_missing_weights", "max_length")
 """Options that features of the encoder depend on."""

@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from aang_core import ConfigError
-from aang_core.runs import Result, read_part
+from aang_core.runs import ChosenScores, Result, read_part
 from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.control_results import (
     FOLDER,
+    ControlMetric,
     ControlResult,
     result_files,
     results_of,
@@ -48,6 +49,9 @@ class Entry:
             table.
         t_test: p value of the paired t-test, corrected in the same way.
         best: whether its mean score is the best of the task; several may be, if it is shown alike.
+        dev_intervals: the 95% bootstrap interval of each dev score, over the rows of dev; empty if
+            not all runs have recorded one.
+        test_intervals: the same of test.
         on_dev: whether dev scores count even if it has test scores, because another method or
             control on the task has none.
     """
@@ -70,6 +74,8 @@ class Entry:
     t_test: float | None = None
     best: bool = False
     on_dev: bool = False
+    dev_intervals: Sequence[Sequence[float]] = ()
+    test_intervals: Sequence[Sequence[float]] = ()
 
     @property
     def scores(self) -> Sequence[float]:
@@ -102,7 +108,7 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
                 f"{root / FOLDER / task / name}: a method is called {name} too; rename it"
             )
         controls = [
-            _control_entry(task, results, len(seeds))
+            control_entry(task, results, len(seeds))
             for results in found.values()
             if quick or not results[0].quick
         ]
@@ -126,7 +132,8 @@ def _check_rows(
         check_same_rows(folders, result_files(root, of_seed[0].task, seed, left_out))
 
 
-def _control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> Entry:
+def control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> Entry:
+    """The row of a control in a table, given its results and the number of seeds of the task."""
     tests = [result.metric.test for result in results]
     return Entry(
         task=task,
@@ -141,7 +148,15 @@ def _control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> E
         seconds=[result.seconds for result in results],
         drawn=results[0].rows is not None,
         quick=results[0].quick,
+        dev_intervals=_intervals([result.metric for result in results], "dev"),
+        test_intervals=_intervals([result.metric for result in results], "test"),
     )
+
+
+def _intervals(metrics: Sequence[ChosenScores | ControlMetric], part: str) -> list[list[float]]:
+    """The interval of each score on a part; none if one lacks it."""
+    found = [metric.intervals[part] for metric in metrics if part in metric.intervals]
+    return found if len(found) == len(metrics) else []
 
 
 def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], root: Path) -> Entry:
@@ -176,6 +191,8 @@ def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], r
         seconds=[result.all_seconds for _, result in chosen],
         rows=rows / steps if steps else None,
         drawn=chosen[0][0].config.train_rows is not None,
+        dev_intervals=_intervals(metrics, "dev"),
+        test_intervals=_intervals(metrics, "test"),
     )
 
 
@@ -276,7 +293,8 @@ def _row(entry: Entry, kind: str, baseline: str | None, difference: bool, drawn:
     if drawn and not entry.drawn:
         seeds += " seeds"
     plus = r"$\pm$" if kind == "latex" else "±"
-    dev, test = score_text(entry.dev, plus), score_text(entry.test, plus)
+    dev = score_text(entry.dev, plus, entry.dev_intervals)
+    test = score_text(entry.test, plus, entry.test_intervals)
     if entry.best:
         bold = {"markdown": "**{}**", "latex": r"\textbf{{{}}}", "text": "{} *"}[kind]
         if entry.test and not entry.on_dev:

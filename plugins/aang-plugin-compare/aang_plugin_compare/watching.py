@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from aang_core import DataError
 from aang_core.cli import echo, printable
-from aang_core.runs import DevScores, read_lines
+from aang_core.runs import DevScores, read_lines, shown_score
 from aang_plugin_compare.cells import Cell
 
 EVERY = 1.0
@@ -78,7 +78,8 @@ class Watching:
                 continue
             scores = [next(iter(line.dev.values())) for line in lines]
             metric = next(iter(lines[-1].dev))
-            state = f"dev {metric} {scores[-1]:.4f}, best {max(scores):.4f}"
+            last, best = (shown_score(score, metric) for score in (scores[-1], max(scores)))
+            state = f"dev {metric} {last}, best {best}"
             with self._lock:
                 if self._progress is not None and cell.folder in self._bars:
                     self._progress.update(bar, completed=lines[-1].step, state=state)

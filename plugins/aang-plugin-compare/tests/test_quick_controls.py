@@ -73,7 +73,7 @@ def test_on_acl_arc(tmp_path: Path, real_task: Path) -> None:
     result = read_result(result_file(tmp_path, "t", "tf-idf", 0))
     assert result is not None
     assert result.metric.test is not None
-    assert 0.72 < result.metric.dev < 0.80
+    assert 0.60 < result.metric.dev < 0.72
     assert 0.60 < result.metric.test < 0.70
     assert (result.tried, result.quick, result.rows) == (5, True, None)
     frozen = [read_result(result_file(tmp_path, "t", name, 0)) for name in QUICK_CONTROLS[1:]]

@@ -59,6 +59,26 @@ def entries(tmp_path: Path) -> list[Entry]:
     return outcome(plan, tmp_path)
 
 
+def test_intervals_of_runs_stand_beside_their_means(tmp_path: Path) -> None:
+    """The means of their ends; runs of earlier versions have none."""
+    plan = comparison(tmp_path)
+    for cell in plan.cells:
+        finish(tmp_path, cell.folder, 0.6, 0.5)
+        if cell.method == "plain":
+            path = tmp_path / cell.folder / "result.json"
+            result = json.loads(path.read_text(encoding="utf-8"))
+            low = 0.4 + cell.seed / 100
+            result["metric"]["intervals"] = {"dev": [0.5, 0.7], "test": [low, low + 0.2]}
+            path.write_text(json.dumps(result), encoding="utf-8")
+    entries = outcome(plan, tmp_path)
+    text = table(entries, "text", None)
+    assert "60.00 ± 0.00 (50.0–70.0)" in text
+    assert "50.00 ± 0.00 (41.5–61.5)" in text
+    (others,) = (line for line in text.splitlines() if "other-one" in line or "other_one" in line)
+    assert "(" not in others
+    assert [list(e.test_intervals) for e in entries if e.method != "plain"] == [[]]
+
+
 def test_the_permutation_test_is_exact_for_few_pairs() -> None:
     """All 2⁴ ways to swap within pairs: two of them, none and all, are as far apart."""
     differences = [a - b for a, b in zip(OTHER, PLAIN, strict=True)]

@@ -49,11 +49,11 @@ def _scores(run: Run) -> Lines:
     metric, best = run.metric, run.outcome.best_step
     evaluations = run.records.evaluations
     steps = [line.step for line in evaluations]
-    series = [Series(f"dev {metric}", steps, [line.dev[metric] for line in evaluations])]
+    series = [Series(f"dev {metric}", steps, [100 * line.dev[metric] for line in evaluations])]
     test, ended = run.outcome.metric.test, ""
     if test is not None:
-        series.append(Series(f"test {metric}, once at the end", [best], [test], points=True))
-        ended = f" Its test score is {test:.4f}."
+        series.append(Series(f"test {metric}, once at the end", [best], [100 * test], points=True))
+        ended = f" Its test score is {100 * test:.2f}."
     return Lines(
         key="scores",
         title=f"{metric} over steps",
@@ -61,8 +61,8 @@ def _scores(run: Run) -> Lines:
         y_label=metric,
         series=series,
         mark=(best, "best on dev"),
-        alt=f"Dev {metric} goes from {series[0].y[0]:.4f} at step 0 to its best, "
-        f"{max(series[0].y):.4f}, at step {best} of {run.outcome.steps}.{ended}",
+        alt=f"Dev {metric} goes from {series[0].y[0]:.2f} at step 0 to its best, "
+        f"{max(series[0].y):.2f}, at step {best} of {run.outcome.steps}.{ended}",
     )
 
 
@@ -232,7 +232,7 @@ def _scores_in(metric: str, key: str, runs: Sequence[tuple[str, Run]]) -> Lines:
         Series(
             name,
             [line.step for line in run.records.evaluations],
-            [line.dev[run.metric] for line in run.records.evaluations],
+            [100 * line.dev[run.metric] for line in run.records.evaluations],
         )
         for name, run in runs
     ]
@@ -243,7 +243,7 @@ def _scores_in(metric: str, key: str, runs: Sequence[tuple[str, Run]]) -> Lines:
         x_label="step",
         y_label=f"dev {metric}",
         series=series,
-        alt=f"{best.name} reaches most, {max(best.y):.4f}.",
+        alt=f"{best.name} reaches most, {max(best.y):.2f}.",
     )
 
 

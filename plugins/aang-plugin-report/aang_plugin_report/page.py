@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core import Run
+from aang_core.runs import shown_score
 from aang_core.storage import write_file, writing
 from aang_plugin_report.drawing import draw_picture, plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several
@@ -102,8 +103,9 @@ def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
 def _facts(run: Run) -> list[tuple[str, str]]:
     """The facts at the top of the page."""
     metric, outcome, data = run.outcome.metric, run.outcome, run.records.data
-    scores = [("dev", metric.dev), ("test", metric.test)]
-    facts = [(f"{part} {run.metric}", f"{v:.4f}") for part, v in scores if v is not None]
+    facts = [(f"dev {run.metric}", metric.shown("dev"))]
+    if metric.test is not None:
+        facts.append((f"test {run.metric}", metric.shown("test")))
     return [
         *facts,
         ("best step", f"{outcome.best_step} of {outcome.steps}"),
@@ -122,7 +124,7 @@ def tables_of(run: Run) -> list[Table]:
     records = run.records
     for part, evaluated in records.evaluation.parts.items():
         rows: list[list[Any]] = [
-            [label, of.precision, of.recall, of.f1, of.examples]
+            [label, *(100 * rate for rate in (of.precision, of.recall, of.f1)), of.examples]
             for label, of in evaluated.classes.items()
         ]
         header = ["class", "precision", "recall", "f1", "examples"]
@@ -188,11 +190,11 @@ def tables_of(run: Run) -> list[Table]:
 def _scores_table(run: Run) -> Table:
     parts = run.records.evaluation.parts
     names = list(run.records.evaluation.dev.scores)
-    rows: list[list[Any]] = [
-        [name, *(part.scores[name] for part in parts.values())] for name in names
-    ]
-    majority = [run.outcome.majority.on(part) for part in parts]
-    rows.append([f"{run.metric} of the {run.outcome.baseline}", *majority])
+    rows = [[name, *(part.shown(name) for part in parts.values())] for name in names]
+    others = {f"the {run.outcome.baseline}": run.outcome.majority, **run.outcome.controls}
+    for name, scores in others.items():
+        shown = [shown_score(scores.on(part), run.metric) for part in parts]
+        rows.append([f"{run.metric} of {name}", *shown])
     return Table("Scores", ["score", *parts], rows)
 
 
@@ -202,7 +204,7 @@ def _tables_of_several(runs: Sequence[Run]) -> list[Table]:
         [
             name,
             *(run.outcome.weighter, run.outcome.space, run.outcome.seed, run.metric),
-            *(run.outcome.metric.dev, run.outcome.metric.test),
+            *(run.outcome.metric.shown(part) for part in ("dev", "test")),
             *(run.outcome.best_step, run.outcome.all_seconds),
         ]
         for name, run in zip(run_names(runs), runs, strict=True)

@@ -65,7 +65,7 @@ def test_runs_with_different_metrics_have_a_chart_each(
         chart = drawn[f"scores-{metric}"]
         assert isinstance(chart, Lines)
         (series,) = chart.series
-        assert list(series.y) == [line.dev[metric] for line in one.records.evaluations]
+        assert list(series.y) == [100 * line.dev[metric] for line in one.records.evaluations]
 
 
 def test_what_the_charts_show_is_what_the_run_wrote(run: Path) -> None:
