@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from aang_core.corpora.in_memory import table_in_memory
 from aang_core.corpora.labelled import read_rows, texts_of
 from aang_core.corpora.tables import TableSource, read_table
+from aang_core.errors import DataError
 from aang_core.objectives.stages import ReadReport
 from aang_core.runs.evaluating import evaluate_rows
 from aang_core.runs.prediction_files import PREDICTED
@@ -92,6 +93,8 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
         texts = [data] if isinstance(data, str) else data
         source = table_in_memory(texts, "data", Path("data"), columns, labelled=False)
     table = read_table(source, columns.texts())
+    if table.columns is not None:
+        _require(table.columns, columns.texts(), table.source)
     found = predictor.predict(
         (texts_of(values, columns, table.where(number), report) for number, values in table.rows),
         batch_size=batch_size,
@@ -103,6 +106,14 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
     ]
     names = [PREDICTED, *(f"P({label})" for label in predictor.labels)]
     return DataFrame(rows, columns=names, index=_index_of(data))
+
+
+def _require(present: Sequence[str], wanted: Sequence[str], source: str) -> None:
+    if absent := [name for name in wanted if name not in present]:
+        raise DataError(
+            f"{source}: there is no column {absent[0]!r}, which the classifier was trained with; "
+            f"the columns are {', '.join(map(repr, present))}. Rename the right one"
+        )
 
 
 def _index_of(data: object) -> "Index[int] | None":
@@ -137,6 +148,8 @@ def applied_scores(predictor: Predictor, data: object, *, batch_size: int) -> Ap
         rows = read_rows(Path(data), columns, report, task_type)
     else:
         table = table_in_memory(data, "data", Path("data"), columns)
+        if table.columns is not None:
+            _require(table.columns, columns.names(), table.source)
         if task_type.name == "single-label":
             table.require_one_type(columns.label)
         rows = read_rows(table, columns, report, task_type)
