@@ -147,12 +147,12 @@ def _plugins(plugins: Plugins) -> dict[str, str]:
 def _caches() -> Mapping[str, str]:
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    from aang_core.corpora.cache import cache_folder
+    from aang_core.corpora.cache import chosen_cache_folder
 
     hub = Path(HF_HUB_CACHE)
     found = {"models of the hub": f"{_short(hub)}, {_held(hub)}"}
     try:
-        own = cache_folder()
+        own = chosen_cache_folder()
     except ConfigError as error:
         return {"AANG": str(error), **found}
     return {"AANG": f"{_short(own)}, {_held(own)}", **found}

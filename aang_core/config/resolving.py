@@ -1,7 +1,8 @@
 """Combines a configuration file, options, a recipe and the defaults into one configuration."""
 
+import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,8 @@ def _resolve(
         }
         return TrainConfig.model_validate({**given, **scaled})
     except ValidationError as error:
-        raise ConfigError("; ".join(sentence(e, "aang train") for e in error.errors())) from error
+        told = (sentence(e, "aang train", TrainConfig.model_fields) for e in error.errors())
+        raise ConfigError("; ".join(told)) from error
 
 
 def resolve_training(
@@ -223,13 +225,21 @@ def _merge(base: Any, over: Mapping[str, Mapping[str, Any]]) -> Any:
     return {name: {**base.get(name, {}), **over.get(name, {})} for name in {**base, **over}}
 
 
-def sentence(error: Any, command: str) -> str:
-    """Word pydantic's error about an option for the user of ``command``."""
+def sentence(error: Any, command: str, known: Iterable[str]) -> str:
+    """Word pydantic's error about an option for the user of ``command``, which knows ``known``."""
     where = ".".join(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")
     if not where:
         return message
     option = f"--{where.replace('_', '-')}"
     if error["type"] == "extra_forbidden":
-        return f"{where}: there is no such option; {command} --help lists them"
+        return no_such_option(where, command, known)
     return f"{option} {error['input']!r}: {message[:1].lower()}{message[1:]}"
+
+
+def no_such_option(name: str, command: str, known: Iterable[str]) -> str:
+    """The message about an option that ``command`` does not have, with a similar one if any."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"{name}: there is no such option; " + (
+        f"did you mean {near[0]}?" if near else f"{command} --help lists them"
+    )

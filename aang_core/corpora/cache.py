@@ -1,6 +1,11 @@
 """The folder for results that are expensive to compute again, and atomic writes into it."""
 
+import atexit
+import functools
+import logging
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,15 +15,19 @@ import platformdirs
 from aang_core.errors import ConfigError
 from aang_core.storage.durable import whole_file
 
+_log = logging.getLogger(__name__)
+
 
 def cache_folder() -> Path:
-    """The folder of all of AANG's caches; it may not exist yet.
+    """The folder of all of AANG's caches, which exists.
 
     It is ``AANG_CACHE`` if that is set, otherwise ``aang`` in the platform's cache folder, such as
-    ``$XDG_CACHE_HOME`` or ``~/.cache``.
+    ``$XDG_CACHE_HOME`` or ``~/.cache``. If that folder cannot be written to, a warning says so, and
+    this process gets a temporary one.
 
     Raises:
-        ConfigError: it would be in a home folder, and there is none.
+        ConfigError: it would be in a home folder, and there is none; or neither folder can be
+            written to.
 
     Examples:
         >>> import os
@@ -26,6 +35,35 @@ def cache_folder() -> Path:
         >>> os.environ["AANG_CACHE"] = "my-cache"
         >>> cache_folder().name
         'my-cache'
+    """
+    folder = chosen_cache_folder()
+    try:
+        return make_folder(folder)
+    except ConfigError as error:
+        return _temporary_folder(str(error), os.getpid())
+
+
+@functools.cache  # one folder and one warning a process
+def _temporary_folder(problem: str, process: int) -> Path:
+    try:
+        folder = tempfile.mkdtemp(prefix="aang-cache-")
+    except OSError as error:
+        raise ConfigError(f"{problem} There is no temporary folder either ({error})") from error
+
+    def remove() -> None:
+        if os.getpid() == process:  # a fork may end before its parent
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    _log.warning("%s Until then, nothing is kept for the next time", problem)
+    return Path(folder)
+
+
+def chosen_cache_folder() -> Path:
+    """The folder that the user or the platform has chosen; it may not exist, or be unusable.
+
+    Raises:
+        ConfigError: it would be in a home folder, and there is none.
     """
     chosen = os.environ.get("AANG_CACHE")
     if chosen:

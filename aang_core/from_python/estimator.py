@@ -1,5 +1,6 @@
 """A classifier of texts with scikit-learn's conventions."""
 
+import difflib
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -75,7 +76,9 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
 
     def __init__(self, **parameters: Any) -> None:
         if unknown := sorted(parameters.keys() - _DEFAULTS.keys()):
-            raise TypeError(f"AangClassifier has no parameter {unknown[0]!r}")
+            near = difflib.get_close_matches(unknown[0], list(_DEFAULTS), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise TypeError(f"AangClassifier has no parameter {unknown[0]!r}{hint}")
         for name, default in _DEFAULTS.items():
             setattr(self, name, parameters.get(name, default))
 

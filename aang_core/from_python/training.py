@@ -10,10 +10,12 @@ from typing import Any
 from aang_core.assembly.sources import Sources, prepare_sources
 from aang_core.cli.output import note, note_once
 from aang_core.cli.train import RESUMABLE_WITH
-from aang_core.config import read_config_file, resolve_training
+from aang_core.config import TrainConfig, read_config_file, resolve_training
+from aang_core.config.resolving import no_such_option
 from aang_core.errors import ConfigError
 from aang_core.from_python.given_data import GivenData
 from aang_core.from_python.progress import progress
+from aang_core.from_python.wording import errors_in_python, in_python
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import shadow_notice
 from aang_core.runs.new_folder import new_run_folder
@@ -73,10 +75,13 @@ def train(
         >>> run.result["steps"]
         2
     """
+    if unknown := [name for name in options if name not in TrainConfig.model_fields]:
+        known = [*TrainConfig.model_fields, "resume", "accept_changes", "quiet"]
+        raise ConfigError(no_such_option(unknown[0], "aang train", known))
     plugins = load_plugins()
     for record in plugins.shadowed:
         note(shadow_notice(record))
-    with ExitStack() as stack:
+    with errors_in_python(), ExitStack() as stack:
         if resume is None:
             start = _first_start(config, options, plugins, stack)
         elif config is None and set(options) <= RESUMABLE_WITH:
@@ -86,7 +91,10 @@ def train(
                 "resume: an interrupted run continues with its own options; leave the others out"
             )
         quiet = quiet or not start.processes.first
-        say: Callable[[str], None] = (lambda sentence: None) if quiet else note_once()
+        once = note_once()
+        say: Callable[[str], None] = (
+            (lambda sentence: None) if quiet else (lambda sentence: once(in_python(sentence)))
+        )
         for sentence in start.notes:
             say(sentence)
         try:

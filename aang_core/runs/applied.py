@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from aang_core.corpora.in_memory import table_in_memory
 from aang_core.corpora.labelled import read_rows, texts_of
 from aang_core.corpora.tables import TableSource, read_table
+from aang_core.errors import DataError
 from aang_core.objectives.stages import ReadReport
 from aang_core.runs.evaluating import evaluate_rows
 from aang_core.runs.prediction_files import PREDICTED
@@ -96,6 +97,8 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
         texts = [data] if isinstance(data, str) else data
         source = table_in_memory(texts, "data", Path("data"), columns, labelled=False)
     table = read_table(source, columns.texts())
+    if table.columns is not None:
+        _require(table.columns, columns.texts(), table.source)
     found = predictor.predict(
         (texts_of(values, columns, table.where(number), report) for number, values in table.rows),
         batch_size=batch_size,
@@ -107,6 +110,14 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
     ]
     names = [PREDICTED, *(f"P({label})" for label in predictor.labels)]
     return DataFrame(rows, columns=names, index=_index_of(data))
+
+
+def _require(present: Sequence[str], wanted: Sequence[str], source: str) -> None:
+    if absent := [name for name in wanted if name not in present]:
+        raise DataError(
+            f"{source}: there is no column {absent[0]!r}, which the classifier was trained with; "
+            f"the columns are {', '.join(map(repr, present))}. Rename the right one"
+        )
 
 
 def _index_of(data: object) -> "Index[int] | None":
@@ -144,6 +155,8 @@ def applied_scores(
         source: Path | TableSource = Path(data)
     else:
         source = table_in_memory(data, "data", Path("data"), columns)
+        if source.columns is not None:
+            _require(source.columns, columns.names(), source.source)
         if task_type.name == "single-label":
             source.require_one_type(columns.label)
     rows = read_rows(source, columns, report, task_type, skip_bad_rows=skip_bad_rows)

@@ -121,5 +121,6 @@ def resolve_preparation(given: Mapping[str, Any]) -> PreparationConfig:
     try:
         return PreparationConfig.model_validate(options)
     except ValidationError as error:
-        told = (sentence(e, "aang prepare-encoder") for e in error.errors())
+        known = PreparationConfig.model_fields
+        told = (sentence(e, "aang prepare-encoder", known) for e in error.errors())
         raise ConfigError("; ".join(told)) from error

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from aang_core.corpora.labelled import Columns, texts_of
+from aang_core.corpora.labelled import Columns, require_columns, texts_of
 from aang_core.corpora.memory_limit import memory_of
 from aang_core.corpora.tables import stream_table
 from aang_core.corpora.text_files import LONGEST_LINE, well_formed
@@ -55,10 +55,13 @@ def columns_of_file(path: Path, columns: Columns) -> tuple[str, ...]:
     """The columns in the header of a file; without a header, those of the texts.
 
     Raises:
-        DataError: the file cannot be read, or its header names no column.
+        DataError: the file cannot be read, or a column of texts is missing.
     """
     header = stream_table(path).columns
-    return columns.texts() if header is None else header
+    if header is None:
+        return columns.texts()
+    require_columns(header, columns.texts(), columns, str(path))
+    return header
 
 
 def rows_of_texts(texts: Iterable[Text]) -> Iterator[Row]:

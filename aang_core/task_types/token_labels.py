@@ -164,7 +164,7 @@ class TokenLabels:
         if not are_entities(self.labels):
             return of_words
         truth, predicted = (
-            [set(_spans(row)) for row in self._tags(labels, tags)] for tags in (labels, found)
+            [set(_spans(row)) for row in self._row_tags(labels, tags)] for tags in (labels, found)
         )
         sizes = [
             (len(there & given), len(given) + len(there))

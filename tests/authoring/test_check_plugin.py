@@ -90,6 +90,16 @@ BAD = {
 }
 
 
+def test_without_hypothesis_it_says_what_to_install() -> None:
+    """One line; a plain installation does not have it."""
+    hidden = "import sys; sys.modules['hypothesis'] = None; from aang_core.cli import main; "
+    command = [sys.executable, "-c", hidden + "main(['check-plugin', 'aang-plugin-bert'])"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "Error: the checks need hypothesis; pip install 'aang-core[testing]'\n"
+
+
 def checked(folder: Path, source: str) -> "subprocess.CompletedProcess[str]":
     path = folder / "mine.py"
     path.write_text(dedent(source), encoding="utf-8")

@@ -8,7 +8,7 @@ from platformdirs.api import PlatformDirsABC
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
-from aang_core.corpora.cache import atomic_write, cache_folder, make_folder
+from aang_core.corpora.cache import atomic_write, cache_folder, chosen_cache_folder, make_folder
 from aang_core.corpora.places import find_files
 from aang_core.errors import ConfigError, DataError
 from aang_core.objectives.stages import ReadReport
@@ -16,9 +16,9 @@ from aang_core.objectives.stages import ReadReport
 
 def test_aang_cache_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AANG_CACHE", str(tmp_path / "mine"))
-    assert cache_folder() == tmp_path / "mine"
+    assert chosen_cache_folder() == tmp_path / "mine"
     monkeypatch.setenv("AANG_CACHE", "~/mine")
-    assert cache_folder() == Path.home() / "mine"
+    assert chosen_cache_folder() == Path.home() / "mine"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_else_the_platform_does(
     monkeypatch.setattr("platformdirs.PlatformDirs", platform)
     if variable is not None:
         monkeypatch.setenv(variable, "/somewhere")
-    assert cache_folder() == Path(expected.replace("HOME", str(Path.home())))
+    assert chosen_cache_folder() == Path(expected.replace("HOME", str(Path.home())))
 
 
 def test_a_written_file_appears_whole(tmp_path: Path) -> None:
@@ -74,6 +74,21 @@ def test_a_file_in_the_way_of_the_folder(tmp_path: Path) -> None:
         make_folder(tmp_path / "taken" / "aang")
 
 
+def test_a_folder_that_cannot_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line says so, and a temporary folder, the same each time, stands in."""
+    (tmp_path / "taken").write_text("", encoding="utf-8")
+    monkeypatch.setenv("AANG_CACHE", str(tmp_path / "taken"))
+    folder = cache_folder()
+    with atomic_write(folder / "tokens" / "file") as draft:
+        draft.write_text("whole", encoding="utf-8")
+    assert cache_folder() == folder
+    assert len(caplog.messages) == 1
+    assert f"{tmp_path / 'taken'}: AANG cannot write its cache there" in caplog.text
+    assert "\n" not in caplog.messages[0]
+
+
 def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Asked of the system and not provoked: for root, which tests may run as, no folder is.
     monkeypatch.setattr("os.access", lambda path, mode: False)
@@ -91,9 +106,9 @@ def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     with pytest.raises(ConfigError, match=r"no home folder .* set AANG_CACHE"):
-        cache_folder()
+        chosen_cache_folder()
     monkeypatch.setenv("AANG_CACHE", "~no-such-user/cache")
     with pytest.raises(ConfigError, match="AANG_CACHE=~no-such-user/cache: there is no such home"):
-        cache_folder()
+        chosen_cache_folder()
     with pytest.raises(DataError, match="--domain ~no-such-user: there is no such home folder"):
         find_files([Path("~no-such-user")], (".txt",), "--domain", ReadReport())

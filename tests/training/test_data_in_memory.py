@@ -175,11 +175,14 @@ def test_the_folder_is_named_after_what_is_trained(
         ({"train": [1, 2, 3]}, "train: this list is not data that AANG reads; give a file, a pan"),
         ({"train": (["a", "b"], ["x"])}, "train lists: there are 2 texts and 1 labels"),
         ({"train": (["a", "b"], ["x", 1])}, "train list: column 'label' mixes strings (row 0"),
-        ({"train": pd.DataFrame({"body": ["a"]})}, "train DataFrame: there is no column 'text'"),
+        ({"train": pd.DataFrame({"body": ["a"]})}, "Name the right one with text=."),
         ({"unlabelled": ["a text", "b.txt"]}, "'b.txt' looks like a file and 'a text' like a text"),
         ({"domain": 3}, "domain: this int is not data that AANG reads"),
         ({"out_of_domain": pd.DataFrame()}, "out_of_domain: takes files only, not a DataFrame"),
-        ({"dev": (["a"], ["x"])}, "--dev and --test are files that go with --train"),
+        ({"lable": "x"}, "lable: there is no such option; did you mean label?"),
+        ({"quite": True}, "quite: there is no such option; did you mean quiet?"),
+        ({"eval_every": 0}, "eval_every=0: input should be greater than 0"),
+        ({"dev": (["a"], ["x"])}, "dev= and test= are files that go with train="),
     ],
 )
 def test_bad_input(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -231,6 +234,9 @@ def test_what_a_run_predicts_and_scores(
     )
     by_file = run.predict(task_files / "test.jsonl")
     assert by_file["predicted"].tolist() == found["predicted"].tolist()
+    for apply in (run.predict, run.evaluate):
+        with pytest.raises(DataError, match="there is no column 'text', which the classifier"):
+            apply(test.rename(columns={"text": "body"}))
     # Although the data has a column "label" itself.
     assert test.join(found)["predicted"].tolist() == found["predicted"].tolist()
     twice = pd.concat([test, test])

@@ -114,7 +114,7 @@ def test_every_option_of_training_is_a_parameter() -> None:
         *("task_type", "label_names", "skip_bad_rows"),
     }
     assert names - set(TrainConfig.model_fields) == {"runs", "quiet"}
-    with pytest.raises(TypeError, match="AangClassifier has no parameter 'spaec'"):
+    with pytest.raises(TypeError, match="no parameter 'spaec'; did you mean space"):
         AangClassifier(spaec="td")
     with pytest.raises(ValueError, match="Invalid parameter 'spaec'"):
         AangClassifier().set_params(spaec="td")
@@ -266,5 +266,5 @@ def test_an_error_names_no_folder_that_is_gone(options: dict[str, Any], tmp_path
 
 
 def test_a_bad_parameter_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match="--steps -1: input should be greater than 0"):
+    with pytest.raises(ValueError, match="steps=-1: input should be greater than 0"):
         AangClassifier(steps=-1).fit(TEXTS, LABELS)

@@ -283,7 +283,9 @@ def table(
     rows = [_row(entry, kind, baseline, difference, drawn) for entry in entries]
     if kind == "latex":
         return _latex(header, rows)
-    return plain_table(header, rows, markdown=kind == "markdown")
+    text = plain_table(header, rows, markdown=kind == "markdown")
+    marked = kind == "text" and any(entry.best for entry in entries)
+    return f"{text}* the best mean of its task\n" if marked else text
 
 
 def _row(entry: Entry, kind: str, baseline: str | None, difference: bool, drawn: bool) -> list[str]:
