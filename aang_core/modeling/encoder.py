@@ -318,7 +318,9 @@ _CLASSES: Mapping[Architecture, Any] = {
 def _fresh_head(auto: Any, config: PreTrainedConfig, trust_remote_code: bool) -> TransformersHead:
     """An untrained head of a kind of transformers class."""
     with _quiet():
-        return TransformersHead(auto.from_config(config, trust_remote_code=trust_remote_code))
+        return TransformersHead(
+            auto.from_config(config, dtype=torch.float32, trust_remote_code=trust_remote_code)
+        )
 
 
 def _configuration(

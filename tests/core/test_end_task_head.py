@@ -184,6 +184,16 @@ def test_the_layer_before_the_classes_is_left_out_too(tmp_path: Path) -> None:
     assert not torch.equal(fresh["classifier.dense.weight"], old["classifier.dense.weight"])
 
 
+def test_a_fresh_head_is_in_single_precision(tmp_path: Path) -> None:
+    """As the encoder is, whose folder may hold half of it."""
+    source = save(
+        tmp_path / "c", AutoModelForSequenceClassification, ("a", "c"), dtype=torch.bfloat16
+    )
+    assert {value.dtype for value in of_head(source).values()} == {torch.bfloat16}
+    model = load(source, SingleLabel(("a", "b")))
+    assert {p.dtype for p in model.classifier.parameters()} == {torch.float32}
+
+
 def test_an_encoder_without_a_head(tmp_path: Path) -> None:
     source = save(tmp_path / "m", AutoModelForMaskedLM)
     assert load(source, SingleLabel(("a", "b"))).head_origin is None
