@@ -18,7 +18,7 @@ import yaml
 from aang_plugin_compare.control_results import QUICK_CONTROLS, results_of
 from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.quick_controls import QuickControls
-from aang_plugin_compare.tables import Entry, control_entry
+from aang_plugin_compare.tables import Entry, control_entry, judged
 
 from aang_core.plugins import load_plugins
 from aang_core.runs import TF_IDF
@@ -84,9 +84,8 @@ def main(data: Path, model: Path, out: Path, results: Path, only: str | None) ->
         if not seeds:
             continue
         controls = compute(name, seeds, data, model, out / name)
-        Outcome(with_new(known.entries, controls), known.lines).write(
-            results / name, setting.baseline
-        )
+        entries = judged(with_new(known.entries, controls), setting.baseline)
+        Outcome(entries, known.lines).write(results / name, setting.baseline)
 
 
 if __name__ == "__main__":
