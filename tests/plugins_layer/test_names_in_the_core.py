@@ -12,8 +12,7 @@ CORE = Path(aang_core.__file__).parent
 MAY_NAME = {
     "plugins/standard.py",  # says which plug-in to install for an unknown name
     "objectives/defaults.py",  # what is used where the user says nothing
-    "compare/control_results.py",  # its own control is called tf-idf too
-    "cli/prepare_domain.py",  # a command over the files that s2orc reads
+    "runs/linear_controls.py",  # its own control is called tf-idf too
 }
 
 OTHER_SENSES = {"task", "end-task", "mask", "replace", "unlabelled"}
