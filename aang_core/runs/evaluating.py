@@ -16,6 +16,7 @@ from aang_core.runs.schema import ClassScores, PartEvaluation
 from aang_core.task_types.task_type import TaskType
 
 RESAMPLES = 1000
+MOST_DRAWN = 20_000_000
 _NUMBERS_AT_ONCE = 2_000_000
 
 
@@ -89,7 +90,8 @@ def evaluation_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> PartEv
 def intervals_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> dict[str, list[float]]:
     """How far each score may be off because these rows are few: 95% bootstrap intervals.
 
-    The percentiles of 1,000 resamples of the rows, which are the same in every call. Rows stand for
+    The percentiles of 1,000 resamples of the rows (fewer of more than 20,000 rows), which are the
+    same in every call. Rows stand for
     other rows of their kind; that a model was chosen by its score on them is not in the interval.
 
     Args:
@@ -98,8 +100,10 @@ def intervals_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> dict[st
         logits: what the model computes for them.
     """
     rows, generator = len(labels), torch.Generator().manual_seed(0)
+    # Of so many rows that it would take long, the interval is narrow anyway.
+    count = max(RESAMPLES // 10, min(RESAMPLES, MOST_DRAWN // rows))
     found = []
-    for resamples in torch.arange(RESAMPLES).split(max(1, _NUMBERS_AT_ONCE // rows)):
+    for resamples in torch.arange(count).split(max(1, _NUMBERS_AT_ONCE // rows)):
         drawn = torch.randint(rows, (len(resamples), rows), generator=generator)
         counts = torch.zeros(drawn.shape, dtype=torch.float64)
         counts.scatter_add_(1, drawn, torch.ones_like(counts))

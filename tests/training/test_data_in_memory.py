@@ -258,6 +258,6 @@ def test_what_a_run_predicts_and_scores(
         run.predict(["x", 3])
     first, second, third = repr(run).splitlines()
     assert first.startswith(f"Run {run.folder}: single-task, seed 0, 8 steps in ")
-    assert second.startswith(f"macro-f1: dev {run.outcome.metric.dev:.4f}, test ")
+    assert second.startswith(f"macro-f1: dev {100 * run.outcome.metric.dev:.2f} (")
     assert third == f"0 objectives; model in {run.folder / 'model'}"
     assert run._repr_html_().count("<table>") == 1

@@ -195,7 +195,8 @@ def _scores_table(run: Run) -> Table:
     for name, scores in others.items():
         shown = [shown_score(scores.on(part), run.metric) for part in parts]
         rows.append([f"{run.metric} of {name}", *shown])
-    return Table("Scores", ["score", *parts], rows)
+    head = "score, 95% interval" if run.outcome.metric.intervals else "score"
+    return Table("Scores", [head, *parts], rows)
 
 
 def _tables_of_several(runs: Sequence[Run]) -> list[Table]:
@@ -204,7 +205,11 @@ def _tables_of_several(runs: Sequence[Run]) -> list[Table]:
         [
             name,
             *(run.outcome.weighter, run.outcome.space, run.outcome.seed, run.metric),
-            *(run.outcome.metric.shown(part) for part in ("dev", "test")),
+            # Numbers, so that readers can sort by them.
+            *(
+                None if s is None else 100 * s
+                for s in (run.outcome.metric.dev, run.outcome.metric.test)
+            ),
             *(run.outcome.best_step, run.outcome.all_seconds),
         ]
         for name, run in zip(run_names(runs), runs, strict=True)
