@@ -13,6 +13,8 @@ LAYERS = [
     "printable",
     "lazy_names",
     "cores",
+    "turns",
+    "progress_bars",
     "hookspecs",
     "storage",
     "plugins",
