@@ -216,7 +216,7 @@ def test_a_model_is_loaded_while_another_thread_trains(run: Run) -> None:
     predicted: list[str] = []
 
     def predict() -> None:
-        predicted.extend(Run.open(run.folder).predict(TEXTS)["label"])
+        predicted.extend(Run.open(run.folder).predict(TEXTS)["predicted"])
 
     thread = threading.Thread(target=predict)
 
@@ -225,7 +225,7 @@ def test_a_model_is_loaded_while_another_thread_trains(run: Run) -> None:
             if step == 1:
                 thread.start()
             if thread.is_alive():
-                time.sleep(0.005)
+                time.sleep(0.05)
             self.done = not thread.is_alive()
 
         def after_evaluation(self, *scores: object) -> None: ...
