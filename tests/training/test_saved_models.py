@@ -135,7 +135,7 @@ def test_the_card_of_every_kind(
     """Its example computes what the run predicts: sets by the threshold, numbers, or tags."""
     files = {part: kind_files / kind / f"{part}.jsonl" for part in ("train", "dev")}
     run = train(**files, **{**options, "lr": 5e-3}, out=tmp_path / "run", quiet=True)
-    for one, label in zip(TEXTS, run.predict(TEXTS)["label"], strict=True):
+    for one, label in zip(TEXTS, run.predict(TEXTS)["predicted"], strict=True):
         found = card_example(run.model_folder, one, monkeypatch)
         if kind == "multi-label":
             assert sorted(found) == label
@@ -175,8 +175,8 @@ def test_a_finished_regression_goes_on(options: Mapping[str, Any], tmp_path: Pat
     first = train(train=rows, out=tmp_path / "first", quiet=True, **options)
     tiny = {**options, "model": str(first.model_folder), "lr": 1e-9, "head_lr": 1e-9}
     second = train(train=rows, out=tmp_path / "second", quiet=True, **tiny)
-    expected = first.predict(texts)["label"].tolist()
-    assert second.predict(texts)["label"].tolist() == pytest.approx(expected, abs=1e-2)
+    expected = first.predict(texts)["predicted"].tolist()
+    assert second.predict(texts)["predicted"].tolist() == pytest.approx(expected, abs=1e-2)
 
 
 def write(folder: Path, name: str, labels: str) -> Path:
