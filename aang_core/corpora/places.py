@@ -199,4 +199,10 @@ def read_text_lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]
         if "\0" in text:
             report.add("line with null bytes, skipped", f"{path}:{number}")
         else:
+            if text.startswith('{"') and text.rstrip().endswith("}"):
+                report.add(
+                    "line that looks like a JSON object, read as plain text; a file of them has to "
+                    "end in .jsonl",
+                    f"{path}:{number}",
+                )
             yield text, f"{path}:{number}"

@@ -59,6 +59,15 @@ def test_a_line_of_plain_text_is_a_text(tmp_path: Path) -> None:
     assert texts(read(tmp_path / "t*.txt", path)) == ["one", "two"]
 
 
+def test_records_in_a_file_of_plain_text_are_noted(tmp_path: Path) -> None:
+    """Each line is a text, whatever it looks like, but most likely that is not meant."""
+    path, report = tmp_path / "texts.txt", ReadReport()
+    path.write_text('{"text": "one"}\n{braces}\n', encoding="utf-8")
+    assert texts(read(path, report=report)) == ['{"text": "one"}', "{braces}"]
+    (line,) = report.lines()
+    assert line.startswith("1 × line that looks like a JSON object") and ".jsonl" in line
+
+
 def test_tables_have_the_columns_of_the_end_task(tmp_path: Path) -> None:
     """The label is not read, whether it is there or not."""
     columns = Columns("review", None, "stars")
