@@ -65,7 +65,8 @@ def test_records_in_a_file_of_plain_text_are_noted(tmp_path: Path) -> None:
     path.write_text('{"text": "one"}\n{braces}\n', encoding="utf-8")
     assert texts(read(path, report=report)) == ['{"text": "one"}', "{braces}"]
     (line,) = report.lines()
-    assert line.startswith("1 × line that looks like a JSON object") and ".jsonl" in line
+    assert line.startswith("1 × line that looks like a JSON object")
+    assert ".jsonl" in line
 
 
 def test_tables_have_the_columns_of_the_end_task(tmp_path: Path) -> None:
