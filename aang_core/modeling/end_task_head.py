@@ -14,13 +14,14 @@ from aang_core.task_types.class_names import listed
 from aang_core.task_types.task_type import TaskType
 
 OF_A_HEAD = (
-    *("threshold", "label_separator", "label_mean", "label_scale", "encoder_max_length"),
+    *("threshold", "label_separator", "labels_by_place", "label_mean", "label_scale"),
+    "encoder_max_length",
     *("function_to_apply", "finetuning_task", "task_specific_params"),
     *("sentence_transformers", "sbert_ce_default_activation_function"),
 )
 """Settings in ``config.json``, besides the names of classes, that are about one trained head.
 
-The first line is what AANG saves; the others are what other libraries do.
+The first two lines are what AANG saves; the others are what other libraries do.
 """
 
 _UNNAMED = re.compile(r"LABEL_\d+")

@@ -140,6 +140,7 @@ def test_every_kind_of_head_is_taken_over(
                 "problem_type": "multi_label_classification",
                 "threshold": 0.2,
                 "label_separator": ";",
+                "labels_by_place": True,
             },
             "another kind of task, multi-label",
         ),
