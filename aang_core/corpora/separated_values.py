@@ -25,7 +25,7 @@ def open_csv(path: Path, wanted: Sequence[str] | None) -> tuple[tuple[str, ...],
             broken, is of another width than the header, or repeats it.
     """
     lines = (part for line in text_lines(path) for part in StringIO(line, newline=""))
-    start = list(islice(lines, _SAMPLE))
+    start = _first_of(lines)
     named = _SEPARATOR_LINE.fullmatch(start[0]) if start else None
     comma = named[1] if named else ","
     reader = csv.reader(
@@ -51,7 +51,21 @@ def open_csv(path: Path, wanted: Sequence[str] | None) -> tuple[tuple[str, ...],
 
 
 _SAMPLE = 50
-"""Lines of a CSV file that are looked at before it is read."""
+"""Lines of a CSV file that are looked at before it is read, unless they are very long."""
+_LONG = 2**20
+
+
+def _first_of(lines: Iterator[str]) -> list[str]:
+    """The first lines, to look at; few of them if they would take much memory."""
+    start: list[str] = []
+    size = 0
+    for line in islice(lines, _SAMPLE):
+        start.append(line)
+        size += len(line)
+        if size > _LONG:
+            break
+    return start
+
 
 _SEPARATOR_LINE = re.compile(r'"?sep=([^"\r\n])"?\s*', re.IGNORECASE)
 """The first line by which Excel is told what separates the fields."""
