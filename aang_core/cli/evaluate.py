@@ -88,6 +88,8 @@ def evaluate(
 def _print_scores(found: "PartEvaluation", data: str) -> None:
     scores = [[name, found.shown(name)] for name in found.scores]
     print_table(["metric, 95% interval", data], scores)
+    if not found.classes:
+        return
     echo()
     rows: list[list[Any]] = [
         [label, *(shown_score(s, "") for s in (c.precision, c.recall, c.f1)), str(c.examples)]

@@ -43,7 +43,7 @@ def print_result(run: "Run") -> None:
         echo(f"All {steps} steps were trained.")
     if outcome.best_step == 0:
         sentence = (
-            "No step of training beat the untrained model on dev, so the untrained one is kept:"
+            "No step of training beat the model that it began with on dev, so that one is kept:"
         )
         echo(folded(sentence))
     else:

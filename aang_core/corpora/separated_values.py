@@ -81,11 +81,17 @@ def _has_spaces_before_quotes(start: Sequence[str], comma: str) -> bool:
             records = [fields for fields in csv.reader(start, delimiter=comma) if fields]
         except csv.Error:  # raised again, with its line, when the file is read
             return False
-    further = [field for fields in records for field in fields[1:]]
-    names = records[0][1:] if records else []
-    return any(field.startswith(" ") and field.lstrip(" ")[:1] == '"' for field in further) or (
-        bool(names) and all(name.startswith(" ") for name in names)
-    )
+        further = [field for fields in records for field in fields[1:]]
+        names = records[0][1:] if records else []
+        quoted = any(field.startswith(" ") and field.lstrip(" ")[:1] == '"' for field in further)
+        if not quoted:
+            return bool(names) and all(name.startswith(" ") for name in names)
+        try:
+            list(csv.reader(start, strict=True, delimiter=comma, skipinitialspace=True))
+        except csv.Error as error:
+            # These quotes do not enclose fields, unless a field is only cut off by the sample.
+            return "unexpected end of data" in str(error)
+    return True
 
 
 def _refuse_second_header(

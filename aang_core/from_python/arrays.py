@@ -70,13 +70,18 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: [{rows}, {len(labels)}]"
         )
-    missing = [i for i, value in enumerate(labels.tolist()) if value is None or value != value]
+    missing = [i for i, value in enumerate(labels.tolist()) if _is_missing(value)]
     if missing:
         raise ValueError(f"y, row {missing[0]}: Input y contains NaN; every text needs a label")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("Input y contains infinity; every text needs a label")
     check_classification_targets(labels)
     return labels
+
+
+def _is_missing(value: object) -> bool:
+    # pandas' own missing values are neither equal nor unequal to anything.
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def _plain(y: Any) -> Sequence[Any]:

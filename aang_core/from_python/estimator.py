@@ -116,12 +116,10 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
         """
         texts = texts_of(X)
         labels = labels_of(y, len(texts))
-        self.classes_ = np.unique(labels)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y holds one class, {self.classes_[0]!r}; a classifier needs at least two"
-            )
-        every = self.classes_
+        classes = np.unique(labels)
+        if len(classes) < 2:
+            raise ValueError(f"y holds one class, {classes[0]!r}; a classifier needs at least two")
+        every = classes
         if dev is not None:
             dev_texts = texts_of(dev[0])
             dev_labels = labels_of(dev[1], len(dev_texts))
@@ -145,16 +143,19 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
         options = {n: getattr(self, n) for n in _OPTIONS if getattr(self, n) is not None}
         with _run_folder(self.runs) as out, _bad_input():
             run = train(**options, **given, out=out, quiet=self.quiet)
-            self.predictor_ = Predictor.load(
+            predictor = Predictor.load(
                 run.folder,
                 choose_device(self.device or "auto"),
                 trust_remote_code=bool(self.trust_remote_code),
             )
+        place = {label: i for i, label in enumerate(predictor.labels)}
+        of_train = np.searchsorted(every, classes).tolist()
+        # All at the end: after a fit that fails, the classifier is the one from before it.
+        self.predictor_ = predictor
+        self.classes_ = classes
+        self._order = [place[names[i]] for i in of_train]
         self.result_ = run.result
         self.run_ = None if self.runs is None else run
-        place = {label: i for i, label in enumerate(self.predictor_.labels)}
-        of_train = np.searchsorted(every, self.classes_).tolist()
-        self._order = [place[names[i]] for i in of_train]
         return self
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:

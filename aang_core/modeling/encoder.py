@@ -81,19 +81,23 @@ class TextModel:
     head_origin: str | None = None
     adapters: Adapters | None = None
 
-    def save(self, folder: Path, max_length: int | None = None) -> None:
+    def save(
+        self, folder: Path, max_length: int | None = None, *, reads_pairs: bool = False
+    ) -> None:
         """Save an ordinary transformers folder of the end task's model, with its tokenizer.
 
         Args:
             folder: the folder.
             max_length: the tokens that texts were cut to, for the tokenizer to cut them to as well;
                 None for as many as the encoder takes.
+            reads_pairs: whether it was trained on pairs of texts.
         """
         length = min(self.max_length, max_length or self.max_length)
         model = self.classifier.put_on(self._plain_base())
         if length < self.max_length:
             # So that a training that begins with this model may use longer texts.
             model.config.encoder_max_length = self.max_length
+        model.config.reads_pairs = reads_pairs
         with _quiet():
             model.save_pretrained(folder)
             self._save_tokenizer(folder, length)

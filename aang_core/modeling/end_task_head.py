@@ -15,7 +15,7 @@ from aang_core.task_types.task_type import TaskType
 
 OF_A_HEAD = (
     *("threshold", "label_separator", "labels_by_place", "label_mean", "label_scale"),
-    "encoder_max_length",
+    *("encoder_max_length", "reads_pairs"),
     *("function_to_apply", "finetuning_task", "task_specific_params"),
     *("sentence_transformers", "sbert_ce_default_activation_function"),
 )

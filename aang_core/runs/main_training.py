@@ -9,6 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from aang_core.assembly.assembly import Assembly
+from aang_core.assembly.labelled_tasks import end_task_columns
 from aang_core.assembly.sources import Sources
 from aang_core.config import TrainConfig, with_absolute_paths
 from aang_core.errors import PluginError
@@ -119,7 +120,10 @@ def train_and_evaluate(
     evaluated, task_type = outcome.evaluation(config, sources, assembly)
     write_part(folder, evaluated)
     task_type.finish(assembly.model.classifier.model)
-    folder.write_folder("model", lambda to: assembly.model.save(to, config.max_length))
+    pairs = end_task_columns(config).text_pair is not None
+    folder.write_folder(
+        "model", lambda to: assembly.model.save(to, config.max_length, reads_pairs=pairs)
+    )
     adapters = assembly.model.adapters
     if adapters is not None:
         head = assembly.model.classifier

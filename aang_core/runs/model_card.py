@@ -240,7 +240,7 @@ def _scores(run: Run) -> str:
     return (
         "## Scores\n\n"
         + table(["score", *parts], rows)
-        + "\nDev stopped the training and chose the model; test was read once, at the end."
+        + "\nDev chose the model and could end the training; test was read once, at the end."
         + (brackets if run.outcome.metric.intervals else "")
         + "\n"
     )

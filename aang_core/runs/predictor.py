@@ -62,7 +62,7 @@ class Predictor:
         tokenizer: its tokenizer.
         max_length: the number of tokens that texts are cut to.
         columns: the columns of the training data.
-        pairs: whether it was trained on pairs of texts; None if only the run would know.
+        pairs: whether it was trained on pairs of texts; None if nothing says so.
     """
 
     model: PreTrainedModel
@@ -105,6 +105,9 @@ class Predictor:
                 f"{source}: there is no such folder, and as a name on the hub it cannot be loaded: "
                 f"{error.__cause__ or error}"
             ) from error
+        if run is None:
+            pairs = getattr(model.config, "reads_pairs", None)
+            columns = Columns(text_pair="text_pair" if pairs else None)
         model.to(device).eval()  # type: ignore[arg-type]
         if limit is None:
             unlimited = tokenizer.model_max_length > LARGE_INTEGER

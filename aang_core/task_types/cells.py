@@ -111,6 +111,8 @@ def class_name(cell: Cell, report: ReadReport) -> str:
         report.add(
             f"label {name!r}, which often stands for a missing value, read as a class", cell.where
         )
+    if len(name) > 1 and name[0] == name[-1] == '"':
+        report.add("label in quotes, which are read as part of its name", cell.where)
     if list_in(name) is not None:
         report.add("label that looks like a list, read as the name of one class", cell.where)
     # CSV and Parquet written from a column that once had nulls hold 1 as 1.0, and the same

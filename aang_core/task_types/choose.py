@@ -6,7 +6,13 @@ from typing import Any
 
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
-from aang_core.task_types.cells import is_null, number, refuse_alike, spoils_numbers
+from aang_core.task_types.cells import (
+    is_null,
+    number,
+    refuse_alike,
+    spells_missing,
+    spoils_numbers,
+)
 from aang_core.task_types.class_names import listed
 from aang_core.task_types.multi_label import SEPARATORS, MultiLabel, places_in, split_text
 from aang_core.task_types.names import TaskTypeName
@@ -157,6 +163,13 @@ def _numbers_or_names(
     others = [label for label in labels if number(label) is None]
     spoilt = all(spoils_numbers(label) for label in others)
     if not any(one % 1 for one in found) or not (spoilt or len(found) > len(others)):
+        written = [x for x in others if isinstance(x, str) and not spells_missing(x)]
+        if spoilt and written:
+            report.note(
+                f"column {column.name!r} holds numbers such as {written[0]!r}, which are read as "
+                "names of classes; write them as 2.5, without commas, spaces or percent signs, for "
+                "regression"
+            )
         return "single-label", ""
     if column.declares_names:
         if spoilt:

@@ -275,21 +275,26 @@ def split_text(text: str, separator: str) -> list[str]:
 def places_in(rows: Iterable[Sequence[object] | None], *, of_text: bool = False) -> int | None:
     """The number of places if all rows have as many, more than one, each with a zero or a one.
 
+    It is enough that most rows are so if one of them has two zeros or two ones, as no list of names
+    has: the others are then refused, with their lines, when they are read.
+
     Args:
         rows: the labels; None for one that is no list.
         of_text: whether they are parts of text. In lists, text is the name of a class.
     """
-    sizes = set()
+    total, sizes, repeats = 0, Counter[int](), set[int]()
     for row in rows:
-        if row is None:
-            return None
-        if any(_mark(part) is None or isinstance(part, str) > of_text for part in row):
-            return None
-        sizes.add(len(row))
-        if len(sizes) > 1:
-            return None
-    size = sizes.pop() if sizes else 0
-    return size if size > 1 else None
+        total += 1
+        if row is None or any(
+            _mark(part) is None or isinstance(part, str) > of_text for part in row
+        ):
+            continue
+        sizes[len(row)] += 1
+        if len({_mark(part) for part in row}) < len(row):
+            repeats.add(len(row))
+    size, count = sizes.most_common(1)[0] if sizes else (0, 0)
+    most = count == total or (size in repeats and 2 * count > total)
+    return size if size > 1 and most else None
 
 
 def _mark(part: object) -> bool | None:

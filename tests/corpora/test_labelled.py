@@ -313,3 +313,10 @@ def test_json_lines_are_known_by_their_content(tmp_path: Path, name: str) -> Non
     broken = write(tmp_path / "broken.raw", as_json_lines(RECORDS) + "{'text'\n")
     with pytest.raises(DataError, match=r"broken\.raw:3: this is not valid JSON"):
         read_labelled(broken)
+
+
+def test_quotes_after_a_space_that_enclose_nothing(tmp_path: Path) -> None:
+    """They are part of a text, as in what somebody said."""
+    path = tmp_path / "a.csv"
+    path.write_text('label,text\na, "Hello" she said\nb,"fine, thanks"\n')
+    assert [e.text for e in read_labelled(path)] == [' "Hello" she said', "fine, thanks"]

@@ -256,6 +256,29 @@ def test_other_lists_of_zeros_and_ones_are_names(
     assert report.counts["label that names a class more than once"] == 2 * repeated
 
 
+@pytest.mark.parametrize("odd", [[1, 0, 2], [1, 0], []])
+def test_one_label_does_not_turn_places_into_names(tmp_path: Path, odd: list[int]) -> None:
+    """Most labels are zeros and ones, and no list names a class twice."""
+    path = write(tmp_path / "a.jsonl", rows_of([[1, 1, 0], [0, 1, 0], [0, 0, 1], odd]))
+    with pytest.raises(DataError, match=r"a\.jsonl:4: .* are 3 zeros and ones"):
+        load_task(path, path)
+
+
+@pytest.mark.parametrize("cells", [["0,5", "1,5", "2"], ["1%", "3.5%", "2%"]])
+def test_numbers_that_are_all_written_differently_are_noted(
+    tmp_path: Path, cells: list[str]
+) -> None:
+    path, report = csv_of(tmp_path / "a.csv", cells), ReadReport()
+    load_task(path, path, report=report)
+    assert any("read as names of classes; write them as 2.5" in note for note in report.notes)
+
+
+def test_quotes_around_a_label_are_noted(tmp_path: Path) -> None:
+    path, report = write(tmp_path / "a.jsonl", rows_of(['"a"', "a", "b"])), ReadReport()
+    load_task(path, path, report=report)
+    assert any("label in quotes" in line for line in report.lines())
+
+
 def test_classes_keep_their_places(tmp_path: Path) -> None:
     """In their order, whether they occur or not; and what train decides holds for dev."""
     marks = [[0] * 12 for _ in range(3)]

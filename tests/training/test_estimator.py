@@ -120,6 +120,19 @@ def test_every_option_of_training_is_a_parameter() -> None:
         AangClassifier().set_params(spaec="td")
 
 
+def test_a_fit_that_fails_leaves_the_classifier_as_it_was(options: dict[str, Any]) -> None:
+    """Its classes are those of its model."""
+    classifier = AangClassifier(**options)
+    with pytest.raises(ValueError, match="lr"):
+        classifier.set_params(lr=-1.0).fit(TEXTS, LABELS)
+    with pytest.raises(NotFittedError):
+        classifier.predict(TEXTS)
+    found = classifier.set_params(lr=1e-3).fit(TEXTS, LABELS).predict(TEXTS)
+    with pytest.raises(ValueError, match="lr"):
+        classifier.set_params(lr=-1.0).fit(TEXTS, ["cat", "dog"] * 8)
+    assert classifier.predict(TEXTS).tolist() == found.tolist()
+
+
 def test_it_works_where_classifiers_do(options: dict[str, Any]) -> None:
     """In pipelines, searches and cross-validation; and a pickle predicts the same."""
     classifier = AangClassifier(**options)

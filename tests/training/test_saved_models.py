@@ -208,3 +208,21 @@ def test_what_comes_before_training_says_which_head_is_used(
     done = aang("train", "--train", three, "--model", model, *small, "--out", tmp_path / "second")
     assert done.status == 0, done.err
     assert f"\nhead        new: that of {model} is for other classes: 'a', 'b'\n" in done.err
+
+
+def test_a_folder_knows_that_it_reads_pairs(
+    aang: Aang, options: Mapping[str, Any], tmp_path: Path
+) -> None:
+    """From the first text alone, a copy would predict something else without a word."""
+    rows = [{**row, "text_pair": text(5, i)} for i, row in enumerate(labelled(16))]
+    given = {**options, "text_pair": "text_pair", "out": tmp_path / "run", "quiet": True}
+    run = train(train=rows, dev=rows, **given)
+    copy = shutil.copytree(run.model_folder, tmp_path / "copy")
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    of_run, of_copy = (
+        aang("predict", source, "--data", tmp_path / "new.jsonl") for source in (run.folder, copy)
+    )
+    assert of_run.out == of_copy.out
+    refused = aang("predict", copy, "one text only")
+    assert refused.status == 2
+    assert "pairs of texts" in refused.err
