@@ -244,21 +244,29 @@ def test_waiting_for_a_turn(caplog: pytest.LogCaptureFixture) -> None:
     def wait() -> Mapping[str, float]:
         small_fit()
         begun.set()
-        over.wait(30)
+        over.wait(60)
         return evaluated()
 
     other = threading.Thread(target=lambda: small_fit(wait))
     other.start()
     assert begun.wait(30)
-    timer = threading.Timer(1.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+    announced = "another training runs in this process; this one waits until it ends"
+
+    def interrupt_the_wait() -> None:
+        end = time.monotonic() + 20
+        while announced not in caplog.text and time.monotonic() < end:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    impatient = threading.Thread(target=interrupt_the_wait)
+    impatient.start()
     try:
         with caplog.at_level(logging.WARNING), pytest.raises(KeyboardInterrupt):
             small_fit()
     finally:
-        timer.cancel()
+        impatient.join(30)
         over.set()
         other.join(30)
-    assert "another training runs in this process; this one waits until it ends" in caplog.text
+    assert announced in caplog.text
     assert not other.is_alive()
     assert small_fit()[0].steps == 4
