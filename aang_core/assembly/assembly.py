@@ -247,9 +247,12 @@ def _hold_out(
     Examples whose class train lacks have no loss, so they are for the metric alone.
     """
     task_type, dev = task.task_type, task.dev
-    learned = [e for e in dev if can_be_learned(e, task_type)]
+    learned: list[Example] = []
+    unseen: list[Example] = []
+    for example in dev:
+        (learned if can_be_learned(example, task_type) else unseen).append(example)
     if fraction == 0.0:
-        return dev, dev if len(learned) == len(dev) else learned
+        return dev, learned if unseen else dev
     try:
         kept, held_out = train_test_split(
             learned,
@@ -262,4 +265,4 @@ def _hold_out(
             f"--meta-fraction {fraction}: dev's {len(dev)} examples cannot be split so that each "
             f"part has every class: {error}"
         ) from error
-    return [*kept, *(e for e in dev if not can_be_learned(e, task_type))], held_out
+    return [*kept, *unseen], held_out

@@ -90,9 +90,8 @@ def evaluation_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> PartEv
 def intervals_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> dict[str, list[float]]:
     """How far each score may be off because these rows are few: 95% bootstrap intervals.
 
-    The percentiles of 1,000 resamples of the rows (fewer of more than 20,000 rows), which are the
-    same in every call. Rows stand for
-    other rows of their kind; that a model was chosen by its score on them is not in the interval.
+    The percentiles of 1,000 resamples of the rows (fewer of more than 20,000 rows), the same in
+    every call. That a model was chosen by its score on these rows is not in the interval.
 
     Args:
         task_type: the kind of end task.
