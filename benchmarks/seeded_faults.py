@@ -25,7 +25,7 @@ import click
 
 ROOT = Path(__file__).parents[1]
 
-TIERS = {"default": (), "full": ("-m", "slow and not release")}
+TIERS = {"default": (), "full": ("-m", "full")}
 """The arguments of pytest for each tier. A fault that the default tier catches counts for both."""
 
 

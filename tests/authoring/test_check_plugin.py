@@ -8,15 +8,15 @@ from textwrap import dedent
 import pytest
 from click.testing import CliRunner
 
-from aang_core.cli.app import aang
-from aang_core.errors import ConfigError
-from aang_core.plugins import load_plugins
-from aang_core.testing.conformance import Options, checks_of, warnings_of
+from aang_core import ConfigError, load_plugins
 from tests.plugins_layer.on_disk import Site
+from tests.support.commands import aang
+from tests.support.plugins import Options, checks_of, warnings_of
 
 STANDARD = sorted({r.origin.distribution for r in load_plugins(environ={}).records})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("plugin", STANDARD)
 def test_every_standard_plugin_passes(plugin: str) -> None:
     done = CliRunner().invoke(aang, ["check-plugin", plugin])
@@ -111,12 +111,14 @@ def checked(folder: Path, source: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.full
 def test_a_good_file_passes(tmp_path: Path) -> None:
     done = checked(tmp_path, GOOD)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 of 6 checks passed" in done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_wrong_is_noticed(tmp_path: Path, case: str) -> None:
     (old, new), said = BAD[case]
@@ -127,6 +129,7 @@ def test_what_is_wrong_is_noticed(tmp_path: Path, case: str) -> None:
         assert words in done.stdout
 
 
+@pytest.mark.full
 def test_as_a_pytest_plugin(tmp_path: Path) -> None:
     """The checks run together with the repository's own tests and fail like tests."""
     (tmp_path / "test_own.py").write_text("def test_own():\n    pass\n")
@@ -146,6 +149,7 @@ def test_as_a_pytest_plugin(tmp_path: Path) -> None:
     assert "trait replaces-tokens" in done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -172,6 +176,7 @@ def with_rate(folder: Path, name: str) -> Path:
     return path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("third", "code", "said"),
     [
@@ -203,6 +208,7 @@ def test_options_go_to_the_plugins_that_take_them(
     assert said in done.stdout + done.stderr
 
 
+@pytest.mark.full
 def test_the_file_that_is_named_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not another one that the environment names."""
     (tmp_path / "other.py").write_text(dedent(GOOD), encoding="utf-8")
@@ -384,6 +390,7 @@ def test_an_output_gets_the_labels_of_its_kind_of_end_task(tmp_path: Path, kind:
     assert not failures(path)
 
 
+@pytest.mark.full
 def test_a_slow_plugin_is_named(tmp_path: Path) -> None:
     source = "import time\ntime.sleep(0.5)\n" + dedent(GOOD)
     (name, message), *others = failures(written(tmp_path, source)).items()

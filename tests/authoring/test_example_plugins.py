@@ -40,7 +40,7 @@ def test_they_are_listed_with_where_they_came_from(environment: dict[str, str]) 
     assert rows["weighter", "a-gem"] == "aang-plugin-a-gem"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_they_pass_their_own_tests(environment: dict[str, str]) -> None:
     """Those that came with them; that is what the checks of ``aang check-plugin`` are there too."""
     tests = [folder / "tests" for folder in EXAMPLES]
@@ -49,7 +49,7 @@ def test_they_pass_their_own_tests(environment: dict[str, str]) -> None:
     assert " skipped" not in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @each_package
 def test_check_plugin_passes_them(environment: dict[str, str], folder: Path) -> None:
     done = run(environment, "aang_core", "check-plugin", folder)

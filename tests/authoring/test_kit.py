@@ -9,8 +9,8 @@ from aang_plugin_surgery.pcgrad import PCGrad
 from aang_plugin_task.unlabelled import Unlabelled
 
 from aang_core import Data, DataContext, Example, TextStream, Workbench
-from aang_core.corpora import RepeatedTexts
 from aang_core.testing import check_data, check_weighter
+from tests.support.data import RepeatedTexts
 
 
 class Pairs(PCGrad):

@@ -6,16 +6,16 @@ from typing import get_args
 import pytest
 from click.testing import CliRunner
 
-from aang_core.authoring.new_plugin import write_plugin
-from aang_core.cli.app import aang
-from aang_core.plugins.primitive import Stage
+from aang_core import Stage
 from tests.authoring.installation import installed, run
 from tests.docs.documents import ROOT
+from tests.support.commands import aang
+from tests.support.plugins import write_plugin
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_new_plugin_of_every_stage_passes_its_own_tests(tmp_path: Path) -> None:
     """Written, installed as pip installs it, tested by the test that came with it."""
     for stage in STAGES:
@@ -35,7 +35,7 @@ def test_a_new_plugin_of_every_stage_passes_its_own_tests(tmp_path: Path) -> Non
         assert f'"my-{stage}"' in listed.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_smallest_plugin_is_sixteen_lines_and_trains(tmp_path: Path) -> None:
     """The package in the documentation: a name, an entry point, a transform."""
     folder = ROOT / "docs" / "smallest-plugin"

@@ -11,7 +11,7 @@ from tests.docs.documents import ROOT
 from tests.docs.tutorial import MODULE, TEST, blocks, follow
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ten_minutes_to_your_own(tmp_path: Path) -> None:
     """Every command and every output, and then the test of one's own."""
     site = tmp_path / "site"

@@ -22,6 +22,8 @@ from benchmarks.base_size import (
 from benchmarks.does_it_help import Stage
 from benchmarks.small_task import write_task
 
+pytestmark = pytest.mark.release
+
 REGISTRY = load_plugins(environ={}).registry
 MACHINE = {"precision": "bf16", "device": "cpu"}
 
@@ -70,7 +72,6 @@ def test_an_encoder_that_the_plan_needs_is_asked_for(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_another_machine_goes_on_from_the_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,8 @@ from benchmarks.cost_model import Machine, Stream, cost_of, seconds, share
 from benchmarks.step_cost import SIZES
 from benchmarks.steps.measure import count_flops
 
+pytestmark = pytest.mark.release
+
 
 @pytest.mark.parametrize("n", [3, 24])
 def test_its_arithmetic_is_what_a_step_does(n: int) -> None:

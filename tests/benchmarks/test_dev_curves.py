@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 from benchmarks.dev_curves import main, read_curves
 
+pytestmark = pytest.mark.release
+
 LINES = """task,method,setting,seed,step,seconds,rows,metric,dev
 words,plain,,0,0,1.0,0,macro-f1,0.1
 words,plain,,0,25,11.0,1600,macro-f1,0.5

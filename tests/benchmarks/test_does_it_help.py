@@ -12,8 +12,6 @@ from aang_plugin_compare.tables import Entry
 from click.testing import CliRunner
 
 from aang_core import load_plugins, load_space
-from aang_core.config import TrainConfig, resolve_config
-from aang_core.objectives.defaults import DEFAULT_RECIPE
 from benchmarks.does_it_help import (
     ALL_PREPARED,
     ALONE_LABELLED,
@@ -32,6 +30,10 @@ from benchmarks.does_it_help import (
 from benchmarks.joined_results import Outcome
 from benchmarks.small_task import write_task
 from benchmarks.table_methods import CHANGES, DEFAULTS, HALVED, METHODS, OBJECTIVES
+from tests.support.runs import TrainConfig, resolve_config
+from tests.support.spaces import DEFAULT_RECIPE
+
+pytestmark = pytest.mark.release
 
 REGISTRY = load_plugins(environ={}).registry
 
@@ -210,7 +212,6 @@ def trained(data: Path, out: Path, *options: str) -> dict[str, list[int]]:
     return {entry["method"]: entry["seeds"] for entry in table if not entry["quick"]}
 
 
-@pytest.mark.slow
 def test_the_table_has_the_runs_of_all_stages_and_what_was_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,7 +236,6 @@ def test_the_table_has_the_runs_of_all_stages_and_what_was_known(
     assert runs == {"seed-1"}  # nothing that was known was trained again
 
 
-@pytest.mark.slow
 def test_a_row_that_is_trained_alone_joins_the_rows_of_earlier_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

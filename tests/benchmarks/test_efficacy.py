@@ -12,11 +12,11 @@ from aang_plugin_compare.control_results import QUICK_CONTROLS
 from benchmarks.efficacy import METHODS, TASKS
 from benchmarks.small_task import write_task
 
+pytestmark = pytest.mark.release
+
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.release
-@pytest.mark.slow
 def test_it_goes_on_with_the_next_call(tmp_path: Path) -> None:
     """A call of no time plans every run, and the next one trains those that it has time for."""
     data, files = tmp_path / "data", tmp_path / "files"

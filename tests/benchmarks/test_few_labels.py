@@ -7,9 +7,10 @@ from aang_plugin_compare.cells import Comparison
 from aang_plugin_compare.planning import read_comparison
 from click.testing import CliRunner
 
-from aang_core.objectives.space import load_space
-from aang_core.plugins import load_plugins
+from aang_core import load_plugins, load_space
 from benchmarks.few_labels import METHODS, main
+
+pytestmark = pytest.mark.release
 
 REGISTRY = load_plugins(environ={}).registry
 

@@ -6,10 +6,10 @@ import pytest
 from aang_plugin_compare.planning import read_comparison
 from click.testing import CliRunner
 
-from aang_core.errors import AangError
-from aang_core.objectives.space import load_space
-from aang_core.plugins import load_plugins
+from aang_core import AangError, load_plugins, load_space
 from benchmarks.first_look import METHODS, main
+
+pytestmark = pytest.mark.release
 
 REGISTRY = load_plugins(environ={}).registry
 

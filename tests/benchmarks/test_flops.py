@@ -9,6 +9,8 @@ import pytest
 from benchmarks.step_cost import OURS, settings_of
 from benchmarks.steps.measure import count_flops, peak_memory
 
+pytestmark = pytest.mark.release
+
 BASELINE: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "benchmarks" / "baseline.json").read_text(encoding="utf-8")
 )
@@ -40,7 +42,6 @@ def test_static_pays_for_no_signals(counted: dict[str, dict[str, int]]) -> None:
         assert cell["static"] == cell["plain"]
 
 
-@pytest.mark.slow
 def test_the_stream_engine_needs_less_memory_than_plain_training() -> None:
     """One task's activations and two gradients are less than the activations of all rows."""
     setting = next(iter(settings_of(("4x256",), (6,), False)))

@@ -12,6 +12,8 @@ from scipy.stats import ttest_rel
 
 from benchmarks.joined_results import main
 
+pytestmark = pytest.mark.release
+
 HEADER = "task,method,setting,seed,step,seconds,rows,metric,dev\n"
 
 

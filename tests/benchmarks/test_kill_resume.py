@@ -11,6 +11,8 @@ import pytest
 from benchmarks.kill_resume import CASES, DISTURBED, contents
 from benchmarks.small_task import wordpiece_vocabulary
 
+pytestmark = pytest.mark.release
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -29,7 +31,6 @@ def chains_of(case: Path) -> list[dict[str, int]]:
     return [json.loads(line) for line in (case / "chains.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.slow
 def test_a_few_kills(tmp_path: Path) -> None:
     """In DIW, whose rounds are long; and a difference of one bit would have been seen."""
     done = kill_resume(
@@ -52,7 +53,6 @@ def test_a_few_kills(tmp_path: Path) -> None:
         before = contents(alone)
 
 
-@pytest.mark.slow
 def test_changes_between_kills(tmp_path: Path) -> None:
     """Other data is refused; other threads and another working directory change nothing."""
     done = kill_resume(
@@ -65,8 +65,6 @@ def test_changes_between_kills(tmp_path: Path) -> None:
     assert "the data has changed" in log
 
 
-@pytest.mark.release
-@pytest.mark.slow
 def test_kills_in_every_case(tmp_path: Path) -> None:
     done = kill_resume(tmp_path, "--kills", "4", "--most", "4")
     assert done.returncode == 0, done.stderr

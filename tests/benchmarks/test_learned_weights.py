@@ -13,6 +13,8 @@ from aang_core import train
 from benchmarks.learned_weights import alone, correlation, main
 from benchmarks.table_methods import OBJECTIVES
 
+pytestmark = pytest.mark.release
+
 
 def test_weights_of_real_runs_are_compared(tmp_path: Path) -> None:
     """Scores in the order of the last half's weights of the first seed correlate fully with it."""

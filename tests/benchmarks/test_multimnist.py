@@ -10,6 +10,8 @@ from click.testing import CliRunner, Result
 from benchmarks.multimnist import main
 from examples.multimnist import TASKS
 
+pytestmark = pytest.mark.release
+
 
 def results(path: Path, *cells: dict[str, Any]) -> Path:
     """A file with a cell of plain fine-tuning for each target, and further ones."""

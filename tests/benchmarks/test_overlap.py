@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from benchmarks.overlap import PLANTED, main
+
+pytestmark = pytest.mark.release
 
 
 def test_little_text_has_all_planted_overlaps(tmp_path: Path) -> None:

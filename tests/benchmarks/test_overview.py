@@ -4,11 +4,14 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
 from aang_plugin_compare.tables import Entry
 from click.testing import CliRunner, Result
 from scipy.stats import ttest_rel
 
 from benchmarks.overview import main
+
+pytestmark = pytest.mark.release
 
 
 def folder(path: Path, *, quick: str = "", **methods: dict[int, float]) -> Path:

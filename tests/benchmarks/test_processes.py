@@ -1,6 +1,10 @@
 """The table of steps that several processes share."""
 
+import pytest
+
 from benchmarks.processes import Row, table
+
+pytestmark = pytest.mark.release
 
 
 def column(rows: list[Row]) -> list[str]:

@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from benchmarks.joined_results import read_table
 from benchmarks.quick_controls import main, with_new
 
+pytestmark = pytest.mark.release
+
 OLD = Entry("demo", "tf-idf", "macro-f1", [0], [0.5], [0.5], "", 5, 1, seconds=[1.0], quick=True)
 PLAIN = Entry("demo", "single-task-defaults", "macro-f1", [0], [0.6], [0.55], "", 1, 0)
 
@@ -22,7 +24,6 @@ def test_only_controls_on_the_same_draws_take_the_place_of_others() -> None:
         with_new([OLD, PLAIN], [replace(new, seeds=[0, 1])])
 
 
-@pytest.mark.slow
 def test_a_table_is_written_anew(tmp_path: Path) -> None:
     """A second call computes nothing."""
     folder = tmp_path / "tables" / "demo-defaults"

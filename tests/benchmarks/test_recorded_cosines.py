@@ -6,8 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from aang_core import train
-from aang_core.diagnosis.signal_quality.figures import Figure
 from benchmarks.recorded_cosines import by_kind, main
+from tests.support.diagnosis import Figure
+
+pytestmark = pytest.mark.release
 
 
 def test_a_step_counts_once_however_many_objectives_of_a_kind_it_measured() -> None:

@@ -5,8 +5,9 @@ from click.testing import CliRunner
 
 from benchmarks.resident_memory import main
 
+pytestmark = pytest.mark.release
 
-@pytest.mark.slow
+
 def test_both_loops_are_measured(capfd: pytest.CaptureFixture[str]) -> None:
     assert CliRunner().invoke(main, ["--rows=4", "--layers=1", "--steps=2"]).exit_code == 0
     lines = [

@@ -10,8 +10,10 @@ import pytest
 from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.tables import outcome, table
 
-from aang_core.plugins import load_plugins
+from aang_core import load_plugins
 from benchmarks.small_task import write_task
+
+pytestmark = pytest.mark.release
 
 ROOT = Path(__file__).parents[2]
 

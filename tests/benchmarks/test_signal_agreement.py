@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
-from aang_core.cli.app import aang
 from benchmarks.signal_agreement import main, signals
 from benchmarks.table_methods import OBJECTIVES
+from tests.support.commands import aang
+
+pytestmark = pytest.mark.release
 
 
 def test_measured_signals_are_compared(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 from benchmarks.steady_dev import main, read_scores, steady_score
 
+pytestmark = pytest.mark.release
+
 HEAD = "task,method,setting,seed,step,seconds,rows,metric,dev\n"
 
 

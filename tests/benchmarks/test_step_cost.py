@@ -9,6 +9,8 @@ from click.testing import CliRunner, Result
 
 from benchmarks.step_cost import SIZES, main
 
+pytestmark = pytest.mark.release
+
 TIMES = {"cpu_seconds": 2.0, "wall_seconds": 2.5}
 
 

@@ -15,6 +15,8 @@ from benchmarks.stream_reading import (
     read,
 )
 
+pytestmark = pytest.mark.release
+
 
 @pytest.fixture
 def job(tmp_path: Path) -> dict[str, Any]:
@@ -64,7 +66,6 @@ def test_the_slowest_process_is_shown() -> None:
         assert line(2, readings).startswith("| 2 | 200 |")
 
 
-@pytest.mark.slow
 def test_two_processes_read_the_same(job: dict[str, Any], tmp_path: Path) -> None:
     one, other = measured(2, tmp_path / "job.json", job)
     for name in PLACES:

@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.sweep_overhead import Life, Overhead, lives_in, sweep
 
+pytestmark = pytest.mark.release
+
 
 def test_time_between_two_sessions_is_not_counted() -> None:
     lives = [Life("a", 1, 0.0, 2.0), Life("b", 1, 2.5, 4.0), Life("c", 2, 100.0, 101.0)]

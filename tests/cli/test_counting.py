@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from aang_core.cli.progress import counting
+from tests.support.commands import counting
 
 
 @pytest.fixture

@@ -3,9 +3,12 @@
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 from tests.plugins_layer.on_disk import Site
 
 
+@pytest.mark.full
 def test_it_tells_what_an_issue_needs(site: Site) -> None:
     """In Markdown, with the plug-ins that failed, and without the name of the user."""
     site.plugin("aang-plugin-broken", "raise OSError('disk on fire')\n")
@@ -30,6 +33,7 @@ def test_something_broken_does_not_hide_the_rest(site: Site) -> None:
     assert "libcudart" in site.aang("doctor").stdout
 
 
+@pytest.mark.full
 def test_threads_that_wait_sleep(site: Site) -> None:
     """Unless the user has chosen otherwise: spinning, they keep cores from other jobs."""
     assert site.json("doctor")["environment"]["OMP_WAIT_POLICY"] == "passive"
@@ -37,6 +41,7 @@ def test_threads_that_wait_sleep(site: Site) -> None:
     assert "- OMP_WAIT_POLICY: active\n" in text
 
 
+@pytest.mark.full
 def test_for_programs(site: Site) -> None:
     found = site.json("doctor")
     assert found["packages"]["aang-core"] == version("aang-core")

@@ -6,8 +6,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from aang_core.cli.app import aang
 from tests.plugins_layer.on_disk import Site
+from tests.support.commands import aang
 
 NAMED = {
     "bert": "out-of-domain/bert-op/bidirectional/denoise",

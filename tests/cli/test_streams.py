@@ -63,6 +63,7 @@ def test_an_interrupt_while_modules_are_imported(module: str) -> None:
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
+@pytest.mark.full
 def test_without_a_home_folder(tmp_path: Path) -> None:
     """A user whom the system does not know, as in containers: no traceback, no folder ``~``."""
     code = (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aang_core.cli.tables import print_table
+from tests.support.commands import print_table
 
 words = st.text(alphabet="abc-[]:中é", min_size=1, max_size=12)
 cells = st.lists(words, max_size=8).map(" ".join)

@@ -13,7 +13,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from aang_core.modeling import TextModel, load_text_model
+from tests.support.model import TextModel, load_text_model
 
 VOCABULARY = 50
 

@@ -4,11 +4,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from aang_core.gradients import (
-    GradientStatistics,
-    Segment,
-)
-from aang_core.modeling import TextModel
 from tests.core.engine_steps import (
     Classify,
     Denoise,
@@ -16,6 +11,8 @@ from tests.core.engine_steps import (
     Step,
     text_batch,
 )
+from tests.support.gradients import GradientStatistics, Segment
+from tests.support.model import TextModel
 
 SIGNALS = frozenset({"cosine", "dot", "norm"})
 

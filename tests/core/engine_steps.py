@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core.gradients import Segment
-from aang_core.modeling import TextModel
-from aang_core.tasks.task import Batch, RowLosses, Task
+from aang_core import Batch, RowLosses, Task
 from tests.core.encoders import VOCABULARY, tiny_text_model
+from tests.support.gradients import Segment
+from tests.support.model import TextModel
 
 CLASSES = 3
 

@@ -17,11 +17,11 @@ from transformers import (
 )
 
 from aang_core import ConfigError, ModelError
-from aang_core.gradients import EndTaskHead, PackedEngine, StreamEngine
-from aang_core.modeling import Adapters, LoraSettings, TextModel
 from tests.core.encoders import ARCHITECTURES, PACKED, VOCABULARY, tiny_text_model
 from tests.core.engine_checks import assert_exact, make_step
 from tests.core.engine_steps import oracle
+from tests.support.gradients import EndTaskHead, PackedEngine, StreamEngine
+from tests.support.model import Adapters, LoraSettings, TextModel
 
 LORA = LoraSettings(rank=2)
 CLASSES = 3

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core import Batch, TensorTask
-from aang_core.diagnosis.signal_quality.calibrated import Calibrated
+from tests.support.diagnosis import Calibrated
 
 ROWS, FEATURES, CLASSES = 60, 5, 3
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aang_core.corpora.demo import (
+from aang_core import AangError
+from tests.support.data import (
     DEV_SIZE,
     MIN_CHARACTERS,
     PACKAGES,
@@ -18,7 +19,6 @@ from aang_core.corpora.demo import (
     load_demo_task,
     strip_package_names,
 )
-from aang_core.errors import AangError
 
 DIGEST_UNDER_SHUFFLED_LISTINGS = """
 import hashlib, os, random
@@ -122,7 +122,7 @@ class TestThisInterpreter:
             assert len(text) >= MIN_CHARACTERS
             text.encode()
 
-    @pytest.mark.slow
+    @pytest.mark.full
     def test_order_of_folders_hash_seed_and_random_state_do_not_matter(
         self, task: DemoTask
     ) -> None:

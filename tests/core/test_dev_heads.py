@@ -8,21 +8,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core.errors import AangError
-from aang_core.gradients import (
+from aang_core import AangError, Batch, Task
+from tests.core.engine_steps import Classify
+from tests.support.gradients import (
+    PENALTIES,
     DevHead,
     DevHeadSettings,
     DrawnDevHead,
     FreshDevHead,
     LogisticDevHead,
+    Passes,
     RememberingDevHead,
     choose_dev_head,
     first_token,
 )
-from aang_core.gradients.logistic_head import PENALTIES
-from aang_core.gradients.passes import Passes
-from aang_core.tasks.task import Batch, Task
-from tests.core.engine_steps import Classify
 
 
 class Watched(DevHead):

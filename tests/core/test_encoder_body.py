@@ -9,11 +9,11 @@ import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from aang_core import ModelError
-from aang_core.gradients import EndTaskHead, PackedEngine
-from aang_core.modeling import load_text_model
 from tests.core.encoders import ARCHITECTURES, SHAPES, VOCABULARY, tiny_text_model
 from tests.core.engine_checks import assert_exact, make_step
 from tests.core.engine_steps import oracle, tiny_model
+from tests.support.gradients import EndTaskHead, PackedEngine
+from tests.support.model import load_text_model
 
 TOKENS = 9
 

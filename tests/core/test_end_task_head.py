@@ -19,14 +19,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from aang_core.errors import ModelError
-from aang_core.modeling import TextModel, load_text_model
-from aang_core.task_types.multi_label import MultiLabel
-from aang_core.task_types.regression import Regression
-from aang_core.task_types.single_label import SingleLabel
-from aang_core.task_types.task_type import TaskType
-from aang_core.task_types.token_labels import TokenLabels
+from aang_core import ModelError
 from tests.core.encoders import ARCHITECTURES, SHAPES, VOCABULARY
+from tests.support.data import MultiLabel, Regression, SingleLabel, TaskType, TokenLabels
+from tests.support.model import TextModel, load_text_model
 
 NUMBERS = Regression(mean=120.0, scale=18.0)
 

@@ -6,21 +6,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from aang_core.errors import AangError
-from aang_core.gradients import (
+from aang_core import AangError, OptimizerSettings
+from tests.core.engine_checks import SIGNALS, make_step
+from tests.core.engine_steps import Step, oracle, tiny_model
+from tests.support.gradients import (
     UNCLIPPED,
     AveragedDevHead,
+    DevHead,
     DistributedEngine,
     EndTaskHead,
     PackedEngine,
     StreamEngine,
     TaskClip,
 )
-from aang_core.gradients.dev_head import DevHead
-from aang_core.tasks.processes import ALONE
-from aang_core.training.optimization import Optimization, OptimizerSettings
-from tests.core.engine_checks import SIGNALS, make_step
-from tests.core.engine_steps import Step, oracle, tiny_model
+from tests.support.training import ALONE, Optimization
 
 Engine = StreamEngine | DistributedEngine
 

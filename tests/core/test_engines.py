@@ -12,20 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core.gradients import (
-    DistributedEngine,
-    EndTaskHead,
-    FreshDevHead,
-    GradientEngine,
-    PackedEngine,
-    Rider,
-    Segment,
-    StreamEngine,
-)
-from aang_core.gradients.passes import Precision
-from aang_core.modeling import EncoderBody
-from aang_core.tasks.processes import ALONE
-from aang_core.tasks.task import Batch, RowLosses
+from aang_core import Batch, RowLosses
 from tests.core.encoders import ARCHITECTURES, PACKED
 from tests.core.engine_checks import SIGNALS, assert_exact, assert_gradients, make_step
 from tests.core.engine_steps import (
@@ -34,6 +21,19 @@ from tests.core.engine_steps import (
     oracle,
     tiny_model,
 )
+from tests.support.gradients import (
+    DistributedEngine,
+    EndTaskHead,
+    FreshDevHead,
+    GradientEngine,
+    PackedEngine,
+    Precision,
+    Rider,
+    Segment,
+    StreamEngine,
+)
+from tests.support.model import EncoderBody
+from tests.support.training import ALONE
 
 
 def engines(body: nn.Module) -> list[GradientEngine]:
@@ -94,6 +94,7 @@ def frozen(body: nn.Module, how_much: int) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
+@pytest.mark.full
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=drawn_steps())
 def test_engines_equal_autograd_whatever_the_step(drawn: tuple[Step, int]) -> None:

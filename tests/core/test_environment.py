@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from aang_core.errors import AangError
-from aang_core.tasks.launched import local_rank
-from aang_core.tasks.processes import ALONE, processes_of_environment
+from aang_core import AangError
+from tests.support.training import ALONE, local_rank, processes_of_environment
 
 
 def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:

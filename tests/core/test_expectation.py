@@ -3,12 +3,14 @@
 import itertools
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aang_core.testing.expectation import PROPERTY
+from tests.support.plugins import PROPERTY
 
 
+@pytest.mark.full
 def test_a_machine_that_is_busy_while_inputs_are_made_fails_no_check() -> None:
     """Hypothesis allows five deadlines in all for making inputs; these take more."""
     made = itertools.count()

@@ -10,11 +10,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AlbertConfig, AlbertForMaskedLM
 
 from aang_core import ModelError
-from aang_core.gradients import EndTaskHead, PackedEngine, StreamEngine
-from aang_core.modeling import LoraSettings, TextModel, load_text_model
 from tests.core.encoders import ARCHITECTURES, PACKED, VOCABULARY, tiny_text_model
 from tests.core.engine_checks import assert_exact, make_step
 from tests.core.engine_steps import oracle
+from tests.support.gradients import EndTaskHead, PackedEngine, StreamEngine
+from tests.support.model import LoraSettings, TextModel, load_text_model
 
 # ALBERT repeats one layer, so that none can be frozen.
 LAYERED = tuple(name for name in ARCHITECTURES if name != "albert")

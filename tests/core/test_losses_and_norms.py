@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from aang_core.gradients import EndTaskHead, PackedEngine, StreamEngine, TaskClip
 from tests.core.engine_checks import SIGNALS, assert_gradients, make_step
 from tests.core.engine_steps import Step, oracle, tiny_model
 from tests.core.test_riders import alone, with_riders
+from tests.support.gradients import EndTaskHead, PackedEngine, StreamEngine, TaskClip
 
 NORMS = frozenset({"norm"})
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core.gradients import EndTaskHead, PackedEngine, Segment, StreamEngine
-from aang_core.tasks.task import Batch, RowLosses
+from aang_core import Batch, RowLosses
 from tests.core.engine_checks import assert_exact
 from tests.core.engine_steps import Step, oracle
+from tests.support.gradients import EndTaskHead, PackedEngine, Segment, StreamEngine
 
 
 class Image2d(nn.Module):

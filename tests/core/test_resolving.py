@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from aang_core.config import resolve_config
-from aang_core.errors import ConfigError
+from aang_core import ConfigError
+from tests.support.runs import resolve_config
 
 
 @pytest.mark.parametrize("given", [["tapt.steps=2"], {"tapt": ["steps=2"]}])

@@ -11,19 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core.gradients import (
-    EndTaskHead,
-    GradientStatistics,
-    PackedEngine,
-    Rider,
-    Segment,
-    StreamEngine,
-)
-from aang_core.gradients.distributed import DistributedEngine
-from aang_core.gradients.passes import Passes, joined
-from aang_core.tasks.processes import Processes
-from aang_core.tasks.task import Batch, RowLosses
-from aang_core.training.numbers import problem_of
+from aang_core import Batch, RowLosses
 from tests.core.engine_checks import assert_exact, assert_gradients, make_step
 from tests.core.engine_steps import (
     Classify,
@@ -34,6 +22,18 @@ from tests.core.engine_steps import (
     text_batch,
     tiny_model,
 )
+from tests.support.gradients import (
+    DistributedEngine,
+    EndTaskHead,
+    GradientStatistics,
+    PackedEngine,
+    Passes,
+    Rider,
+    Segment,
+    StreamEngine,
+    joined,
+)
+from tests.support.training import Processes, problem_of
 
 
 class Contrast(Classify):

@@ -8,16 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from aang_core.gradients import EndTaskHead, PackedEngine, Segment, StreamEngine
-from aang_core.gradients.engine import members_of
-from aang_core.gradients.passes import Passes
-from aang_core.gradients.shared_passes import group_by_length, largest_batch, share_passes
-from aang_core.gradients.task_gradient import rider_loss
-from aang_core.tasks.task import Batch
+from aang_core import Batch
 from tests.core.encoders import PACKED
 from tests.core.engine_checks import assert_gradients, make_step
 from tests.core.engine_steps import Classify, Step, oracle, tiny_model
 from tests.core.test_riders import alone, with_riders
+from tests.support.gradients import (
+    EndTaskHead,
+    PackedEngine,
+    Passes,
+    Segment,
+    StreamEngine,
+    group_by_length,
+    largest_batch,
+    members_of,
+    rider_loss,
+    share_passes,
+)
 
 
 def cost(

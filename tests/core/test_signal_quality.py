@@ -8,16 +8,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from aang_core.diagnosis.signal_quality import (
+from aang_core import DataError
+from tests.support.diagnosis import (
+    Figure,
     ObjectiveQuality,
+    Reference,
+    Sample,
     SignalQuality,
     agreements,
     read_scores,
     scores_of,
 )
-from aang_core.diagnosis.signal_quality.cosines import Reference, Sample
-from aang_core.diagnosis.signal_quality.figures import Figure
-from aang_core.errors import DataError
 
 P, Q = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))
 

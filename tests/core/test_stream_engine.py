@@ -9,16 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core.gradients import (
-    EndTaskHead,
-    FreshDevHead,
-    Segment,
-    StreamEngine,
-)
-from aang_core.gradients.dev_head import DevHead
-from aang_core.modeling import TextModel
-from aang_core.tasks.task import Batch, RowLosses, Task
+from aang_core import Batch, RowLosses, Task
 from tests.core.encoders import VOCABULARY, tiny_text_model
+from tests.support.gradients import DevHead, EndTaskHead, FreshDevHead, Segment, StreamEngine
+from tests.support.model import TextModel
 
 SIGNALS = frozenset({"cosine", "dot", "norm"})
 

@@ -19,10 +19,8 @@ from transformers import (
 )
 
 from aang_core import ModelError
-from aang_core.modeling import TextModel, load_text_model
-from aang_core.modeling.positions import longest_row
-from aang_core.modeling.trial import refuse_unusable
 from tests.core.encoders import SHAPES, VOCABULARY, tiny_text_model
+from tests.support.model import TextModel, load_text_model, longest_row, refuse_unusable
 
 POSITIONS = 24
 TOKENS = 9

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from aang_core.config import TrainConfig, read_config_file
-from aang_core.config.settings import parse_settings
-from aang_core.errors import ConfigError
-from aang_core.storage.yaml_source import NumberLoader, parse_yaml
+from aang_core import ConfigError
+from tests.support.runs import TrainConfig, parse_settings, read_config_file
+from tests.support.storage import NumberLoader, parse_yaml
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefghi")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from aang_core.corpora.labelled import Columns, read_rows
-from aang_core.objectives.stages import Example, ReadReport
+from aang_core import Example, ReadReport
+from tests.support.data import Columns, read_rows
 
 
 def read_labelled(

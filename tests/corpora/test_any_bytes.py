@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from aang_core.errors import DataError
+from aang_core import DataError
 from tests.corpora.reading import read_labelled
 
 PIECES = st.sampled_from(

@@ -8,10 +8,8 @@ from platformdirs.api import PlatformDirsABC
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
-from aang_core.corpora.cache import atomic_write, cache_folder, chosen_cache_folder, make_folder
-from aang_core.corpora.places import find_files
-from aang_core.errors import ConfigError, DataError
-from aang_core.objectives.stages import ReadReport
+from aang_core import ConfigError, DataError, ReadReport, atomic_write, cache_folder, find_files
+from tests.support.data import chosen_cache_folder, make_folder
 
 
 def test_aang_cache_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

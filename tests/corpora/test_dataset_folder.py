@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from datasets import Dataset, DatasetDict
 
-from aang_core.corpora.dataset_folder import refuse_files_elsewhere
-from aang_core.corpora.dataset_task import load_dataset_task
-from aang_core.errors import DataError
+from aang_core import DataError
+from tests.support.data import load_dataset_task, refuse_files_elsewhere
 
 
 def saved(folder: Path) -> Path:

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
-from aang_core.corpora.dataset_task import load_dataset_task
-from aang_core.errors import DataError
-from aang_core.objectives.stages import Example, ReadReport
+from aang_core import DataError, Example, ReadReport
+from tests.support.data import load_dataset_task
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,16 @@ import pandas as pd
 import pytest
 from datasets import ClassLabel, Dataset, List, Value
 
-from aang_core.corpora.in_memory import TableInMemory, table_in_memory
-from aang_core.corpora.labelled import Columns, LabelledRows, read_rows
-from aang_core.corpora.labelled_task import load_task
-from aang_core.corpora.unlabelled_texts import UnlabelledTexts
-from aang_core.errors import DataError
-from aang_core.objectives.stages import Example, ReadReport
+from aang_core import DataError, Example, ReadReport
+from tests.support.data import (
+    Columns,
+    LabelledRows,
+    TableInMemory,
+    UnlabelledTexts,
+    load_task,
+    read_rows,
+    table_in_memory,
+)
 
 TEXTS = ["It rains.", "The sun shines.", "It snows.", "A fine day."]
 LABELS = ["bad", "good", "bad", "good"]

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from aang_core.errors import DataError
-from aang_core.objectives.stages import Example, ReadReport
+from aang_core import DataError, Example, ReadReport
 from tests.corpora.reading import read_labelled
 
 RECORDS: list[dict[str, object]] = [

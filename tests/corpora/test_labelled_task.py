@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aang_core.corpora.labelled_task import load_task
-from aang_core.errors import ConfigError, DataError
-from aang_core.objectives.stages import Example, ReadReport
+from aang_core import ConfigError, DataError, Example, ReadReport
+from tests.support.data import load_task
 
 
 def write(path: Path, labels: Sequence[str], prefix: str = "text") -> Path:

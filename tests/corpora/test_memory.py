@@ -11,12 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from aang_core.corpora import memory_limit
-from aang_core.corpora.labelled import Columns
-from aang_core.corpora.tables import read_table, stream_table
-from aang_core.errors import ConfigError, DataError
-from aang_core.objectives.stages import ReadReport
-from aang_core.runs.texts_to_predict import rows_of_file
+from aang_core import ConfigError, DataError, ReadReport
+from tests.support.data import Columns, memory_limit, read_table, stream_table
+from tests.support.runs import rows_of_file
 
 # The limit is set when everything is imported; torch alone reserves more.
 LIMITED = """
@@ -58,6 +55,7 @@ def packed_lines(path: Path, line: bytes, times: int, head: bytes = b"") -> None
             file.write(line)
 
 
+@pytest.mark.full
 def test_bombs_and_limited_memory(tmp_path: Path) -> None:
     """Everything is read in blocks, and what is too much is told, with 700 MB to spare."""
     record = json.dumps({"text": "x" * 2**20, "label": "a"}).encode() + b"\n"

@@ -10,15 +10,18 @@ from aang_plugin_s2orc.source import S2orc
 from aang_plugin_text.out_of_domain import OutOfDomain
 from transformers import PreTrainedTokenizerFast
 
-from aang_core.corpora import places, text_files
-from aang_core.corpora.labelled import Columns
-from aang_core.corpora.labelled_task import load_task
-from aang_core.corpora.task_files import LabelledFile, TaskFiles
-from aang_core.corpora.tokens import tokenize
-from aang_core.errors import DataError
-from aang_core.objectives.stages import DataContext, Example, ReadReport
-from aang_core.task_types.class_names import MOST_CLASSES
+from aang_core import DataContext, DataError, Example, ReadReport
 from tests.corpora.reading import read_labelled
+from tests.support.data import (
+    MOST_CLASSES,
+    Columns,
+    LabelledFile,
+    TaskFiles,
+    load_task,
+    places,
+    text_files,
+    tokenize,
+)
 
 LINES = [
     "The parser reads a sentence — naïve.",
@@ -209,6 +212,7 @@ def test_texts_in_train_and_dev_are_counted(tmp_path: Path) -> None:
     assert report.counts["test text that is also in the training data"] == 5
 
 
+@pytest.mark.full
 def test_a_hundred_thousand_classes_are_refused_at_once(tmp_path: Path) -> None:
     path = labelled(tmp_path / "a.jsonl", [("text", f"{i} " * 20) for i in range(100_000)])
     said = rf"100000 different labels.*{MOST_CLASSES}.*--label"

@@ -8,12 +8,9 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import BertTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from aang_core.corpora.demo import load_demo_task
-from aang_core.corpora.pieces import Cutter, PieceStream, digest, pieces_of
-from aang_core.corpora.repeated import RepeatedTexts
-from aang_core.errors import DataError
-from aang_core.modeling import load_tokenizer
-from aang_core.objectives.stages import Example
+from aang_core import DataError, Example
+from tests.support.data import Cutter, PieceStream, RepeatedTexts, digest, load_demo_task, pieces_of
+from tests.support.model import load_tokenizer
 
 DEMO_ENCODER = Path(__file__).parents[2] / "aang_core" / "assets" / "demo-encoder"
 

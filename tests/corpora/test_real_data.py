@@ -6,9 +6,8 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from aang_core.corpora.labelled_task import load_task
-from aang_core.corpora.tokens import tokenize
-from aang_core.objectives.stages import ReadReport
+from aang_core import ReadReport
+from tests.support.data import load_task, tokenize
 
 
 @pytest.mark.parametrize(

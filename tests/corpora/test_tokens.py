@@ -22,13 +22,16 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from aang_core.corpora import token_cache
-from aang_core.corpora.tokenizer_definition import tokenizer_digest
-from aang_core.corpora.tokens import TokenRows, tokenize, vocabulary
-from aang_core.errors import ConfigError, DataError, ModelError
-from aang_core.objectives.stages import Example, ReadReport
-from aang_core.task_types.single_label import SingleLabel
+from aang_core import ConfigError, DataError, Example, ModelError, ReadReport
 from tests.corpora.conftest import SENTENCES
+from tests.support.data import (
+    SingleLabel,
+    TokenRows,
+    token_cache,
+    tokenize,
+    tokenizer_digest,
+    vocabulary,
+)
 
 SINGLE = [Example(text, label="xy"[i % 2]) for i, text in enumerate(SENTENCES)]
 PAIRS = [Example(a, b, "x") for a, b in itertools.permutations(SENTENCES[:3], 2)]
@@ -292,6 +295,7 @@ def test_the_cache_is_one_whole_file(tmp_path: Path, bert: PreTrainedTokenizerFa
     assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".arrow"]
 
 
+@pytest.mark.full
 def test_another_process_finds_what_is_stored(
     tmp_path: Path, roberta: PreTrainedTokenizerFast
 ) -> None:

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aang_core.corpora.labelled_task import LabelledTask
-from aang_core.corpora.train_draw import class_shares, draw_train
-from aang_core.errors import ConfigError
-from aang_core.objectives.stages import Example
+from aang_core import ConfigError, Example
+from tests.support.data import LabelledTask, class_shares, draw_train
 
 
 def task(**sizes: int) -> LabelledTask:

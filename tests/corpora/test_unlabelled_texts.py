@@ -9,14 +9,17 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from aang_core.corpora.demo import MIN_CHARACTERS, strip_package_names
-from aang_core.corpora.demo_unlabelled import UnlabelledParagraphs, comments
-from aang_core.corpora.labelled import Columns
-from aang_core.corpora.labelled_task import LabelledTask
-from aang_core.corpora.train_draw import draw_train
-from aang_core.corpora.unlabelled_texts import UnlabelledTexts
-from aang_core.errors import DataError
-from aang_core.objectives.stages import Example, ReadReport
+from aang_core import DataError, Example, ReadReport
+from tests.support.data import (
+    MIN_CHARACTERS,
+    Columns,
+    LabelledTask,
+    UnlabelledParagraphs,
+    UnlabelledTexts,
+    comments,
+    draw_train,
+    strip_package_names,
+)
 
 TRAIN = tuple(Example(f"train {i}", label="ab"[i % 2]) for i in range(20))
 TASK = LabelledTask(

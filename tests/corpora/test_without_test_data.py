@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-from aang_core.assembly import read_end_task
-from aang_core.config import TrainConfig
-from aang_core.objectives.stages import ReadReport
+import pytest
+
+from aang_core import ReadReport
+from tests.support.runs import TrainConfig, read_end_task
 
 
 def test_the_file_is_not_read(tmp_path: Path) -> None:
@@ -19,6 +20,7 @@ def test_the_file_is_not_read(tmp_path: Path) -> None:
     assert task.dev
 
 
+@pytest.mark.full
 def test_the_demo_has_none() -> None:
     whole, _ = read_end_task(TrainConfig(), ReadReport())
     without, _ = read_end_task(TrainConfig(test_score=False), ReadReport())

@@ -8,8 +8,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import ByT5Tokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from aang_core import Example, sentence_starts, word_starts
-from aang_core.corpora.tokens import tokenize, vocabulary
 from tests.corpora.conftest import SENTENCES
+from tests.support.data import tokenize, vocabulary
 
 
 @pytest.fixture(scope="module")

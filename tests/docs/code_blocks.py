@@ -44,14 +44,17 @@ from click.testing import CliRunner
 from huggingface_hub import ModelCardData
 from ray.scripts.scripts import cli as ray_commands
 
-from aang_core import Objective, Registry, load_plugins
-from aang_core.assembly import option_owners
-from aang_core.cli.app import aang
-from aang_core.cli.train import given_options
-from aang_core.config import TrainConfig, read_config_file, resolve_config, resolve_training
-from aang_core.objectives.space import load_space
-from aang_core.task_types.single_label import ONE_CLASS
+from aang_core import Objective, Registry, load_plugins, load_space
 from tests.docs.documents import ROOT
+from tests.support.commands import aang, given_options
+from tests.support.data import ONE_CLASS
+from tests.support.runs import (
+    TrainConfig,
+    option_owners,
+    read_config_file,
+    resolve_config,
+    resolve_training,
+)
 
 CHEAP = {
     *("plugins", "list-primitives", "list-objectives", "list-spaces", "show-space"),

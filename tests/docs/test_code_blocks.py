@@ -9,6 +9,8 @@ from aang_core import AangError
 from tests.docs.code_blocks import Block, blocks, check
 from tests.docs.documents import PAGES, ROOT
 
+pytestmark = pytest.mark.release
+
 TUTORIAL = ROOT / "docs" / "writing-plugins.md"
 FOLLOWED = ("Ten minutes to your own", "Testing it")
 """What tests/authoring/test_tutorial.py does word for word, with the package that comes of it."""

@@ -7,9 +7,9 @@ import tomllib
 
 import pytest
 
-from aang_core.plugins.standard import STANDARD, STANDARD_COMMANDS
 from tests.docs.code_blocks import blocks, same
 from tests.docs.documents import ROOT
+from tests.support.plugins import STANDARD, STANDARD_COMMANDS
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PLUGINS = sorted(path.parent.name for path in (ROOT / "plugins").glob("*/pyproject.toml"))
@@ -40,7 +40,7 @@ def test_core_and_plugins_have_one_version() -> None:
     assert len(versions) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_run_of_one_test_prints_what_is_shown() -> None:
     shown = [b.text for b in blocks(CONTRIBUTING) if b.text.startswith("$ pytest")]
     assert shown

@@ -7,13 +7,11 @@ from pathlib import Path
 import click
 import pytest
 
-from aang_core import Plugins, Registry, load_plugins
-from aang_core.cli.app import aang
-from aang_core.config import TrainConfig
-from aang_core.errors import AangError
-from aang_core.objectives.recipes import find_recipe
-from aang_core.objectives.space import load_space
+from aang_core import AangError, Plugins, Registry, load_plugins, load_space
 from tests.docs.documents import PAGES, ROOT, aang_commands, anchors, relative_links, tables
+from tests.support.commands import aang
+from tests.support.runs import TrainConfig
+from tests.support.spaces import find_recipe
 
 
 @pytest.fixture(scope="module")

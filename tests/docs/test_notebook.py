@@ -8,8 +8,9 @@ import pytest
 
 from tests.docs.documents import ROOT
 
+pytestmark = pytest.mark.release
 
-@pytest.mark.slow
+
 def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And where a cell's value is shown, it is that value."""
     monkeypatch.chdir(tmp_path)

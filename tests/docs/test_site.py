@@ -11,10 +11,12 @@ from typing import get_type_hints
 import pytest
 
 from aang_core import hookspecs, load_plugins
-from aang_core.plugins.hooks import hook_names
-from aang_core.task_types.names import TRAITS
 from tests.docs.documents import ROOT, tables
 from tests.docs.tutorial import PAGE
+from tests.support.data import TRAITS
+from tests.support.plugins import hook_names
+
+pytestmark = pytest.mark.release
 
 REGISTERING = [name for name in hook_names() if name.startswith("aang_register_")]
 
@@ -57,7 +59,6 @@ def test_every_trait_is_explained_where_authors_look() -> None:
         assert f"``{trait}``" in (inspect.getdoc(getattr(hookspecs, hook)) or "")
 
 
-@pytest.mark.slow
 def test_the_site_builds_strictly(tmp_path: Path) -> None:
     environment = {**os.environ, "DISABLE_MKDOCS_2_WARNING": "true", "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+pytestmark = pytest.mark.release
+
 # Layers as small as these are fastest on one thread.
 torch.set_num_threads(1)
 
@@ -18,7 +20,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 MNIST = Path(__file__).parents[3] / "shared" / "data" / "mnist-t10k"
 
 
-@pytest.mark.slow
 def test_plain_pytorch_is_short_and_runs() -> None:
     """Under 60 lines, and the helpers make the end task better."""
     program = EXAMPLES / "plain_pytorch.py"

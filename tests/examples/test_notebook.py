@@ -7,6 +7,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+pytestmark = pytest.mark.release
+
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
 
 # A kernel's sockets outlive the test that opened them.
@@ -21,7 +23,6 @@ def stream(cell: Any, name: str) -> str:
     return "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == name)
 
 
-@pytest.mark.slow
 def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress is a live table, a run three lines and a table, predictions and scores tables."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -11,6 +11,8 @@ from benchmarks.fuzzing.states import checkpoint_check, checkpoint_seeds
 from benchmarks.fuzzing.strategies import contents
 from benchmarks.fuzzing.targets import TARGETS, Target
 
+pytestmark = pytest.mark.release
+
 REGRESSIONS = sorted(
     path for path in (Path(__file__).parent / "regressions").rglob("*") if path.is_file()
 )

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from aang_core.plugins.primitive import Origin, Primitive, Stage
-from aang_core.plugins.registry import SpaceEntry
+from aang_core import Origin, Primitive, Stage
+from tests.support.plugins import SpaceEntry
 
 
 def origin(distribution: str = "aang-plugin-x") -> Origin:

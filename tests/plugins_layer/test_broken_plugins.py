@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from aang_core.plugins import load_plugins
+from aang_core import load_plugins
 from tests.plugins_layer.on_disk import PREAMBLE, Site, transform
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from aang_core import hookspecs
-from aang_core.cli.app import aang
-from aang_core.plugins import PluginRecord, load_plugins
-from aang_core.plugins.loading import Plugins
+from aang_core import Plugins, hookspecs, load_plugins
+from tests.support.commands import aang
+from tests.support.plugins import PluginRecord
 
 OLD_NAME = DeprecationWarning("the argument registry is deprecated; take register instead")
 OLD_HOOK = FutureWarning("aang_register_commands goes; use something else instead")

@@ -6,8 +6,8 @@ from types import ModuleType
 import pytest
 
 from aang_core import PLUGIN_API, PluginError
-from aang_core.plugins.interface import CHANGES, DECLARATION, check_plugin_api
 from tests.docs.documents import ROOT
+from tests.support.plugins import CHANGES, DECLARATION, check_plugin_api
 
 
 def module(version: object) -> ModuleType:

@@ -5,8 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from aang_core import AangError, train
-from aang_core.plugins import load_plugins
+from aang_core import AangError, load_plugins, train
 from tests.plugins_layer.on_disk import PREAMBLE, Site, transform
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import aang_core
-from aang_core.plugins import load_plugins
+from aang_core import load_plugins
 
 CORE = Path(aang_core.__file__).parent
 

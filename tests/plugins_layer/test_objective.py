@@ -4,12 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
-from aang_core.objectives.objective import Objective
-from aang_core.plugins import load_plugins
-from aang_core.plugins.primitive import STAGES, Primitive
-from aang_core.plugins.registry import ObjectiveEntry, Registry
+from aang_core import (
+    STAGES,
+    AmbiguousNameError,
+    ConfigError,
+    Objective,
+    Primitive,
+    Registry,
+    UnknownNameError,
+    load_plugins,
+)
 from tests.plugins_layer.made_up import one_of_each, origin, primitive
+from tests.support.plugins import ObjectiveEntry
 
 
 def objective(*primitives: Primitive) -> Objective:

@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from aang_core.errors import AangError, ConfigError, PluginError
-from aang_core.plugins.primitive import Primitive
+from aang_core import AangError, ConfigError, PluginError, Primitive
 from tests.plugins_layer.made_up import primitive
 from tests.plugins_layer.on_disk import Site
 

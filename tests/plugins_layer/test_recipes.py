@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from aang_core import load_plugins
-from aang_core.config import resolve_config, resolve_training
-from aang_core.errors import AmbiguousNameError, PluginError, UnknownNameError
-from aang_core.objectives.recipes import find_recipe
-from aang_core.plugins.registry import RecipeEntry, Registry
+from aang_core import AmbiguousNameError, PluginError, Registry, UnknownNameError, load_plugins
 from tests.plugins_layer.made_up import origin
 from tests.plugins_layer.on_disk import Site
+from tests.support.plugins import RecipeEntry
+from tests.support.runs import resolve_config, resolve_training
+from tests.support.spaces import find_recipe
 
 
 def recipe(name: str, distribution: str = "aang-plugin-x", **options: Any) -> RecipeEntry:

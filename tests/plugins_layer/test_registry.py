@@ -1,18 +1,25 @@
 import pytest
 
-from aang_core.errors import AmbiguousNameError, UnknownNameError
-from aang_core.plugins import load_plugins
-from aang_core.plugins.name_table import did_you_mean
-from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
-from aang_core.plugins.registry import ObjectiveEntry, Registry
-from aang_core.plugins.standard import (
+from aang_core import (
+    STAGES,
+    AmbiguousNameError,
+    Origin,
+    Primitive,
+    Registry,
+    Stage,
+    UnknownNameError,
+    did_you_mean,
+    load_plugins,
+)
+from tests.plugins_layer.made_up import origin, primitive, space_entry
+from tests.plugins_layer.on_disk import Site, transform
+from tests.support.plugins import (
     STANDARD,
     STANDARD_OBJECTIVES,
     STANDARD_RECIPES,
     STANDARD_SPACES,
+    ObjectiveEntry,
 )
-from tests.plugins_layer.made_up import origin, primitive, space_entry
-from tests.plugins_layer.on_disk import Site, transform
 
 
 def test_a_primitive_is_found_by_its_stage_and_name() -> None:

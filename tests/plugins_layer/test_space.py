@@ -5,14 +5,19 @@ from typing import Any
 
 import pytest
 
-from aang_core.config import TrainConfig, resolve_config, resolve_training
-from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
-from aang_core.objectives.space import Space, load_space
-from aang_core.plugins import load_plugins
-from aang_core.plugins.primitive import Primitive
-from aang_core.plugins.registry import Registry
+from aang_core import (
+    AmbiguousNameError,
+    ConfigError,
+    Primitive,
+    Registry,
+    Space,
+    UnknownNameError,
+    load_plugins,
+    load_space,
+)
 from tests.plugins_layer.made_up import one_of_each, origin, primitive, space_entry
 from tests.plugins_layer.on_disk import PREAMBLE, Site
+from tests.support.runs import TrainConfig, resolve_config, resolve_training
 
 SMALL = {"data": ["a"], "transform": ["b"], "representation": ["c"], "output": ["d"]}
 
@@ -92,6 +97,7 @@ def test_what_else_is_installed_changes_no_space(site: Site) -> None:
 STRANGER = origin("aang-plugin-stranger")
 
 
+@pytest.mark.full
 def test_a_stranger_who_takes_every_name_changes_no_space(site: Site) -> None:
     """Its plug-in registers ``mask`` and all other primitives of ours once more."""
     names = ("td", "td+ed", "full")
@@ -185,6 +191,7 @@ def test_a_misspelled_trait_is_noted() -> None:
     assert not made({**SMALL, "output": ["d", "strict"]}, data, known).notes
 
 
+@pytest.mark.full
 def test_a_misspelled_trait_is_told_to_people(site: Site) -> None:
     site.plugin(
         "aang-plugin-third",

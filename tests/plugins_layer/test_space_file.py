@@ -5,8 +5,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aang_core.errors import ConfigError
-from aang_core.objectives.space_file import SpaceFile, parse_space_file, read_space_file
+from aang_core import ConfigError
+from tests.support.spaces import SpaceFile, parse_space_file, read_space_file
 
 GOOD = """\
 name: mine

@@ -1,8 +1,8 @@
 """Traits that seem to be misspelled."""
 
-from aang_core.plugins import load_plugins
-from aang_core.plugins.traits import misspelled_traits, unprovided_traits
+from aang_core import load_plugins
 from tests.plugins_layer.made_up import primitive
+from tests.support.plugins import misspelled_traits, unprovided_traits
 
 OTHERS = [
     primitive("data", "task", provides="text labels:end-task", distribution="aang-plugin-a"),

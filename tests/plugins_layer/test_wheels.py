@@ -14,7 +14,7 @@ import pytest
 from tests.docs.documents import ROOT
 from tests.docs.tutorial import blocks, follow, run_block
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 FOLDERS = [ROOT, *sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml"))]
 

@@ -11,12 +11,8 @@ from sklearn.metrics import f1_score
 from transformers import BertConfig, BertForSequenceClassification
 
 from aang_core import ReadReport, TaggedWord
-from aang_core.runs.evaluating import evaluation_of
-from aang_core.task_types.multi_label import MultiLabel
-from aang_core.task_types.regression import Regression
-from aang_core.task_types.single_label import SingleLabel
-from aang_core.task_types.task_type import TaskType
-from aang_core.task_types.token_labels import NO_LABEL, TokenLabels
+from tests.support.data import NO_LABEL, MultiLabel, Regression, SingleLabel, TaskType, TokenLabels
+from tests.support.runs import evaluation_of
 
 torch.set_num_threads(1)
 

@@ -9,9 +9,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 
 from aang_core import DataError, Example, ReadReport, TaggedWord
-from aang_core.corpora.dataset_task import load_dataset_task
-from aang_core.corpora.labelled_task import LabelledTask, load_task
-from aang_core.task_types.names import TaskTypeName
+from tests.support.data import LabelledTask, TaskTypeName, load_dataset_task, load_task
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:

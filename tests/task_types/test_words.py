@@ -10,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aang_core import ReadReport, TaggedWord
-from aang_core.corpora import letter_runs
-from aang_core.corpora.labelled_task import load_task
-from aang_core.task_types.token_labels import TokenLabels
-from aang_core.task_types.words import word_places
+from tests.support.data import TokenLabels, letter_runs, load_task, word_places
 
 SENTENCE = "张伟在北京大学工作，李娜在上海。"
 TAGS = TokenLabels(("B-LOC", "B-PER", "I-LOC", "I-PER", "O"))

@@ -6,21 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from aang_core.cli import main
 from benchmarks.small_task import EncoderSize, write_encoder, write_files
 from tests.training.forks import Forks
 from tests.training.kinds import write_kinds
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Small models are fastest on one thread, and tests then run side by side."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,9 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from aang_core.assembly.assembly import Assembly, assemble
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import resolve_config
-from aang_core.plugins import load_plugins
-from aang_core.runs.training import build_trainer
-from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
-from aang_core.training.trainer import Trainer
+from aang_core import load_plugins
+from tests.support.runs import Assembly, assemble, build_trainer, prepare_sources, resolve_config
+from tests.support.training import ALONE, Processes, Trainer, processes_of_environment
 
 PLUGIN = '''
 from aang_core import hookimpl, sentence_starts

@@ -127,7 +127,7 @@ def serve(requests: IO[str], answers: IO[str]) -> None:
     """Fork for each request that names arguments; wait for each that names a process."""
     for name in _IMPORTED:
         importlib.import_module(name)
-    from aang_core.plugins import load_plugins
+    from aang_core import load_plugins
 
     for primitive in load_plugins().registry.primitives():
         primitive.load()

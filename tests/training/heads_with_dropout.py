@@ -10,14 +10,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from aang_core.assembly.assembly import assemble
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import resolve_config
-from aang_core.plugins import load_plugins
-from aang_core.runs.training import build_trainer
-from aang_core.tasks.processes import Processes, processes_of_environment
-from aang_core.training.draws import separate_dropout
-from aang_core.training.losses import LossMeans
+from aang_core import load_plugins
+from tests.support.runs import assemble, build_trainer, prepare_sources, resolve_config
+from tests.support.training import LossMeans, Processes, processes_of_environment, separate_dropout
 from tests.training.several_processes import every_parameter
 
 WEIGHTERS = ("uncertainty", "dwa", "gradnorm", "pcgrad")

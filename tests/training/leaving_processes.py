@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from aang_core.tasks.processes import processes_of_environment
+from tests.support.training import processes_of_environment
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aang_core import ConfigError, Run, load_plugins
-from aang_core.plugins.loading import DISABLE_VARIABLE
+from tests.support.plugins import DISABLE_VARIABLE
 from tests.training.conftest import Aang
 
 TRACKER = """

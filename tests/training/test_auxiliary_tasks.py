@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from aang_core.corpora.names import task_name
+from tests.support.data import task_name
 from tests.training.conftest import Aang
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -228,6 +228,7 @@ def test_bad_input(aang: Aang, train_options: list[object], tmp_path: Path, case
     assert not run.exists()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not DATA.exists(), reason="../shared/data is not here")
 @pytest.mark.parametrize(("target", "helper"), [("rte", "wnli"), ("wnli", "rte")])
 def test_sentence_pairs_of_glue(

@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from aang_core import FitResult, OptimizerSettings, TaskCard, TensorTask, fit, load_plugins
-from aang_core.errors import NumericalError
-from aang_core.gradients import EngineSettings
-from aang_core.gradients.loss_scale import FIRST
-from aang_core.training.bench import TrainingBench
-from aang_core.training.setup import TrainingSettings, make_trainer
-from aang_core.training.step_rows import RowBudget
-from aang_core.training.trainer import Schedule
+from tests.support.gradients import FIRST, EngineSettings
+from tests.support.plugins import NumericalError
+from tests.support.training import (
+    RowBudget,
+    Schedule,
+    TrainingBench,
+    TrainingSettings,
+    make_trainer,
+)
 
 ROWS = 32
 BATCH = 8

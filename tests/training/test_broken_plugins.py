@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from aang_core.cli.app import aang as command
 from tests.plugins_layer.on_disk import Site
+from tests.support.commands import aang as command
 from tests.training.conftest import Aang
 
 

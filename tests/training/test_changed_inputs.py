@@ -12,7 +12,7 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from aang_core.config import TrainConfig, with_absolute_paths
+from tests.support.runs import TrainConfig, with_absolute_paths
 from tests.training.conftest import Aang
 from tests.training.forks import ROOT, Forks
 from tests.training.resuming import after_lines, everything, kill, lines
@@ -66,6 +66,7 @@ def interrupted(killed: Interrupted, tmp_path: Path) -> Iterator[Interrupted]:
         path.write_bytes(content)
 
 
+@pytest.mark.full
 def test_it_goes_on_from_another_folder(
     aang: Aang, interrupted: Interrupted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,17 +10,18 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from aang_core import TensorTask
-from aang_core.errors import DataError
-from aang_core.gradients import DevHeadSettings, EngineSettings
-from aang_core.plugins import load_plugins
-from aang_core.tasks.weighting import TaskCard
-from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
-from aang_core.training.frozen_part import FrozenPart
-from aang_core.training.optimization import OptimizerSettings
-from aang_core.training.setup import TrainingSettings, make_trainer
-from aang_core.training.step_rows import RowBudget
-from aang_core.training.trainer import Schedule, Trainer
+from aang_core import DataError, OptimizerSettings, TaskCard, TensorTask, load_plugins
+from tests.support.gradients import DevHeadSettings, EngineSettings
+from tests.support.training import (
+    FrozenPart,
+    RowBudget,
+    Schedule,
+    Trainer,
+    TrainingSettings,
+    load_checkpoint,
+    make_trainer,
+    save_checkpoint,
+)
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "factored": {"weights_every": 2},

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aang_core.errors import DataError
-from aang_core.storage.checkpoint_store import MANIFEST, CheckpointStore
+from aang_core import DataError
+from tests.support.storage import MANIFEST, CheckpointStore
 
 
 def writes(text: str) -> Callable[[Path], None]:

@@ -67,7 +67,7 @@ def _of_inside(name: str) -> Callable[[Elsewhere], object]:
 
 @pytest.mark.parametrize(
     "options",
-    [*OFTEN, *(pytest.param(options, marks=pytest.mark.slow) for options in SELDOM)],
+    [*OFTEN, *(pytest.param(options, marks=pytest.mark.full) for options in SELDOM)],
     ids=lambda options: " ".join(map(str, options)),
 )
 def test_a_model_is_trained_and_predicts(
@@ -114,6 +114,7 @@ def test_an_encoder_is_prepared(
     assert there == pytest.approx(here, abs=0.1)
 
 
+@pytest.mark.full
 def test_signals_are_measured(aang: Aang, train_options: list[object]) -> None:
     asked = without(train_options, "--test", "--eval-every", "--space")
     measuring = [

@@ -18,7 +18,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict
 
 from aang_core import AangError, ConfigError, DataError, Run, train
-from aang_core.from_python.given_data import GivenData
+from tests.support.runs import GivenData
 from tests.training.resuming import everything, lines
 
 
@@ -42,7 +42,7 @@ def without_places(run: Path) -> dict[str, Any]:
     return {**everything(run), "digest": data["digest"], "parts": data["parts"]}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_same_run_as_from_files(
     small: dict[str, Any], task_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +102,7 @@ def test_resume_from_python(small: dict[str, Any], task_files: Path, tmp_path: P
         train(resume=tmp_path / "run")
 
 
+@pytest.mark.full
 def test_a_dataset_dict_in_memory_and_on_disk(
     small: dict[str, Any], task_files: Path, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from tests.training.conftest import Aang
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("dev_head", "rails"), [("end-task", True), ("own-rows", False)])
 def test_only_without_a_dev_head_the_end_task_weight_rails_to_one(
     aang: Aang, tmp_path: Path, dev_head: str, rails: bool

@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 import torch
 
-from aang_core.assembly.assembly import Assembly, assemble
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import TrainConfig, resolve_config
-from aang_core.plugins import load_plugins
-from aang_core.runs.training import build_trainer
-from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
-from aang_core.training.trainer import Trainer
+from aang_core import load_plugins
+from tests.support.runs import (
+    Assembly,
+    TrainConfig,
+    assemble,
+    build_trainer,
+    prepare_sources,
+    resolve_config,
+)
+from tests.support.training import Trainer, load_checkpoint, save_checkpoint
 from tests.training.kinds import KINDS
 from tests.training.pretend_device import DEVICE, Elsewhere, pretend_device
 
@@ -90,6 +93,7 @@ def test_a_step_waits_once(exact: dict[str, Any], more: dict[str, Any]) -> None:
     assert waits == {STEP: 3}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("gradients", ["stream", "packed"])
 @pytest.mark.parametrize("space", ["td+c", "td+ed", "td+u", "more"])
 def test_no_primitive_makes_a_step_wait(
@@ -183,7 +187,7 @@ def test_two_texts_a_row(exact: dict[str, Any], task_files: Path, tmp_path: Path
     assert waits_of(options)[0] == {STEP: 1}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_full_space(exact: dict[str, Any], task_files: Path) -> None:
     """Samples of all objectives that there are, generated text among them."""
     texts = dict.fromkeys(("domain", "out_of_domain", "unlabelled"), task_files / "domain.txt")

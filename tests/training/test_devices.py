@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from aang_core.cores import usable_cores
-from aang_core.errors import ConfigError
-from aang_core.runs.training import choose_device, choose_training_device
-from aang_core.training import devices
+from aang_core import ConfigError
 from tests.clusters import free_port
+from tests.support.runs import choose_device, choose_training_device
+from tests.support.training import devices, usable_cores
 from tests.training.conftest import Aang
 from tests.training.launching import ROOT
 
@@ -139,14 +138,14 @@ def said_by(*devices: str, before: str = "", script: str = _JOIN) -> list[str]:
     return [process.communicate(timeout=300)[0] for process in started]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_processes_on_different_kinds_of_devices_are_told_at_once() -> None:
     """Where each would wait for the other's messages for half an hour."""
     for said in said_by("cpu", "cuda", before=_ON_THAT_OF):
         assert "different kinds of devices (0 on cpu, 1 on cuda); give --device cpu" in said
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("devices", [("cpu", "cuda:7"), ("cuda:7", "cpu")])
 def test_the_others_hear_why_a_process_cannot_take_part(devices: tuple[str, str]) -> None:
     """Where they would wait for it, also if it would have served their meeting."""
@@ -156,7 +155,7 @@ def test_the_others_hear_why_a_process_cannot_take_part(devices: tuple[str, str]
     assert said[1 - bad] == f"process {bad} of 2 cannot take part: {said[bad]}"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_option_that_one_machine_cannot_use_ends_all() -> None:
     """Such as a tracker, a compiler or a precision that the others have."""
     first, second = said_by("", "nobody", script=_CHECK)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from aang_core.diagnosis.objectives import _compared, _Known
+from tests.support.diagnosis import _compared, _Known
 from tests.training.conftest import Aang
 from tests.training.kinds import KINDS
 
@@ -99,6 +99,7 @@ output: [end-task, denoise]
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighter", ["single-task", "factored"])
 def test_signal_quality_on_the_way_of_a_training(
     aang: Aang, options: list[object], tmp_path: Path, weighter: str

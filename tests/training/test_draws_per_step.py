@@ -18,15 +18,11 @@ from aang_core import (
     RowLosses,
     Signal,
     StepSignals,
+    StepwiseWeighter,
     fit,
 )
-from aang_core.gradients import EndTaskHead, GradientEngine, PackedEngine, StreamEngine
-from aang_core.tasks.weighting import StepwiseWeighter
-from aang_core.training.bench import TrainingBench
-from aang_core.training.optimization import Optimization
-from aang_core.training.rows import rows_of_draw
-from aang_core.training.signal_mean import SignalMean
-from aang_core.training.step_rows import RowBudget
+from tests.support.gradients import EndTaskHead, GradientEngine, PackedEngine, StreamEngine
+from tests.support.training import Optimization, RowBudget, SignalMean, TrainingBench, rows_of_draw
 
 COSINE: frozenset[Signal] = frozenset({"cosine"})
 ROWS = 40

@@ -17,13 +17,10 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from aang_core import AangClassifier
-from aang_core.config import TrainConfig
-from aang_core.corpora.in_memory import table_in_memory
-from aang_core.corpora.labelled import Columns, read_rows
-from aang_core.errors import NumericalError
-from aang_core.from_python.arrays import class_names, labelled_columns
-from aang_core.objectives.stages import ReadReport
+from aang_core import AangClassifier, ReadReport
+from tests.support.data import Columns, read_rows, table_in_memory
+from tests.support.plugins import NumericalError
+from tests.support.runs import TrainConfig, class_names, labelled_columns
 from tests.training.pretend_device import pretend_device
 
 TEXTS = ["It rains again.", "What a fine day!"] * 8
@@ -79,12 +76,13 @@ def checked(options: dict[str, Any], *, legacy: bool) -> dict[str, str]:
     }
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_checks_of_the_interface(options: dict[str, Any]) -> None:
     assert checked(options, legacy=False) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_checks(options: dict[str, Any]) -> None:
     """All but one: arrays of other libraries, which hold no texts."""
@@ -133,6 +131,7 @@ def test_a_fit_that_fails_leaves_the_classifier_as_it_was(options: dict[str, Any
     assert classifier.predict(TEXTS).tolist() == found.tolist()
 
 
+@pytest.mark.full
 def test_it_works_where_classifiers_do(options: dict[str, Any]) -> None:
     """In pipelines, searches and cross-validation; and a pickle predicts the same."""
     classifier = AangClassifier(**options)

@@ -13,7 +13,7 @@ SPACE = EXAMPLES[0].parent / "capitals.yaml"
 FIRST = {f"aang-plugin-{name}" for name in ("span-mask", "capitalisation", "grad-cosine")}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_first_three_in_one_training(task_files: Path, tmp_path: Path) -> None:
     """In every row an objective weighs nothing exactly where its cosine was not positive."""
     environment = installed(tmp_path / "site", *EXAMPLES)
@@ -53,7 +53,7 @@ def test_the_first_three_in_one_training(task_files: Path, tmp_path: Path) -> No
     assert set(used.values()) >= FIRST
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("weighter", ["equal-loss", "a-gem"])
 def test_those_on_new_seams_train_together(weighter: str, task_files: Path, tmp_path: Path) -> None:
     """Deleted tokens, two views through the end task's head, losses, and gradient surgery."""

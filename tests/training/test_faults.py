@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from aang_core.errors import StorageError
-from aang_core.runs.tracking import Tracker
-from aang_core.storage.durable import write_file, write_folder, writing
+from tests.support.plugins import StorageError
+from tests.support.runs import Tracker
+from tests.support.storage import write_file, write_folder, writing
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
 from tests.training.resuming import everything
@@ -18,6 +18,7 @@ BIG = 60_000
 """Bytes; a checkpoint and a model of the small encoder have more, no other file of a run has."""
 
 
+@pytest.mark.full
 def test_a_full_disk_leaves_the_last_checkpoint(
     aang: Aang,
     forks: Forks,
@@ -52,6 +53,7 @@ def test_a_tracker_that_cannot_write(tmp_path: Path) -> None:
         Tracker(["tensorboard"], tmp_path, "steps: 1")
 
 
+@pytest.mark.full
 def test_a_log_that_cannot_grow(
     aang: Aang,
     forks: Forks,
@@ -70,6 +72,7 @@ def test_a_log_that_cannot_grow(
     assert everything(run) == everything(whole)
 
 
+@pytest.mark.full
 def test_a_model_that_cannot_be_written(
     aang: Aang,
     forks: Forks,

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from aang_core.runs import final_fine_tuning
+from tests.support.runs import final_fine_tuning
 from tests.training.conftest import Aang
 
 
@@ -23,6 +23,7 @@ def tuned(
     return json.loads((run / "result.json").read_text()), [json.loads(line) for line in lines]
 
 
+@pytest.mark.full
 def test_a_model_that_does_not_get_better_is_kept_as_it_was(
     aang: Aang, train_options: list[object], tmp_path: Path
 ) -> None:

@@ -13,13 +13,17 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from aang_core import CorruptedRows
-from aang_core.assembly.assembly import Assembly
-from aang_core.gradients import EndTaskHead, PackedEngine, Segment, StreamEngine
-from aang_core.gradients.distributed import DistributedEngine
-from aang_core.tasks.processes import ALONE
-from aang_core.training.model_state import ModelState
 from tests.core.engine_checks import assert_exact, assert_gradients
 from tests.core.engine_steps import Step, oracle
+from tests.support.gradients import (
+    DistributedEngine,
+    EndTaskHead,
+    PackedEngine,
+    Segment,
+    StreamEngine,
+)
+from tests.support.runs import Assembly
+from tests.support.training import ALONE, ModelState
 from tests.training.following_text import exact_assembly, exact_trainer, write_sources
 from tests.training.forks import Forks
 from tests.training.launching import finished, lines
@@ -130,8 +134,10 @@ def test_the_end_task_s_head_is_trained_once(options: dict[str, Any], own: Path)
     assert not [name for name in state if name.split("|")[0].endswith("/consistency")]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.release)])
+@pytest.mark.parametrize(
+    "processes",
+    [pytest.param(2, marks=pytest.mark.full), pytest.param(3, marks=pytest.mark.release)],
+)
 def test_processes_train_what_one_trains(
     options: dict[str, Any], tmp_path: Path, processes: int
 ) -> None:
@@ -158,6 +164,7 @@ def test_processes_train_what_one_trains(
             torch.testing.assert_close(other[name], value, rtol=0, atol=1e-9)
 
 
+@pytest.mark.full
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(
     forks: Forks, train_options: list[object], tmp_path: Path
 ) -> None:

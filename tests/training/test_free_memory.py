@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aang_core.training.free_memory import ReturnsFreeMemory
+from tests.support.training import ReturnsFreeMemory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from aang_core.gradients import loss_scale
+from tests.support.gradients import loss_scale
 from tests.training.conftest import Aang
 
 EVERY_THIRD = '''
@@ -87,6 +87,7 @@ def test_micro_batches_leave_the_step_as_it_is(
     assert cosines[1] == pytest.approx(cosines[0], abs=1e-4)
 
 
+@pytest.mark.full
 def test_a_step_that_overflows_is_made_again(
     aang: Aang, train_options: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +111,7 @@ def test_a_step_that_overflows_is_made_again(
 
 # Inductor imports a module of torch that still uses torch.jit.
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("weighter", ["factored", "alpha-vil"])
 def test_compiled_kernels_compute_the_same(
     aang: Aang, undrawn: list[object], tmp_path: Path, weighter: str
@@ -177,6 +178,7 @@ def test_packed_holds_no_whole_gradient(
     assert not run.exists()
 
 
+@pytest.mark.full
 def test_engines_remember_alike(aang: Aang, undrawn: list[object], tmp_path: Path) -> None:
     """Packed and stream fit the dev head to the same rows of earlier steps."""
     cosines = {}
@@ -189,6 +191,7 @@ def test_engines_remember_alike(aang: Aang, undrawn: list[object], tmp_path: Pat
     assert cosines["packed"] == pytest.approx(cosines["stream"], abs=1e-3)
 
 
+@pytest.mark.full
 def test_saving_memory_changes_nothing_but_memory(
     aang: Aang, train_options: list[object], tmp_path: Path
 ) -> None:

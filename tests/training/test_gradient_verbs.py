@@ -9,12 +9,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import OptimizerSettings, TaskCard, TensorTask, Workbench, fit
-from aang_core.errors import AangError, NumericalError, PluginError, WeighterError
-from aang_core.gradients import EndTaskHead, GradientEngine, PackedEngine, StreamEngine
-from aang_core.training.bench import TrainingBench
-from aang_core.training.optimization import Optimization
-from aang_core.training.step_rows import RowBudget
+from aang_core import (
+    AangError,
+    OptimizerSettings,
+    PluginError,
+    TaskCard,
+    TensorTask,
+    Workbench,
+    fit,
+)
+from tests.support.gradients import EndTaskHead, GradientEngine, PackedEngine, StreamEngine
+from tests.support.plugins import NumericalError, WeighterError
+from tests.support.training import Optimization, RowBudget, TrainingBench
 from tests.training.trainers import build
 
 NAMES = ("end", "a", "b")
@@ -357,8 +363,8 @@ def test_what_cannot_be_saved_is_found_before_anything_is_trained(kind: type[Des
 
 
 def test_a_step_wise_weighter_with_signals_and_no_observe_is_refused() -> None:
-    from aang_core.checked.weighter import CheckedWeighter
-    from aang_core.tasks.weighting import StepwiseWeighter
+    from aang_core import StepwiseWeighter
+    from tests.support.plugins import CheckedWeighter
 
     class Deaf(StepwiseWeighter):
         signals = frozenset({"loss"})

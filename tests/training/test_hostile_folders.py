@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from aang_core.errors import StorageError
-from aang_core.storage.lock import locked
-from aang_core.storage.run_folder import RunFolder
+from tests.support.plugins import StorageError
+from tests.support.storage import RunFolder, locked
 from tests.training.conftest import Aang
 
 SECRET = "not yours"

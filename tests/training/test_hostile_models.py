@@ -13,8 +13,8 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from aang_core.errors import ModelError
-from aang_core.modeling.encoder import load_classifier, load_text_model, load_tokenizer
+from aang_core import ModelError
+from tests.support.model import load_classifier, load_text_model, load_tokenizer
 from tests.training.conftest import Aang
 
 
@@ -138,7 +138,7 @@ def test_code_of_a_model_does_not_run_unasked(
     assert not proof.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_code_of_a_model_runs_if_it_is_asked_for(
     train_options: list[object], with_code: Path, tmp_path: Path, proof: Path
 ) -> None:
@@ -227,6 +227,7 @@ def test_a_longest_row_that_is_no_number(encoder: Path, tmp_path: Path, length: 
         load_tokenizer(source)
 
 
+@pytest.mark.full
 def test_models_of_absurd_size_are_refused_at_once(encoder: Path, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(str(encoder))
     for i, values in enumerate(({"num_hidden_layers": 10**7}, {"num_labels": 10**9})):

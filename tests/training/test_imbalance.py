@@ -11,11 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import Batch, RowLosses, Run, TensorTask, fit
-from aang_core.assembly.end_task import EndTask
-from aang_core.errors import ConfigError
-from aang_core.training.balanced_order import BalancedOrder
-from aang_core.training.optimization import OptimizerSettings
+from aang_core import Batch, ConfigError, OptimizerSettings, RowLosses, Run, TensorTask, fit
+from tests.support.runs import EndTask
+from tests.support.training import BalancedOrder
 from tests.training.conftest import Aang
 from tests.training.trainers import assert_goes_on, build
 
@@ -191,7 +189,7 @@ def test_bad_input(aang: Aang, train_options: list[object], given: list[str], sa
 
 
 def test_other_kinds_of_end_task_are_refused_by_name(options: dict[str, Any]) -> None:
-    from aang_core.assembly.imbalance import class_weights, strata
+    from tests.support.runs import class_weights, strata
 
     config, assembly, _, _, _ = build(options, class_weights="balanced", weighter="single-task")
     rows = assembly.end_task.rows

@@ -55,11 +55,13 @@ def kind_command(kind_files: Path, task_files: Path, encoder: Path) -> Options:
     return options
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "cases",
     [
-        [("token-labels", "whole"), *((kind, "small") for kind in KINDS)],
+        pytest.param(
+            [("token-labels", "whole"), *((kind, "small") for kind in KINDS)],
+            marks=pytest.mark.full,
+        ),
         pytest.param(
             [
                 *(("single-label", "whole"), ("single-label", "small")),
@@ -126,6 +128,7 @@ def saving(kind_command: Options, kind_files: Path) -> Options:
     return options
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed_and_resumed(
     aang: Aang, forks: Forks, saving: Options, tmp_path: Path, kind: str
@@ -143,7 +146,6 @@ def test_killed_and_resumed(
 
 
 @pytest.mark.release
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["single-label", *KINDS])
 def test_two_processes_killed_and_resumed(saving: Options, tmp_path: Path, kind: str) -> None:
     """Bit for bit, because two processes add up in one order alone."""

@@ -7,15 +7,16 @@ import pytest
 import torch
 
 from aang_core import Example, ReadReport
-from aang_core.corpora import LabelledTask
-from aang_core.objectives.stages import Label
-from aang_core.runs import LINEAR, PENALTIES, linear_result, tf_idf
-from aang_core.runs.linear_controls import MOST_WORK, controls_of
-from aang_core.task_types.multi_label import MultiLabel
-from aang_core.task_types.regression import Regression
-from aang_core.task_types.single_label import SingleLabel
-from aang_core.task_types.task_type import TaskType
-from aang_core.task_types.token_labels import TokenLabels
+from tests.support.data import (
+    LabelledTask,
+    MultiLabel,
+    Regression,
+    SingleLabel,
+    TaskType,
+    TokenLabels,
+)
+from tests.support.runs import LINEAR, MOST_WORK, PENALTIES, controls_of, linear_result, tf_idf
+from tests.support.spaces import Label
 
 X = torch.randn(60, 3, generator=torch.Generator().manual_seed(0)).numpy()
 LABELS: dict[str, tuple[TaskType, list[Label]]] = {

@@ -18,10 +18,18 @@ from random import Random
 
 import pytest
 
-from aang_core.errors import ConfigError, LockedError
-from aang_core.storage.holder import Holder, process_start
-from aang_core.storage.lock import HELD, LOCK, holder_of, locked, refuse_if_locked, take_from
-from aang_core.storage.run_folder import RunFolder
+from aang_core import ConfigError, LockedError
+from tests.support.storage import (
+    HELD,
+    LOCK,
+    Holder,
+    RunFolder,
+    holder_of,
+    locked,
+    process_start,
+    refuse_if_locked,
+    take_from,
+)
 
 
 @pytest.fixture
@@ -290,9 +298,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize(
-    "trials", [40, pytest.param(600, marks=[pytest.mark.slow, pytest.mark.release])]
-)
+@pytest.mark.parametrize("trials", [40, pytest.param(600, marks=pytest.mark.release)])
 def test_two_that_find_a_stale_lock_at_once_never_both_get_it(tmp_path: Path, trials: int) -> None:
     """As two processes that resume a killed run: one gets it, the other does not."""
     dead = subprocess.Popen([sys.executable, "-c", ""])

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from aang_core.errors import DataError
-from aang_core.storage.run_folder import RunFolder
+from aang_core import DataError
 from benchmarks.fuzzing.states import checkpointer_in, trainer
+from tests.support.storage import RunFolder
 
 LOG = "metrics.jsonl"
 

@@ -11,8 +11,7 @@ from torch.nn import functional
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from aang_core import Run, TensorTask, fit
-from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
-from aang_core.training.losses import LossMeans
+from tests.support.training import LossMeans, load_checkpoint, save_checkpoint
 from tests.training.conftest import Aang
 from tests.training.launching import lines
 from tests.training.trainers import build

@@ -10,14 +10,18 @@ import torch
 from torch import nn
 from transformers import BertConfig, BertModel
 
-from aang_core.errors import ConfigError, OutOfMemoryError
-from aang_core.gradients import StreamEngine
-from aang_core.runs import memory_needed
-from aang_core.runs.memory_needed import check_memory, lowering_told
-from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
-from aang_core.training.memory import is_out_of_memory, running_out_told
-from aang_core.training.memory_cost import MemoryCost
-from aang_core.training.trainer import Trainer
+from aang_core import ConfigError
+from tests.support.gradients import StreamEngine
+from tests.support.plugins import OutOfMemoryError
+from tests.support.runs import check_memory, lowering_told, memory_needed
+from tests.support.training import (
+    MemoryCost,
+    Trainer,
+    is_out_of_memory,
+    load_checkpoint,
+    running_out_told,
+    save_checkpoint,
+)
 from tests.training.conftest import Aang
 from tests.training.trainers import build
 
@@ -46,6 +50,7 @@ def rounds(trainer: Trainer, count: int) -> None:
         trainer.weighter.round(trainer.bench)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("weighter", "gradients", "dev_head", "rows", "micro"),
     [
@@ -103,6 +108,7 @@ def test_a_checkpoint_keeps_the_smaller_number(
     assert all(torch.equal(value, expected[name]) for name, value in state_of(again).items())
 
 
+@pytest.mark.full
 def test_one_row_that_does_not_fit_is_told(options: dict[str, Any]) -> None:
     _, _, trainer, _, _ = build(options, weighter="single-task")
     greedy(trainer.bench.body, 0)
@@ -205,6 +211,7 @@ def test_it_is_told_what_to_lower_and_by_how_much(
     assert " ".join(options or ("--max-length 12",)) in str(error.value)
 
 
+@pytest.mark.full
 def test_a_run_goes_on_with_what_it_was_told(
     aang: Aang,
     train_options: list[object],

@@ -7,9 +7,8 @@ from threading import Barrier
 import pytest
 
 from aang_core import ConfigError
-from aang_core.config import TrainConfig
-from aang_core.runs.new_folder import new_run_folder
-from aang_core.tasks.processes import ALONE
+from tests.support.runs import TrainConfig, new_run_folder
+from tests.support.training import ALONE
 
 CONFIG = TrainConfig(weighter="single-task", space="td", seed=3)
 

@@ -28,7 +28,7 @@ ODD = [
 LABELS = ["yes", "Yes", True, 7, "نعم", "👍"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_training_on_odd_texts(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
     """With every objective of the space; odd texts are reported."""
     rows = [{"text": text, "label": LABELS[i % 6]} for i, text in enumerate(ODD * 3)]
@@ -74,6 +74,7 @@ def test_more_classes_than_a_confusion_matrix_shows(
     assert "confusion-test" not in (run / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_bytes_on_standard_input_that_are_no_text(
     aang: Aang, train_options: list[object], tmp_path: Path
 ) -> None:

@@ -194,6 +194,7 @@ def in_threads(*calls: Callable[[], None]) -> None:
         raise errors[0]
 
 
+@pytest.mark.full
 def test_fits_in_threads_are_those_of_one_after_the_other(
     options: dict[str, Any], run: Run
 ) -> None:

@@ -9,11 +9,10 @@ import pytest
 import torch
 from transformers import AutoTokenizer, XLNetConfig, XLNetForSequenceClassification
 
-from aang_core import Example
-from aang_core.corpora.tokens import tokenize
-from aang_core.errors import ModelError
-from aang_core.modeling.encoder import load_classifier, load_text_model, load_tokenizer
-from aang_core.runs.predictor import Predictor, Text
+from aang_core import Example, ModelError
+from tests.support.data import tokenize
+from tests.support.model import load_classifier, load_text_model, load_tokenizer
+from tests.support.runs import Predictor, Text
 
 
 def with_sides(encoder: Path, to: Path, **sides: str) -> str:

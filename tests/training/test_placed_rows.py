@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from aang_core import Corruption
-from aang_core.assembly.placed_rows import place_rows, unchanged_where
-from aang_core.corpora.tokens import PaddedRows
+from tests.support.data import PaddedRows
+from tests.support.runs import place_rows, unchanged_where
 from tests.training.conftest import Aang
 from tests.training.following_text import exact_assembly
 

@@ -11,10 +11,14 @@ import yaml
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 
-from aang_core.errors import ConfigError
-from aang_core.tasks.processes import Processes
-from aang_core.training import precision
-from aang_core.training.precision import check_precision, in_effect, settle_precision
+from aang_core import ConfigError
+from tests.support.training import (
+    Processes,
+    check_precision,
+    in_effect,
+    precision,
+    settle_precision,
+)
 from tests.training.conftest import Aang
 
 CPU = torch.device("cpu")

@@ -12,8 +12,7 @@ import pytest
 import torch
 from transformers import pipeline
 
-from aang_core.runs import Origins
-from aang_core.runs.markdown import plain, table
+from tests.support.runs import Origins, plain, table
 from tests.training.conftest import Aang
 
 
@@ -28,7 +27,7 @@ def run(aang: Aang, train_options: list[object], tmp_path: Path) -> Path:
 TEXTS = ["Return the parsed message.", "x", "A window that is drawn on the screen " * 20]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_it_says_what_the_pipeline_says(aang: Aang, run: Path) -> None:
     """The same labels and probabilities as transformers' own pipeline, for any batch."""
     done = aang("predict", run, "--batch-size", 2, *TEXTS)
@@ -90,6 +89,7 @@ def test_texts_are_cut_to_the_positions_of_the_encoder(
         assert done.status == 0, done.err
 
 
+@pytest.mark.full
 def test_lines_from_standard_input_are_answered_as_they_come(run: Path) -> None:
     """The first answer is there before the second line has been written."""
     command = [sys.executable, "-m", "aang_core", "predict", str(run), "--data", "-"]

@@ -15,14 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from aang_core.corpora.labelled import Columns
-from aang_core.corpora.tables import stream_table
-from aang_core.objectives.stages import ReadReport
-from aang_core.runs import prediction_files
-from aang_core.runs.prediction_files import write_predictions
-from aang_core.runs.predictor import Prediction
-from aang_core.runs.texts_to_predict import Row, rows_of_file
-from aang_core.storage import csv_line
+from aang_core import ReadReport
+from tests.support.data import Columns, stream_table
+from tests.support.runs import Prediction, Row, prediction_files, rows_of_file, write_predictions
+from tests.support.storage import csv_line
 from tests.training.conftest import Aang, Outcome
 
 CLASSES = ["email", "http"]
@@ -291,7 +287,7 @@ def test_a_table_needs_the_same_columns_in_every_row(
         (Row((row["text"], None), row, ""), Prediction(row["text"], None, "email", {}))
         for row in rows
     )
-    from aang_core.errors import DataError
+    from aang_core import DataError
 
     with pytest.raises(DataError, match="changes its type"):
         write_predictions(found, tmp_path / "out.parquet", "parquet", [])
@@ -340,7 +336,7 @@ def test_a_number_that_parquet_cannot_hold(tmp_path: Path, before: int) -> None:
         (Row(("x", None), {"text": "x", "id": id_}, ""), Prediction("x", None, "email", {}))
         for id_ in [7] * before + [10**24]
     )
-    from aang_core.errors import DataError
+    from aang_core import DataError
 
     with pytest.raises(DataError, match="write JSON Lines instead"):
         write_predictions(found, tmp_path / "out.parquet", "parquet", [])

@@ -19,12 +19,10 @@ from transformers import (
     GPT2LMHeadModel,
 )
 
-from aang_core import ReadReport
-from aang_core.assembly import unlabelled
-from aang_core.checked.data import CheckedData
-from aang_core.plugins import load_plugins
-from aang_core.runs.preparation_config import from_anywhere
-from aang_core.training.rows import RowOrder
+from aang_core import ReadReport, load_plugins
+from tests.support.plugins import CheckedData
+from tests.support.runs import from_anywhere, unlabelled
+from tests.support.training import RowOrder
 from tests.training.conftest import Aang
 from tests.training.forks import Child, Forks
 
@@ -60,7 +58,7 @@ def result_of(out: Path) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_ordinary_folder_that_reads_better(
     aang: Aang, preparing: list[object], tmp_path: Path
 ) -> None:
@@ -153,7 +151,7 @@ def test_a_head_is_made_tied_and_fitted(
 
 
 def test_an_untied_decoder_that_is_missing_is_tied(headless: Path, tmp_path: Path) -> None:
-    from aang_core.modeling import load_text_model, load_tokenizer
+    from tests.support.model import load_text_model, load_tokenizer
 
     model = AutoModel.from_pretrained(headless)
     model.config.tie_word_embeddings = False
@@ -191,6 +189,7 @@ def kill(child: Child) -> None:
     assert child.wait() == -signal.SIGKILL
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("end", [interrupt, kill])
 def test_stopped_and_resumed(
     aang: Aang,
@@ -219,6 +218,7 @@ def test_stopped_and_resumed(
     assert "nothing to resume" in again.err
 
 
+@pytest.mark.full
 def test_a_resumed_run_goes_on_with_its_clock(
     aang: Aang, forks: Forks, preparing: list[object], tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from aang_core.training.trainer import Trainer
+from tests.support.training import Trainer
 from tests.training.trainers import build
 
 ROUNDS = 6
@@ -54,6 +54,7 @@ def assert_same(one: Any, other: Any) -> None:
         assert one == other
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_nothing_changes(options: dict[str, Any], setting: str) -> None:
     """Not a draw, not a loss, and not what a checkpoint between any two steps would hold."""

@@ -8,14 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from aang_core.assembly.assembly import assemble
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import resolve_config
-from aang_core.errors import ConfigError, ModelError
-from aang_core.modeling.heads import LanguageModelHead, set_dropout
-from aang_core.plugins import load_plugins
-from aang_core.runs.training import build_trainer
+from aang_core import ConfigError, ModelError, load_plugins
 from tests.core.encoders import tiny_text_model
+from tests.support.model import LanguageModelHead, set_dropout
+from tests.support.runs import assemble, build_trainer, prepare_sources, resolve_config
 from tests.training.conftest import Aang
 
 REGISTRY = load_plugins(environ={}).registry
@@ -198,7 +194,7 @@ def test_a_head_without_dropout_is_told(tmp_path: Path) -> None:
         set_dropout(model.classifier, 0.3)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_tiny_run_on_the_demo(aang: Aang, tmp_path: Path) -> None:
     """Six steps of four draws, the weights moved after the third and the sixth."""
     run = tmp_path / "run"

@@ -10,10 +10,7 @@ from tests.training.conftest import Aang
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not DATA.is_dir(), reason=f"there is no {DATA}"),
-]
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"there is no {DATA}")
 
 
 @pytest.fixture(scope="module")

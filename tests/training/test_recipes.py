@@ -133,6 +133,7 @@ def test_a_stage_trains_all_its_steps_and_keeps_the_last_state(
     assert all(not torch.equal(before[name], after[name]) for name in before)
 
 
+@pytest.mark.full
 def test_static_td_samples_and_multitask_trains_all(
     aang: Aang, train_options: list[object], tmp_path: Path
 ) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from aang_core import Origin, Plugins, Registry
-from aang_core.plugins import PluginRecord, Status
-from aang_core.plugins.comparison import plugin_differences
+from tests.support.plugins import PluginRecord, Status, plugin_differences
 from tests.training.conftest import Aang
 
 PLUGIN = """
@@ -25,6 +24,7 @@ def aang_register_transforms(register):
 """
 
 
+@pytest.mark.full
 def test_evaluate_and_resume_say_what_differs(
     aang: Aang, train_options: list[object], task_files: Path, tmp_path: Path
 ) -> None:

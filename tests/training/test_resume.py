@@ -44,6 +44,7 @@ CASES: dict[str, list[object]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", CASES)
 def test_killed_and_resumed(
     aang: Aang, forks: Forks, small: list[object], tmp_path: Path, case: str
@@ -85,6 +86,7 @@ def test_another_encoder_under_the_same_name_is_refused(
         assert said in done.err
 
 
+@pytest.mark.full
 def test_stages_go_on_where_they_were_and_finished_ones_are_kept(
     aang: Aang, forks: Forks, train_options: list[object], domain: list[object], tmp_path: Path
 ) -> None:
@@ -114,6 +116,7 @@ def test_stages_go_on_where_they_were_and_finished_ones_are_kept(
     assert everything(run) == everything(tmp_path / "whole")
 
 
+@pytest.mark.full
 def test_killed_in_the_final_fine_tuning(
     aang: Aang, forks: Forks, small: list[object], tmp_path: Path
 ) -> None:
@@ -137,6 +140,7 @@ def test_killed_in_the_final_fine_tuning(
     assert everything(run) == everything(tmp_path / "whole")
 
 
+@pytest.mark.full
 def test_a_damaged_checkpoint_is_passed_over(
     aang: Aang,
     forks: Forks,
@@ -174,6 +178,7 @@ def test_a_damaged_checkpoint_is_passed_over(
     assert everything(other) == everything(whole)
 
 
+@pytest.mark.full
 def test_the_second_process_on_a_run_is_refused(
     aang: Aang, forks: Forks, small: list[object], whole: Path, tmp_path: Path
 ) -> None:
@@ -204,6 +209,7 @@ def test_bad_input(aang: Aang, train_options: list[object], tmp_path: Path) -> N
     assert "leave the others out" in done.err
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_at_the_next_boundary(
     aang: Aang,
@@ -247,6 +253,7 @@ def test_a_signal_before_training_leaves_nothing(
     assert not run.exists()
 
 
+@pytest.mark.full
 def test_a_signal_in_a_stage_and_in_an_evaluation(
     aang: Aang, forks: Forks, train_options: list[object], tmp_path: Path
 ) -> None:
@@ -276,6 +283,7 @@ def test_a_signal_in_a_stage_and_in_an_evaluation(
     assert everything(run) == everything(tmp_path / "whole")
 
 
+@pytest.mark.full
 def test_asked_twice_it_stops_at_once(
     forks: Forks, train_options: list[object], tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.training.conftest import Aang
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighter", ["alpha-vil", "diw"])
 def test_a_round_takes_a_sub_sample(
     aang: Aang, train_options: list[object], tmp_path: Path, weighter: str

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aang_core.training.rows import RowOrder, share_rows
+from tests.support.training import RowOrder, share_rows
 
 
 @given(rows=st.integers(1, 40), takes=st.lists(st.integers(1, 60), min_size=1, max_size=8))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aang_core.training.evaluation import per_class
+from tests.support.training import per_class
 
 
 @pytest.mark.parametrize("predicted", [[1, 1], [3, 2]])

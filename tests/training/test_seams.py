@@ -17,6 +17,7 @@ from aang_core import (
     DocumentStatistics,
     Example,
     HeadBuilder,
+    PluginError,
     Primitive,
     Representation,
     RowLosses,
@@ -29,20 +30,19 @@ from aang_core import (
     Vocabulary,
     load_plugins,
 )
-from aang_core.assembly.assembly import assemble
-from aang_core.assembly.rehearsal import rehearse
-from aang_core.assembly.sources import prepare_sources
-from aang_core.checked.data import CheckedData
-from aang_core.checked.output import CheckedOutput
-from aang_core.checked.representation import CheckedRepresentation
-from aang_core.checked.transform import CheckedTransform
-from aang_core.checked.weighter import CheckedWeighter
-from aang_core.config import resolve_config
-from aang_core.errors import PluginError, WeighterError
-from aang_core.objectives.stages.no_op import NoOp
-from aang_core.task_types.names import TaskTypeName
 from aang_core.testing import RecordingWorkbench, SampleRows, SmallHeads
 from tests.plugins_layer.made_up import primitive
+from tests.support.data import TaskTypeName
+from tests.support.plugins import (
+    CheckedData,
+    CheckedOutput,
+    CheckedRepresentation,
+    CheckedTransform,
+    CheckedWeighter,
+    WeighterError,
+)
+from tests.support.runs import assemble, prepare_sources, rehearse, resolve_config
+from tests.support.spaces import NoOp
 from tests.training.conftest import Aang
 
 ROWS = SampleRows.of_lengths([6, 3], tokens=6, seed=0)

@@ -8,8 +8,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from aang_core import ConfigError, PluginError, TensorTask, fit
-from aang_core.gradients import (
+from aang_core import (
+    ConfigError,
+    OptimizerSettings,
+    PluginError,
+    StepwiseWeighter,
+    TaskCard,
+    TensorTask,
+    fit,
+    load_plugins,
+)
+from tests.support.gradients import (
     DevHeadSettings,
     DistributedEngine,
     EngineSettings,
@@ -21,15 +30,17 @@ from aang_core.gradients import (
     choose_dev_head,
     choose_engine,
 )
-from aang_core.plugins import load_plugins
-from aang_core.runs import fitting
-from aang_core.tasks.processes import ALONE, Processes
-from aang_core.tasks.weighting import StepwiseWeighter, TaskCard
-from aang_core.training.draws import OTHER_DROPOUT
-from aang_core.training.optimization import OptimizerSettings
-from aang_core.training.setup import TrainingSettings, make_trainer
-from aang_core.training.step_rows import RowBudget
-from aang_core.training.trainer import Schedule, Trainer
+from tests.support.runs import fitting
+from tests.support.training import (
+    ALONE,
+    OTHER_DROPOUT,
+    Processes,
+    RowBudget,
+    Schedule,
+    Trainer,
+    TrainingSettings,
+    make_trainer,
+)
 
 
 class Second(Processes):

@@ -46,7 +46,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("one") / "out", 1)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("processes", [2, 3, 4])
 def test_model_and_weights_are_those_of_one_process(
     one: Path, tmp_path: Path, processes: int
@@ -71,7 +71,7 @@ def test_model_and_weights_are_those_of_one_process(
                 assert max(far.values()) < tolerance, (weighter, dtype, rank, far)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_rows_that_differ_between_processes_are_refused() -> None:
     done = finished(launch(2, module="tests.training.different_rows"))
     assert done.returncode != 0
@@ -79,7 +79,7 @@ def test_rows_that_differ_between_processes_are_refused() -> None:
     assert "the rows of task 'sign' are not those of process 0" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_processes_stay_together_where_heads_drop_units(
     options: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -118,7 +118,7 @@ def begun(command: list[str]) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "more",
     [
@@ -158,7 +158,7 @@ def test_one_command_line_one_run_folder(
         torch.testing.assert_close(two[name], value, rtol=0, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_three_go_on_where_two_were_stopped(calm_options: list[object], tmp_path: Path) -> None:
     """A signal to one process stops all of them, with a checkpoint that any number reads."""
     options = ["train", *calm_options, "--steps", 40, "--eval-every", 10, "--quiet", "--seed", 5]
@@ -181,7 +181,7 @@ def test_three_go_on_where_two_were_stopped(calm_options: list[object], tmp_path
         assert flat(two) == pytest.approx(flat(one), abs=tolerance, rel=tolerance)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_process_that_dies_ends_the_run(calm_options: list[object], tmp_path: Path) -> None:
     """With a message and within the time that a message takes, not with a wait for ever."""
     options = ["train", *calm_options, "--steps", 10**6, "--patience", 10**6, "--quiet"]
@@ -195,7 +195,7 @@ def test_a_process_that_dies_ends_the_run(calm_options: list[object], tmp_path: 
     assert not (run / "result.json").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_others_wait_as_long_as_the_first_works() -> None:
     """While it scores the model and writes it, which may take longer than torch's own limit."""
     done = finished(launch(2, "late", module="tests.training.waiting_processes"))
@@ -203,7 +203,7 @@ def test_the_others_wait_as_long_as_the_first_works() -> None:
     assert done.stdout.splitlines() == ["met", "met"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("first", "status"), [("failed", 1), ("dead", -signal.SIGKILL)])
 def test_they_do_not_wait_for_a_process_that_has_ended(first: str, status: int) -> None:
     """Even if no launcher ends them: the connection to it is closed."""
@@ -226,7 +226,7 @@ def test_they_do_not_wait_for_a_process_that_has_ended(first: str, status: int) 
     assert "another process of this training has died" in errors[1]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_thread_of_the_group_outlives_it() -> None:
     """One that did could need the interpreter while it exits, and would abort the program."""
     done = finished(launch(2, module="tests.training.leaving_processes"))
@@ -236,7 +236,7 @@ def test_no_thread_of_the_group_outlives_it() -> None:
     assert said.count("left: []") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_all_tasks_together_cannot_be_shared(calm_options: list[object], tmp_path: Path) -> None:
     done = finished(
         launch(2, "train", *calm_options, "--gradients", "packed", "--out", tmp_path / "run")

@@ -69,6 +69,7 @@ def rows_of(folder: Path) -> Counter[str]:
     return Counter(row for file in folder.iterdir() for row in file.read_text().splitlines())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_every_row_has_its_turn_once_an_epoch(
     forks: Forks, streamed: list[object], shards: Path, recorded: Path, tmp_path: Path, size: int
@@ -80,6 +81,7 @@ def test_every_row_has_its_turn_once_an_epoch(
     assert (len(seen), set(seen.values())) == (SHARDS * PAPERS, {1})
 
 
+@pytest.mark.full
 def test_killed_in_the_middle_of_a_shard(
     forks: Forks, streamed: list[object], shards: Path, tmp_path: Path
 ) -> None:
@@ -108,6 +110,7 @@ def position(run: Path) -> dict[str, list[tuple[str, int]]]:
     return place
 
 
+@pytest.mark.full
 def test_another_number_of_processes_goes_on(
     forks: Forks, streamed: list[object], shards: Path, recorded: Path, tmp_path: Path
 ) -> None:
@@ -173,6 +176,7 @@ def refused(children: list[Child]) -> str:
     return line
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("differ", OTHERS, ids=lambda differ: differ.__name__)
 def test_a_process_without_the_data(
     forks: Forks, streamed: list[object], shards: Path, tmp_path: Path, differ: object
@@ -215,6 +219,7 @@ def stopped(forks: Forks, streamed: list[object], shards: Path, tmp_path: Path) 
     return run
 
 
+@pytest.mark.full
 def test_a_process_that_would_go_on_elsewhere(
     forks: Forks, stopped: Path, shards: Path, tmp_path: Path
 ) -> None:

@@ -9,12 +9,9 @@ import torch
 from safetensors.torch import load_file
 from torch.utils.flop_counter import FlopCounterMode
 
-from aang_core.assembly.assembly import Assembly, assemble
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import resolve_config
-from aang_core.plugins import load_plugins
-from aang_core.runs.training import build_trainer
-from aang_core.training.trainer import Trainer
+from aang_core import load_plugins
+from tests.support.runs import Assembly, assemble, build_trainer, prepare_sources, resolve_config
+from tests.support.training import Trainer
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
 from tests.training.launching import finished, flat, launch, lines
@@ -91,6 +88,7 @@ def test_objectives_that_differ_in_their_output_share_a_forward_pass(
     assert sum(rows) == 8 + 3
 
 
+@pytest.mark.full
 def test_every_kind_trains_together_and_goes_on_after_a_kill(
     forks: Forks, train_options: list[object], tmp_path: Path
 ) -> None:
@@ -115,7 +113,7 @@ def test_every_kind_trains_together_and_goes_on_after_a_kill(
     assert {CONTRAST, "task/mask/bidirectional/simcse"} <= sampled
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("weighter", "space"),
     [

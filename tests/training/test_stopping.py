@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from aang_core.errors import ConfigError, PluginError
-from aang_core.training.compiling import check_compiler
-from aang_core.training.interruption import Interrupted, Interruption
+from aang_core import ConfigError, PluginError
+from tests.support.training import Interrupted, Interruption, check_compiler
 
 
 def test_what_fails_after_a_signal_was_stopped_by_it() -> None:

@@ -28,7 +28,8 @@ def streamed(small: list[object], domain: list[object]) -> list[object]:
     return [*small, *domain, "--space", "dapt", *STREAM]
 
 
-@pytest.mark.parametrize("case", ["factored", pytest.param("alpha-vil", marks=pytest.mark.slow)])
+@pytest.mark.full
+@pytest.mark.parametrize("case", ["factored", pytest.param("alpha-vil", marks=pytest.mark.full)])
 def test_killed_and_resumed(
     aang: Aang, forks: Forks, streamed: list[object], tmp_path: Path, case: str
 ) -> None:
@@ -52,6 +53,7 @@ def test_killed_and_resumed(
     assert state["streams"]["s2orc"]["opened"]
 
 
+@pytest.mark.full
 def test_resumed_from_another_folder(
     aang: Aang,
     forks: Forks,
@@ -76,6 +78,7 @@ def test_resumed_from_another_folder(
     assert everything(run) == everything(tmp_path / "whole")
 
 
+@pytest.mark.full
 def test_every_text_has_its_turn_and_none_is_kept(
     aang: Aang,
     train_options: list[object],
@@ -110,6 +113,7 @@ def test_every_text_has_its_turn_and_none_is_kept(
     assert len(list(cache.rglob("*.arrow"))) == 3
 
 
+@pytest.mark.full
 def test_a_stage_of_pretraining(
     aang: Aang, forks: Forks, train_options: list[object], domain: list[object], tmp_path: Path
 ) -> None:

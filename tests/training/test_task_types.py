@@ -11,13 +11,16 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
 from aang_core import AangError, ConfigError, Run, load_plugins
-from aang_core.assembly.assembly import assemble
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import resolve_config, resolve_training
-from aang_core.runs.applied import applied_scores
-from aang_core.runs.predictor import Predictor
-from aang_core.runs.training import build_trainer
-from aang_core.training.trainer import Trainer
+from tests.support.runs import (
+    Predictor,
+    applied_scores,
+    assemble,
+    build_trainer,
+    prepare_sources,
+    resolve_config,
+    resolve_training,
+)
+from tests.support.training import Trainer
 from tests.training.conftest import Aang
 from tests.training.kinds import KINDS
 from tests.training.trainers import CPU

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aang_core.cli.output import echo, note
-from aang_core.cli.progress import ProgressBar
-from aang_core.cli.tables import print_table
-from aang_core.printable import ACTING, one_line, printable
+from tests.support.commands import ProgressBar, echo, note, print_table
+from tests.support.plugins import ACTING, one_line, printable
 from tests.training.conftest import Aang
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\r\x08\u202egnp.exe\u2066\u2028[red]x[/red] [link=http://x]y[/link]"

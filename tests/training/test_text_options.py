@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from aang_core import ConfigError, DataError, load_plugins
-from aang_core.assembly.named_options import without_unread_text
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import resolve_config
+from tests.support.runs import prepare_sources, resolve_config, without_unread_text
 from tests.training.conftest import Aang
 
 

@@ -98,6 +98,7 @@ def test_weights_are_recorded_by_name_at_every_step(
     assert any(value != 0 for value in records[-1]["factors"]["all"].values())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighter", ["static", "meta-tartan", "factored"])
 def test_the_same_seed_gives_the_same_run(
     aang: Aang, train_options: list[object], tmp_path: Path, weighter: str
@@ -135,6 +136,7 @@ def test_a_config_file_holds_options_and_the_command_line_wins(
     assert all(len(r["coefficients"]) == 2 for r in lines(run / "weights.jsonl"))
 
 
+@pytest.mark.full
 def test_the_model_is_a_plain_classifier_that_needs_no_aang(
     aang: Aang, train_options: list[object], task_files: Path, tmp_path: Path
 ) -> None:
@@ -253,6 +255,7 @@ def test_result_tells_chance_and_a_control_that_is_ahead(
     assert evaluated["test"]["intervals"]["macro-f1"] == metric["intervals"]["test"]
 
 
+@pytest.mark.full
 def test_a_run_without_out_gets_a_new_folder_named_after_it(
     aang: Aang, train_options: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

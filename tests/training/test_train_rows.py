@@ -63,6 +63,7 @@ def test_what_training_took(run: Path) -> None:
     assert took >= seconds[-1] > 0
 
 
+@pytest.mark.full
 def test_it_goes_on_with_the_same_rows(
     train_options: list[object], forks: Forks, tmp_path: Path, task_files: Path, run: Path
 ) -> None:
@@ -153,7 +154,7 @@ def test_dev_is_split_off_first(encoder: Path, task_files: Path, tmp_path: Path)
     assert read(run.folder, "train_rows.json")["of"] == 72
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_demo(tmp_path: Path, aang: Aang) -> None:
     """Its known score of plain fine-tuning is of all rows, so it is not shown beside."""
     done = aang(

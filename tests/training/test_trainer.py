@@ -8,13 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from aang_core import AangError, StepSignals, load_plugins
-from aang_core.assembly.assembly import assemble, load_model
-from aang_core.assembly.source_rows import SourceReader
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import resolve_config
-from aang_core.errors import DataError
-from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
+from aang_core import AangError, DataError, StepSignals, load_plugins
+from tests.support.runs import SourceReader, assemble, load_model, prepare_sources, resolve_config
+from tests.support.training import load_checkpoint, save_checkpoint
 from tests.training.trainers import assert_goes_on, build
 
 
@@ -38,6 +34,7 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(
     assert_goes_on(given, tmp_path / "checkpoint", rounds=8, at=5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "more",
     [

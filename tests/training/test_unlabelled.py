@@ -34,6 +34,7 @@ def read(run: Path, name: str) -> Any:
     return json.loads((run / name).read_text(encoding="utf-8"))
 
 
+@pytest.mark.full
 def test_the_space_of_it(
     aang: Aang, train_options: list[object], texts: Path, tmp_path: Path
 ) -> None:
@@ -107,6 +108,7 @@ def test_from_python(encoder: Path, texts: Path, tmp_path: Path) -> None:
     assert run.records.data.sources["unlabelled"].texts == 42
 
 
+@pytest.mark.full
 def test_two_processes_train_the_model_of_one(
     aang: Aang, train_options: list[object], texts: Path, tmp_path: Path
 ) -> None:
@@ -122,6 +124,7 @@ def test_two_processes_train_the_model_of_one(
     assert flat(two) == pytest.approx(flat(one), abs=1e-6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stream", [False, True])
 def test_killed_and_resumed(
     forks: Forks, small: list[object], texts: Path, tmp_path: Path, *, stream: bool

@@ -10,18 +10,29 @@ import pytest
 import torch
 from torch import nn
 
-from aang_core import AangError, ConfigError, PluginError, StepSignals, TaskCard, TensorTask, fit
-from aang_core.assembly.assembly import Assembly, assemble
-from aang_core.assembly.prediction import part_of
-from aang_core.assembly.sources import prepare_sources
-from aang_core.checked.weighter import CheckedWeighter
-from aang_core.config import TrainConfig, resolve_config
-from aang_core.errors import WeighterError
-from aang_core.plugins import load_plugins
-from aang_core.runs.training import build_trainer, score_rows
+from aang_core import (
+    AangError,
+    ConfigError,
+    PluginError,
+    StepSignals,
+    TaskCard,
+    TensorTask,
+    fit,
+    load_plugins,
+)
 from aang_core.testing import Pull, RecordingWorkbench, quadratic_problem
-from aang_core.training.bench import TrainingBench
-from aang_core.training.dev_set import DevSet
+from tests.support.plugins import CheckedWeighter, WeighterError
+from tests.support.runs import (
+    Assembly,
+    TrainConfig,
+    assemble,
+    build_trainer,
+    part_of,
+    prepare_sources,
+    resolve_config,
+    score_rows,
+)
+from tests.support.training import DevSet, TrainingBench
 
 CPU = torch.device("cpu")
 NAMES = ["gpt-style", "xlnet-style", "bert-style"]

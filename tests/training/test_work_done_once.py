@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aang_core.assembly import assembly, source_rows
+from tests.support.runs import assembly, source_rows
 from tests.training.conftest import Aang
 
 STAGES = ("--set", "dapt.steps=2", "--set", "tapt.steps=2")

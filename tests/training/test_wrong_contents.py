@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from aang_core.errors import DataError
-from aang_core.storage.checkpoint_store import CheckpointStore
+from aang_core import DataError
 from benchmarks.fuzzing.states import checkpoint_seeds, checkpointer_in, trainer
+from tests.support.storage import CheckpointStore
 
 Values = dict[str, Any]
 

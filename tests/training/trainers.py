@@ -8,13 +8,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from aang_core.assembly.assembly import Assembly, assemble
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import TrainConfig, resolve_config
-from aang_core.plugins import load_plugins
-from aang_core.runs.training import build_trainer
-from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
-from aang_core.training.trainer import Trainer
+from aang_core import load_plugins
+from tests.support.runs import (
+    Assembly,
+    TrainConfig,
+    assemble,
+    build_trainer,
+    prepare_sources,
+    resolve_config,
+)
+from tests.support.training import Trainer, load_checkpoint, save_checkpoint
 
 CPU = torch.device("cpu")
 

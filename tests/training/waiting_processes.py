@@ -12,7 +12,7 @@ from datetime import timedelta
 import torch
 from torch.distributed import distributed_c10d
 
-from aang_core.tasks.processes import processes_of_environment
+from tests.support.training import processes_of_environment
 
 LIMIT = 3.0
 """Seconds that stand for the half hour of torch's own limit."""

@@ -9,7 +9,7 @@ from aang_plugin_alphavil.diw import Diw
 from torch import Tensor
 
 from aang_core.testing import Pull, QuadraticProblem, quadratic_problem
-from aang_core.training.bench import TrainingBench
+from tests.support.training import TrainingBench
 
 RATE = 0.1
 
@@ -60,7 +60,7 @@ def test_the_first_round_learns_though_the_run_warms_up(weighter: type[AlphaVil 
     assert torch.equal(made.theta, plain.theta)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_alpha_reaches_its_closed_form() -> None:
     """Two updates span the plane, so the best α takes the model to the end task's centre."""
     made = problem()

@@ -6,10 +6,9 @@ import pytest
 from aang_plugin_alphavil.alpha_vil import AlphaVil
 from aang_plugin_alphavil.diw import Diw
 
-from aang_core import AangError, ConfigError, TaskCard
-from aang_core.tasks.workbench import DevLossAlong
+from aang_core import AangError, ConfigError, DevLossAlong, TaskCard
 from aang_core.testing import check_weighter
-from aang_core.testing.workbench import RecordingWorkbench
+from tests.support.plugins import RecordingWorkbench
 
 CARDS = [TaskCard("end"), TaskCard("a"), TaskCard("b")]
 

@@ -23,6 +23,7 @@ class Scripted(RecordingWorkbench):
         super().__init__("end", ["a", "b"], score=lambda coefficients: next(left), **options)
 
 
+@pytest.mark.full
 def test_it_keeps_the_contract() -> None:
     check_weighter(AutoSem)
     check_weighter(lambda end, others: AutoSem(end, others, k=1, decay=0.0, end_task_weight=0.5))

@@ -29,6 +29,7 @@ def scripted(*scores: float, **options: Any) -> RecordingWorkbench:
     return RecordingWorkbench("end", names, score=lambda coefficients: next(left), **options)
 
 
+@pytest.mark.full
 def test_it_keeps_the_contract() -> None:
     check_weighter(FactoredBandit)
     check_weighter(

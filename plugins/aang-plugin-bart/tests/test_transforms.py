@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 
 from aang_core import ConfigError, Corruption, Transform
 from aang_core.testing import VOCABULARY, SampleRows, check_transform
-from aang_core.testing.rows import MASK
+from tests.support.plugins import MASK
 
 
 def applied(transform: Transform, row: list[int], seed: int = 0, times: int = 1) -> Corruption:

@@ -25,9 +25,8 @@ from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.leashed import command
 from aang_plugin_compare.on_node import Site, complaint
 
-from aang_core.errors import LockedError
-from aang_core.storage.holder import Holder, process_start
-from aang_core.storage.lock import LOCK, locked
+from aang_core import LockedError
+from tests.support.storage import LOCK, Holder, locked, process_start
 
 
 def write(path: Path, value: object) -> None:
@@ -104,6 +103,7 @@ def leashed(tmp_path: Path, attempt: int) -> Iterator["subprocess.Popen[bytes]"]
         yield process
 
 
+@pytest.mark.full
 def test_it_ends_with_what_started_it(tmp_path: Path) -> None:
     with leashed(tmp_path, 1) as process:
         assert process.stdin is not None
@@ -111,6 +111,7 @@ def test_it_ends_with_what_started_it(tmp_path: Path) -> None:
         assert process.wait(timeout=60) == -signal.SIGKILL
 
 
+@pytest.mark.full
 def test_it_ends_when_it_is_overtaken(tmp_path: Path) -> None:
     with leashed(tmp_path, 1) as process:
         lay_claim(tmp_path / "log.claim.json", 2, "b")
@@ -120,7 +121,7 @@ def test_it_ends_when_it_is_overtaken(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_mark_asks_for_a_checkpoint_and_an_end(tmp_path: Path) -> None:
     """It is enough without any message; a mark for another attempt means nothing."""
     log = tmp_path / "log.txt"
@@ -145,6 +146,7 @@ def test_an_attempt_that_was_stopped_before_it_began_counts(tmp_path: Path) -> N
     assert attempts_so_far(log) == 3
 
 
+@pytest.mark.full
 def test_a_node_that_sees_another_folder(tmp_path: Path) -> None:
     site = Site.here(tmp_path)
     with locked(tmp_path):

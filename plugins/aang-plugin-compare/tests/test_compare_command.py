@@ -16,8 +16,8 @@ import yaml
 from aang_plugin_compare.control_results import QUICK_CONTROLS
 
 from aang_core.cli import main
-from aang_core.config import recorded_config
-from aang_core.storage import holder_of
+from tests.support.runs import recorded_config
+from tests.support.storage import holder_of
 
 SIZE = {"model": None, "max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
 
@@ -58,7 +58,7 @@ def spec(tmp_path: Path, task: dict[str, object]) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None:
     root = tmp_path / "out"
     first = aang("compare", spec, "--out", root, "--jobs", 2)
@@ -89,7 +89,7 @@ def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None
     assert not any(name in without.stdout for name in QUICK_CONTROLS)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_run_keeps_its_number_of_threads_whatever_the_jobs(
     spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,7 +142,7 @@ def _others_are_left_out(spec: Path, root: Path) -> None:
         assert (entry["dev"], entry["missing"]) == ([], 1)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["killed", "its terminal is closed"])
 def test_a_comparison_that_is_gone_leaves_no_run(spec: Path, tmp_path: Path, how: str) -> None:
     """Its run ends with it; the next call goes on, and keeps what was logged."""
@@ -192,7 +192,7 @@ def test_a_comparison_that_is_gone_leaves_no_run(spec: Path, tmp_path: Path, how
     assert len((run / "weights.jsonl").read_text().splitlines()) == 20
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_interrupted_comparison_goes_on(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -233,7 +233,7 @@ def test_an_interrupted_comparison_goes_on(
     assert not (run / "checkpoints").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_run_with_other_options_is_not_taken_for_this_one(spec: Path, tmp_path: Path) -> None:
     root = tmp_path / "out"
     aang("compare", spec, "--out", root)
@@ -243,7 +243,7 @@ def test_a_run_with_other_options_is_not_taken_for_this_one(spec: Path, tmp_path
     assert "this run differs in steps" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_runs_have_the_plugins_that_the_comparison_has(
     task: dict[str, object], tmp_path: Path
 ) -> None:
@@ -284,7 +284,7 @@ def test_runs_have_the_plugins_that_the_comparison_has(
     assert states["aang-plugin-xlnet"] == "disabled"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_method_that_names_nothing_is_that_of_train(tmp_path: Path) -> None:
     """The default recipe, which gives way to several classes a text; such a run is kept, too."""
     rows = [{"text": f"text {i}", "label": ["odd" if i % 2 else "even", "any"]} for i in range(16)]
@@ -305,7 +305,7 @@ def test_a_method_that_names_nothing_is_that_of_train(tmp_path: Path) -> None:
     assert again.stderr.splitlines() == ["several/default/seed-0: kept"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_files_of_the_current_folder_are_not_imported(
     task: dict[str, object], tmp_path: Path
 ) -> None:
@@ -352,7 +352,7 @@ def plugin(folder: Path, name: str, source: str) -> None:
     (folder / f"{name}.py").write_text(source)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
     """Methods by the names of recipes and weighters; after -- the task, as aang train takes it."""
     options = [f"--{name}={value}" for name, value in {**task, **SIZE}.items() if value is not None]
@@ -371,7 +371,7 @@ def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
     assert "--method" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_baseline_that_did_not_run(spec: Path, tmp_path: Path) -> None:
     root = tmp_path / "out"
     done = aang("compare", spec, "--baseline", "broken", "--out", root)

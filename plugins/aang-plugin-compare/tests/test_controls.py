@@ -16,9 +16,8 @@ from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Ended, Runner
 from aang_plugin_compare.tables import outcome
 
-from aang_core.config import TrainConfig
-from aang_core.errors import ConfigError, DataError
-from aang_core.plugins import load_plugins
+from aang_core import ConfigError, DataError, load_plugins
+from tests.support.runs import TrainConfig
 
 REGISTRY = load_plugins(environ={}).registry
 SPEC = """\

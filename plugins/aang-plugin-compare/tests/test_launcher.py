@@ -12,7 +12,7 @@ from aang_plugin_compare.run_folders import run_state
 from aang_plugin_compare.same_precision import arguments_with_precision
 
 from aang_core import ConfigError, load_plugins
-from aang_core.config import left_to_the_data, read_config_file, resolve_training
+from tests.support.runs import left_to_the_data, read_config_file, resolve_training
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.short_form import short_form
 
-from aang_core.errors import ConfigError
-from aang_core.plugins import load_plugins
+from aang_core import ConfigError, load_plugins
 
 REGISTRY = load_plugins(environ={}).registry
 GOOD = """\

@@ -15,13 +15,10 @@ from aang_plugin_compare.quick_controls import QuickControls
 from aang_plugin_compare.quick_options import asked_of
 from aang_plugin_compare.tables import outcome
 
-from aang_core.assembly.sources import read_end_task
-from aang_core.config import resolve_config
-from aang_core.errors import ConfigError, DataError
-from aang_core.modeling import load_tokenizer
-from aang_core.objectives.stages import Example, ReadReport
-from aang_core.plugins import load_plugins
+from aang_core import ConfigError, DataError, Example, ReadReport, load_plugins
 from benchmarks.small_task import write_task
+from tests.support.model import load_tokenizer
+from tests.support.runs import read_end_task, resolve_config
 
 REGISTRY = load_plugins(environ={}).registry
 
@@ -64,7 +61,7 @@ def make(root: Path, plan: Comparison) -> list[tuple[str, bool]]:
     return told
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_on_acl_arc(tmp_path: Path, real_task: Path) -> None:
     """TF-IDF is strong there: 52 of the 139 test texts are in the training data."""
     (tmp_path / "encoder").mkdir()
@@ -83,7 +80,7 @@ def test_on_acl_arc(tmp_path: Path, real_task: Path) -> None:
         assert 0.15 < one.metric.dev < result.metric.dev
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_they_are_made_once_and_stand_in_front(tmp_path: Path, small: Path) -> None:
     plan = comparison(tmp_path, small, model=str(small / "encoder"), train_rows=24)
     first = make(tmp_path, plan)
@@ -116,6 +113,7 @@ def test_they_have_the_rows_that_runs_draw(tmp_path: Path, small: Path) -> None:
         assert result.rows == draw.digest
 
 
+@pytest.mark.full
 def test_a_result_of_other_options_is_not_in_the_table(tmp_path: Path, small: Path) -> None:
     """Of other data, such as that of the task that --target names, or without a test score."""
     parts = {part: str(small / f"{part}.jsonl") for part in ("train", "dev", "test")}

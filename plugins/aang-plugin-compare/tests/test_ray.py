@@ -16,7 +16,7 @@ import yaml
 
 from tests.clusters import Cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 METHODS = {"plain": {"weighter": "single-task"}, "aang": {"weighter": "factored"}}
 COMPARE = [sys.executable, "-P", "-m", "aang_core", "compare"]

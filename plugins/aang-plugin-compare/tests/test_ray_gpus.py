@@ -14,7 +14,7 @@ from aang_plugin_compare.claim import read_claim
 
 from tests.clusters import Cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture

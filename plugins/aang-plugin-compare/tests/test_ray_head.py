@@ -82,7 +82,7 @@ STEPS = 400
 OTHER = {"seed-0": "seed-1", "seed-1": "seed-0"}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_head_that_dies_and_comes_back(tmp_path: Path) -> None:
     """The same command goes on from the folder, and a run that has finished stays as it is."""
     rows = [{"text": f"{word} {i}", "label": word} for i in range(16) for word in ("on", "off")]

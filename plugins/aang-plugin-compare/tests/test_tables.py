@@ -15,8 +15,8 @@ from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 from aang_plugin_compare.tables import Entry, outcome, table
 from aang_plugin_compare.written import write_outcome
 
-from aang_core.errors import StorageError
-from aang_core.plugins import load_plugins
+from aang_core import load_plugins
+from tests.support.plugins import StorageError
 
 SPEC = """\
 tasks: {a: {train: a.jsonl}}

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from aang_core import ConfigError, CorruptedRows, DocumentStatistics, PluginError
 from aang_core.testing import SmallHeads, check_output
-from aang_core.testing.rows import VOCABULARY, SampleRows
+from tests.support.plugins import VOCABULARY, SampleRows
 
 
 def rows_with(labels: list[int] | None, count: int, views: int = 1) -> CorruptedRows:

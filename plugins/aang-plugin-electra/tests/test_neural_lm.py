@@ -62,6 +62,7 @@ def masked(tmp_path_factory: pytest.TempPathFactory, causal: Path) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_the_default_trains_a_small_model_on_the_tasks_text() -> None:
     """As many texts as there are examples, in words of the task's, and not merely its texts."""
     sampled = texts(NeuralLm(train_steps=120))

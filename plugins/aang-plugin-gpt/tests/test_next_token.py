@@ -12,8 +12,8 @@ from torch import Generator, Tensor
 from transformers import BertConfig, BertModel
 
 from aang_core import ConfigError, CorruptedRows, DocumentStatistics, Representation
-from aang_core.modeling import EncoderBody
 from aang_core.testing import VOCABULARY, SmallHeads, check_output
+from tests.support.model import EncoderBody
 
 torch.set_num_threads(1)
 

@@ -244,7 +244,7 @@ def test_the_card_of_an_encoder_on_the_hub(
     aang: Aang, hub: LocalHub, run: Path, encoder: Path
 ) -> None:
     """Its name, its licence, its language."""
-    from aang_core.runs import Origins, card_of
+    from tests.support.runs import Origins, card_of
 
     base = hub.folder / "engines" / "base"
     base.mkdir(parents=True)
@@ -263,6 +263,7 @@ def test_the_card_of_an_encoder_on_the_hub(
     assert "engines/base was fine-tuned" in body
 
 
+@pytest.mark.full
 def test_a_pushed_model_is_loaded_from_the_hub(
     aang: Aang, hub: LocalHub, run: Path, tmp_path: Path
 ) -> None:

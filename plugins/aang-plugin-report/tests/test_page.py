@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+
+pytestmark = pytest.mark.release
 
 
 def opened(browser: Any, page: Path) -> None:

@@ -25,6 +25,7 @@ def aang(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
     return int(end.value.code or 0), captured.out, captured.err
 
 
+@pytest.mark.full
 def test_figures_and_a_page_of_several_runs(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -137,6 +137,7 @@ def spoken(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_the_language_of_abstracts(spoken: Path) -> None:
     left_out = "paper without an abstract that tells its language, left out"
     texts, counts = read(spoken, language="de")

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pyarrow import parquet
 
-from aang_core.cli.app import aang
+from tests.support.commands import aang
 
 PAPERS = [
     {"id": "1", "text": "Neural parsers read sentences.\n\nThe weather was fine in the mountains."},
@@ -163,6 +163,7 @@ def test_papers_of_some_years(files: Path) -> None:
     assert "The most frequent years there are: 2000 (1)" in done.output
 
 
+@pytest.mark.full
 def test_papers_of_the_acl_anthology(tmp_path: Path) -> None:
     folder = Path(__file__).resolve().parents[4] / "shared" / "data"
     if not folder.is_dir():

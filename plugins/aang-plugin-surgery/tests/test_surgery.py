@@ -29,7 +29,7 @@ def moved(coefficients: Mapping[str, float], vectors: Mapping[str, Sequence[floa
     return [math.fsum(column) for column in zip(*rows, strict=True)]
 
 
-@pytest.mark.parametrize("made", [PCGrad, pytest.param(CAGrad, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("made", [PCGrad, pytest.param(CAGrad, marks=pytest.mark.full)])
 def test_they_keep_the_contract(made: Any) -> None:
     check_weighter(made)
     check_weighter(lambda end, auxiliaries: made(end, auxiliaries, n=2))

@@ -13,7 +13,7 @@ import pytest
 
 from tests.clusters import Cluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.release]
+pytestmark = pytest.mark.release
 
 SEARCH = ["--search", "lr=1e-3,5e-4,1e-9", "--prune-after", "1", "--format", "json"]
 SIZE = ["--max-length", "16", "--batch-size", "4", "--weighter", "single-task", "--steps", "40"]

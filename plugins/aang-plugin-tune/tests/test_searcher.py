@@ -101,6 +101,7 @@ def test_a_setting_proposed_again_is_no_run_to_prune_after(
     assert [t.state for t in runs] == ["finished"] * 4 + ["pruned"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
 def test_after_a_kill_it_goes_on_as_if_nothing_had_happened(
     registry: Registry, tmp_path: Path, sampler: Sampler
@@ -240,6 +241,7 @@ class _Endless(FormulaLauncher):
         return True
 
 
+@pytest.mark.full
 def test_minutes_end_a_search_and_its_runs(registry: Registry, tmp_path: Path) -> None:
     """The run that was stopped counts as unfinished; more minutes go on with it."""
     search = search_over(registry, lr="1e-6..1e-1:log")

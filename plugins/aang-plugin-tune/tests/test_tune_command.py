@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from aang_core.cli import main
-from aang_core.storage import holder_of
+from tests.support.storage import holder_of
 
 SIZE = ["--max-length", "16", "--eval-every", "2", "--batch-size", "4", "--weighter", "single-task"]
 
@@ -37,7 +37,7 @@ def data(tmp_path: Path) -> list[str]:
     return arguments
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_run_of_the_search_reads_test(data: list[str], tmp_path: Path) -> None:
     """A test file that cannot be read is no trouble until the best setting is refitted."""
     root, test = tmp_path / "search", tmp_path / "test.jsonl"
@@ -75,7 +75,7 @@ def test_no_run_of_the_search_reads_test(data: list[str], tmp_path: Path) -> Non
     assert "--runs 30: this search ended with 20; its best setting was refitted" in refused.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_default_recipe_gives_way_to_several_classes_a_text(tmp_path: Path) -> None:
     """As it does in ``aang train``; the table names what was trained."""
     rows = [{"text": f"text {i}", "label": ["odd" if i % 2 else "even", "any"]} for i in range(16)]
@@ -93,7 +93,7 @@ def test_the_default_recipe_gives_way_to_several_classes_a_text(tmp_path: Path) 
     assert len(table["refits"]) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_kill_ends_its_runs_and_the_next_call_goes_on(data: list[str], tmp_path: Path) -> None:
     """Killed by SIGKILL, it can ask nothing of its runs; they end by themselves."""
     root = tmp_path / "search"
@@ -126,7 +126,7 @@ def test_a_kill_ends_its_runs_and_the_next_call_goes_on(data: list[str], tmp_pat
     assert not (run / "checkpoints").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_interrupt_leaves_nothing_half_written(data: list[str], tmp_path: Path) -> None:
     """It says how to go on; its run has a checkpoint, and nothing is locked."""
     root = tmp_path / "search"

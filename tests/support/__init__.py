@@ -1,0 +1,1 @@
+"""What tests import of the inside of the project: a module that moves changes these files alone."""
