@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.small_kinds import KINDS
 from tests.support.diagnosis import _compared, _Known
 from tests.training.conftest import Aang
-from tests.training.kinds import KINDS
 
 
 @pytest.fixture
