@@ -81,7 +81,8 @@ def test_the_result_is_that_of_the_smaller_micro_batch(
     """Bit for bit: rows, corruptions, dropout, dev head and weights."""
     more: dict[str, Any] = {"weighter": weighter, "gradients": gradients, "dev_head": dev_head}
     if weighter == "alpha-vil":
-        more |= {"space": "x+y+z", "set": {"alpha-vil": {"n": 1, "fraction": 0.1, "tuning_steps": 2}}}
+        brief = {"n": 1, "fraction": 0.1, "tuning_steps": 2}
+        more |= {"space": "x+y+z", "set": {"alpha-vil": brief}}
     else:
         more["set"] = {weighter: {"n": 3}}
     # With rows to remember, signals are measured from the third round on.
