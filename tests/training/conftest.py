@@ -1,5 +1,10 @@
 """A small real encoder, a real task of a few paragraphs, and the command line in this process."""
 
+import importlib
+import os
+import pickle
+import pkgutil
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +15,8 @@ import pytest
 from aang_core.cli import main
 from benchmarks.small_kinds import write_kinds
 from benchmarks.small_task import EncoderSize, write_encoder, write_files
-from tests.training.forks import Forks
+from tests.training.forks import IMPORTED, Forks
+from tests.training.resuming import after_lines, kill
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +51,33 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 
 @pytest.fixture(scope="session")
+def controls() -> dict[bytes, Any]:
+    """The control of each task that a test has trained on."""
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def _quick_ends(controls: dict[bytes, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what takes a run on little data most of its time and is the same in every run.
+
+    The control is computed once for each task; nothing waits for the disk, because no test cuts the
+    power; and reports are without plotly.js, which takes long to compress.
+    """
+    name = "aang_core.runs.linear_controls.linear_result"
+    compute = pkgutil.resolve_name(name)
+
+    def known(features: Any, task: Any, *given: Any) -> Any:
+        key = pickle.dumps((task.train, task.dev, task.test, task.task_type, given))
+        if key not in controls:
+            controls[key] = compute(features, task, *given)
+        return controls[key]
+
+    monkeypatch.setattr(name, known)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    monkeypatch.setattr("plotly.offline.get_plotlyjs", lambda: "")
+
+
+@pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
     """``aang`` in forked processes."""
     cache = tmp_path_factory.getbasetemp() / "cache"
@@ -63,8 +96,15 @@ class Outcome:
 Aang = Callable[..., Outcome]
 
 
+@pytest.fixture(scope="session")
+def _imported() -> None:
+    """What trainings import, so that it does not count as time of the first one."""
+    for name in IMPORTED:
+        importlib.import_module(name)
+
+
 @pytest.fixture
-def aang(capsys: pytest.CaptureFixture[str]) -> Aang:
+def aang(_imported: None, capsys: pytest.CaptureFixture[str]) -> Aang:
     """Run the command line in this process: ``aang("train", "--steps", 3)``."""
 
     def run(*arguments: object) -> Outcome:
@@ -118,6 +158,22 @@ def whole(forks: Forks, small: list[object], tmp_path_factory: pytest.TempPathFa
     child = forks.aang(*small, "--out", run)
     assert child.wait() == 0, child.said
     return run
+
+
+@pytest.fixture(scope="session")
+def killed(forks: Forks, small: list[object], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of :func:`small`, killed in the middle; a test resumes a copy of it."""
+    run = tmp_path_factory.mktemp("killed") / "run"
+    child = forks.aang(*small, "--out", run)
+    child.when(after_lines(run / "weights.jsonl", 6))
+    kill(child)
+    return run
+
+
+@pytest.fixture
+def interrupted(killed: Path, tmp_path: Path) -> Path:
+    """A copy of the run that was killed."""
+    return shutil.copytree(killed, tmp_path / "run")
 
 
 @pytest.fixture

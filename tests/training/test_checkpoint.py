@@ -1,7 +1,7 @@
 """A checkpoint holds all of a training, of whatever modules it is."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,13 @@ def squared(predicted: Tensor, wanted: Tensor) -> Tensor:
 
 
 def trainer(
-    options: Mapping[str, Any], seed: int = 0, helpers: str = "abc", *, frozen: bool = False
+    options: Mapping[str, Any],
+    seed: int = 0,
+    helpers: str = "abc",
+    *,
+    frozen: bool = False,
+    evaluate: Callable[[], Mapping[str, float]] | None = None,
+    observers: tuple[Any, ...] = (),
 ) -> Trainer:
     """frozen: whether the first layer is not trained."""
     torch.manual_seed(seed)
@@ -60,7 +66,8 @@ def trainer(
     }
     return make_trainer(
         *(body, end, end, others, weighter, TrainingSettings(**{**defaults, **options})),
-        evaluate=lambda: {"accuracy": -float(body[3].weight.detach().norm())},
+        evaluate=evaluate or (lambda: {"accuracy": -float(body[3].weight.detach().norm())}),
+        observers=observers,
     )
 
 
@@ -93,6 +100,73 @@ def test_training_goes_on_bit_by_bit(tmp_path: Path, case: str) -> None:
     rounds(again, 4)
     assert again.bench.last == last
     assert same(expected, again.state_dict())
+
+
+class At:
+    """Saves a checkpoint after some steps."""
+
+    def __init__(self, steps: int, folder: Path) -> None:
+        self.steps, self.folder = steps, folder
+
+    def reached(self, trained: Trainer) -> None:
+        if trained.bench.steps == self.steps:
+            save_checkpoint(self.folder, trained)
+
+    def save(self, trained: Trainer) -> None:
+        raise AssertionError("no round fails")
+
+
+def test_a_whole_training_ends_as_if_it_had_not_been_interrupted(tmp_path: Path) -> None:
+    """Between two evaluations: losses since the last one, best state and patience included.
+
+    The best score is that of step 2, and after three evaluations without a better one, in step 8,
+    the training ends.
+    """
+    scores = {0: 0.1, 2: 0.5, 4: 0.3, 6: 0.5, 8: 0.2}
+    options = {"schedule": Schedule(40, 2, 3, "accuracy")}
+
+    def made(seed: int) -> tuple[Trainer, list[Mapping[str, float]]]:
+        seen: list[Mapping[str, float]] = []
+
+        class Losses:
+            def after_round(self, *given: object) -> None:
+                """Looks at evaluations alone."""
+
+            def after_evaluation(
+                self, step: int, dev: object, best: bool, losses: Mapping[str, float]
+            ) -> None:
+                seen.append(losses)
+
+        def evaluate() -> Mapping[str, float]:
+            return {"accuracy": scores[one.bench.steps]}
+
+        one = trainer(options, seed, evaluate=evaluate, observers=(Losses(),))
+        return one, seen
+
+    whole, losses = made(0)
+    whole.boundary = At(5, tmp_path)
+    assert whole.train().best_step == 2
+    assert whole.bench.steps == 8
+    again, rest = made(9)
+    load_checkpoint(tmp_path, again)
+    assert again.bench.steps == 5
+    again.train()
+    assert rest == losses[3:]
+    assert all(rest)
+    assert same(whole.state_dict(), again.state_dict())
+
+
+def test_the_clock_goes_on_from_what_it_was(tmp_path: Path) -> None:
+    """What was trained before an interruption counts against the limit."""
+    whole = trainer({})
+    whole.clock.seconds = 50.0
+    save_checkpoint(tmp_path, whole)
+    again = trainer({})
+    again.clock.limit = 50.0
+    load_checkpoint(tmp_path, again)
+    again.train()
+    assert again.clock.seconds >= 50.0
+    assert again.bench.steps == 0
 
 
 def test_a_round_that_changed_nothing_can_be_undone() -> None:

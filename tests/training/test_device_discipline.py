@@ -1,7 +1,9 @@
 """A step on an accelerator: every tensor is on it, and the host waits for it once."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,11 @@ from tests.support.training import Trainer, load_checkpoint, save_checkpoint
 from tests.training.pretend_device import DEVICE, Elsewhere, pretend_device
 
 CPU = torch.device("cpu")
-STEP = "step_gradient.py: _judged"
+STEP = "step_gradient.py"
 """Where a step asks for its losses, norms and signals, all at once."""
-TRIAL = "updates.py: difference"
+TRIAL = "updates.py"
 """Where a trial asks which parameters have changed."""
-SCORE = "prediction.py: predict"
+SCORE = "prediction.py"
 """Where an evaluation asks for all logits, at its end."""
 
 MORE = """\
@@ -43,7 +45,7 @@ output: [tf-idf, next-token, real-synthetic, pseudo-label]
 def exact(options: dict[str, Any]) -> dict[str, Any]:
     """A training that computes the same on every device, where other units would be dropped."""
     # By itself, an accelerator would take the packed engine.
-    return {**options, "dropout": 0.0, "gradients": "stream"}
+    return {**options, "dropout": 0.0, "gradients": "stream", "space": "x+y+z"}
 
 
 def assembled(options: Mapping[str, Any]) -> tuple[TrainConfig, Assembly]:
@@ -62,6 +64,14 @@ def rounds(trainer: Trainer, count: int) -> list[dict[str, float]]:
     return found
 
 
+def by_file(waits: Mapping[str, int]) -> dict[str, int]:
+    """How often the host waited in each file; what its functions are called does not matter."""
+    found = Counter[str]()
+    for place, count in waits.items():
+        found[place.split(":")[0]] += count
+    return dict(found)
+
+
 def waits_of(options: Mapping[str, Any], count: int = 1) -> tuple[dict[str, int], Trainer]:
     """Train on both devices, compare, and return how often the host waited, by place."""
     here = rounds(build_trainer(*assembled(options), CPU), count)
@@ -71,7 +81,7 @@ def waits_of(options: Mapping[str, Any], count: int = 1) -> tuple[dict[str, int]
         assert all(isinstance(p, Elsewhere) for p in trainer.bench.optimization.parameters)
         waits.clear()
         there = rounds(trainer, count)
-        counted = dict(waits)
+        counted = by_file(waits)
     for one, other in zip(here, there, strict=True):
         assert one == pytest.approx(other, rel=1e-4, abs=1e-6)
     return counted, trainer
@@ -93,9 +103,19 @@ def test_a_step_waits_once(exact: dict[str, Any], more: dict[str, Any]) -> None:
     assert waits == {STEP: 3}
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("gradients", ["stream", "packed"])
-@pytest.mark.parametrize("space", ["td+c", "td+ed", "td+u", "more"])
+@pytest.mark.parametrize(
+    ("space", "gradients"),
+    [
+        *(("td+c", "packed"), ("more", "stream")),
+        *(
+            pytest.param(space, gradients, marks=pytest.mark.full)
+            for space, gradients in (
+                *(("td+c", "stream"), ("more", "packed")),
+                *product(("td+ed", "td+u"), ("stream", "packed")),
+            )
+        ),
+    ],
+)
 def test_no_primitive_makes_a_step_wait(
     exact: dict[str, Any], task_files: Path, tmp_path: Path, space: str, gradients: str
 ) -> None:
@@ -129,14 +149,14 @@ def test_no_primitive_makes_a_step_wait(
         ("dwa", {}, {STEP: 1}),
         # All tasks' losses, norms and products come together; the step along their sum needs
         # nothing, because the norms say that it is finite.
-        ("pcgrad", {}, {"task_gradients.py: gradients_of_each": 1}),
-        ("cagrad", {}, {"task_gradients.py: gradients_of_each": 1}),
+        ("pcgrad", {}, {"task_gradients.py": 1}),
+        ("cagrad", {}, {"task_gradients.py": 1}),
         # A trial of each of four tasks, of one step, and two steps of SGD on the α, each of which
         # starts where the one before has led.
         (
             "alpha-vil",
             {"fraction": 0.08, "tuning_steps": 2},
-            {STEP: 4, TRIAL: 4, "dev_set.py: along": 2},
+            {STEP: 4, TRIAL: 4, "dev_set.py": 2},
         ),
         # The score that has to be beaten, that of each task's trial, and of all tasks' together.
         ("diw", {"fraction": 0.08, "tries": 1}, {STEP: 5, TRIAL: 5, SCORE: 6}),
@@ -149,7 +169,7 @@ def test_no_primitive_makes_a_step_wait(
         (
             "tapweight",
             {"pretraining_steps": 1, "fine_tuning_steps": 2},
-            {STEP: 5, TRIAL: 4, "dev_set.py: along": 1},
+            {STEP: 5, TRIAL: 4, "dev_set.py": 1},
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -158,7 +178,7 @@ def test_what_weighters_wait_for(
     exact: dict[str, Any], weighter: str, given: dict[str, Any], expected: dict[str, int]
 ) -> None:
     """Their rounds wait once for each decision that the host has to take."""
-    chosen = {"space": "x+y+z", "weighter": weighter, "set": {weighter: given} if given else {}}
+    chosen = {"weighter": weighter, "set": {weighter: given} if given else {}}
     assert waits_of({**exact, **chosen})[0] == expected
 
 
@@ -170,7 +190,7 @@ def test_other_kinds_of_end_tasks(exact: dict[str, Any], kind_files: Path, kind:
     assert waits == {STEP: 3}
     with pretend_device() as counted:
         trainer.score()
-        assert counted == {SCORE: 1}
+        assert by_file(counted) == {SCORE: 1}
 
 
 def test_two_texts_a_row(exact: dict[str, Any], task_files: Path, tmp_path: Path) -> None:
@@ -200,7 +220,7 @@ def test_the_full_space(exact: dict[str, Any], task_files: Path) -> None:
 
 def test_it_goes_on_from_a_checkpoint_of_the_cpu(exact: dict[str, Any], tmp_path: Path) -> None:
     """All that is restored is on the accelerator, and the next steps wait no more than others."""
-    options = {**exact, "space": "td", "weighter": "factored"}
+    options = {**exact, "weighter": "factored"}
     here = build_trainer(*assembled(options), CPU)
     rounds(here, 2)
     save_checkpoint(tmp_path, here)
@@ -210,6 +230,6 @@ def test_it_goes_on_from_a_checkpoint_of_the_cpu(exact: dict[str, Any], tmp_path
         load_checkpoint(tmp_path, there)
         waits.clear()
         found = rounds(there, 2)
-        assert waits == {STEP: 2}
+        assert by_file(waits) == {STEP: 2}
     for one, other in zip(rounds(here, 2), found, strict=True):
         assert one == pytest.approx(other, rel=1e-4)

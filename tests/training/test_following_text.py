@@ -23,7 +23,7 @@ from tests.support.gradients import (
     StreamEngine,
 )
 from tests.support.runs import Assembly
-from tests.support.training import ALONE, ModelState
+from tests.support.training import ALONE, ModelState, load_checkpoint, save_checkpoint
 from tests.training.following_text import exact_assembly, exact_trainer, write_sources
 from tests.training.forks import Forks
 from tests.training.launching import finished, lines
@@ -162,6 +162,26 @@ def test_processes_train_what_one_trains(
     for other in others:
         for name, value in one.items():
             torch.testing.assert_close(other[name], value, rtol=0, atol=1e-9)
+
+
+def test_it_goes_on_from_a_checkpoint(options: dict[str, Any], own: Path, tmp_path: Path) -> None:
+    """What follows the text is drawn as if nothing had happened, and scored by the same head."""
+    more = {"weighter": "factored", "dev_head": "own-rows", "set": {"factored": {"n": 8}}}
+    _, trainer = exact_trainer({**options, **more}, own)
+    _, again = exact_trainer({**options, **more, "seed": 99}, own)
+    for step in range(4):
+        if step == 2:
+            save_checkpoint(tmp_path, trainer)
+            load_checkpoint(tmp_path, again)
+        if step >= 2:
+            again.weighter.round(again.bench)
+        trainer.weighter.round(trainer.bench)
+    assert again.bench.last == trainer.bench.last
+    assert again.weighter.state_dict() == trainer.weighter.state_dict()
+    found = again.bench.modules
+    for name, module in trainer.bench.modules.items():
+        for key, value in module.state_dict().items():
+            assert torch.equal(found[name].state_dict()[key], value), (name, key)
 
 
 @pytest.mark.full

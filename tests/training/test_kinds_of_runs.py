@@ -18,6 +18,7 @@ from tests.training.conftest import Aang
 from tests.training.forks import Forks
 from tests.training.launching import children, finished, flat, launch, lines
 from tests.training.resuming import after_lines, everything, kill
+from tests.training.trainers import assert_goes_on
 
 UNMASKED = """\
 name: unmasked
@@ -126,6 +127,17 @@ def saving(kind_command: Options, kind_files: Path) -> Options:
         ]
 
     return options
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_goes_on_from_a_checkpoint(
+    options: dict[str, Any], kind_files: Path, tmp_path: Path, kind: str
+) -> None:
+    """Bit by bit, with dropout, masks and signals. One class a text: test_trainer.py."""
+    files = {part: kind_files / kind / f"{part}.jsonl" for part in ("train", "dev")}
+    more = {"space": str(kind_files / "space.yaml"), "weighter": "factored", "max_length": 32}
+    more |= {"set": {"factored": {"n": 4}}, "dev_head_rows": 16}
+    assert_goes_on({**options, **files, **more}, tmp_path / "checkpoint", rounds=6, at=4)
 
 
 @pytest.mark.full

@@ -1,11 +1,11 @@
 """Trainings from Python beside other things of their process: its threads, generators, switches."""
 
 import logging
-import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +86,13 @@ def evaluated() -> Mapping[str, float]:
 
 
 def small_fit(
-    evaluate: Callable[[], Mapping[str, float]] = evaluated, **arguments: Any
+    evaluate: Callable[[], Mapping[str, float]] | None = None, **arguments: Any
 ) -> tuple[FitResult, list[Tensor]]:
-    """Train a few weights with dropout; the result, and the weights."""
+    """Train a few weights with dropout; the result, and the weights.
+
+    Without scores of its own every evaluation is better, so that the last weights are kept.
+    """
+    better = count()
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(32, 4, generator=generator)
     with torch.random.fork_rng():
@@ -103,7 +107,8 @@ def small_fit(
         for column, (name, head) in enumerate(zip(("end", "other"), heads, strict=True))
     )
     given: dict[str, Any] = {"weighter": "static", "steps": 4, "eval_every": 1, **arguments}
-    result = fit(body, end, [other], dev=end, evaluate=evaluate, **given)
+    scores = evaluate or (lambda: {"accuracy": float(next(better))})
+    result = fit(body, end, [other], dev=end, evaluate=scores, **given)
     return result, [parameter.detach().clone() for parameter in body.parameters()]
 
 
@@ -116,7 +121,7 @@ def attempts(options: dict[str, Any], run: Run, out: Path) -> dict[str, Callable
     data = (TEXTS, LABELS)
     fresh = Run.open(run.folder)
     diverging = {**options, "lr": 1e30, "steps": 20}
-    failing = {**options, "weighter": "failing", "space": "td"}
+    failing = {**options, "weighter": "failing", "space": "x+y+z"}
     nowhere = {**options, "model": "/no/such/model"}
     return {
         "train": lambda: train(**options, train=data, out=out / "run"),
@@ -194,6 +199,18 @@ def in_threads(*calls: Callable[[], None]) -> None:
         raise errors[0]
 
 
+def test_trainings_in_threads_are_those_of_one_after_the_other() -> None:
+    """They take turns with what they share, such as the generator of dropout."""
+    alone = {seed: small_fit(seed=seed)[1] for seed in range(3)}
+    found: dict[int, list[Tensor]] = {}
+    before = world()
+    in_threads(*(lambda seed=seed: found.update({seed: small_fit(seed=seed)[1]}) for seed in alone))
+    assert changed(before) == {}
+    for seed, weights in alone.items():
+        assert all(map(torch.equal, found[seed], weights))
+    assert not all(map(torch.equal, alone[0], alone[1]))
+
+
 @pytest.mark.full
 def test_fits_in_threads_are_those_of_one_after_the_other(
     options: dict[str, Any], run: Run
@@ -238,6 +255,15 @@ def test_a_model_is_loaded_while_another_thread_trains(run: Run) -> None:
     assert all(map(torch.equal, alone, beside))
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt; a shell that starts tests in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_waiting_for_a_turn(caplog: pytest.LogCaptureFixture) -> None:
     """It is announced and can be interrupted, and a training may start another one."""
     begun, over = threading.Event(), threading.Event()
@@ -257,7 +283,8 @@ def test_waiting_for_a_turn(caplog: pytest.LogCaptureFixture) -> None:
         end = time.monotonic() + 20
         while announced not in caplog.text and time.monotonic() < end:
             time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
+        # To the thread that waits; sent to the process, another one may take it.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     impatient = threading.Thread(target=interrupt_the_wait)
     impatient.start()

@@ -45,6 +45,17 @@ def preparing(encoder: Path, text: Path) -> list[object]:
 
 
 @pytest.fixture(scope="session")
+def prepared(
+    forks: Forks, preparing: list[object], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """What nobody interrupts, and tests only read."""
+    out = tmp_path_factory.mktemp("prepared") / "out"
+    child = forks.aang(*preparing, "--out", out)
+    assert child.wait() == 0, child.said
+    return out
+
+
+@pytest.fixture(scope="session")
 def headless(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same encoder without its language-model head, as sentence encoders are shipped."""
     folder = tmp_path_factory.mktemp("headless")
@@ -58,7 +69,6 @@ def result_of(out: Path) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.full
 def test_an_ordinary_folder_that_reads_better(
     aang: Aang, preparing: list[object], tmp_path: Path
 ) -> None:
@@ -79,26 +89,21 @@ def test_an_ordinary_folder_that_reads_better(
     assert not (out / "preparation" / "checkpoints").exists()
 
 
-def test_the_card_says_what_was_read(
-    aang: Aang, preparing: list[object], text: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    assert aang(*preparing, "--out", out).status == 0
-    facts = result_of(out)["text"]
-    card = (out / "README.md").read_text(encoding="utf-8")
+def test_the_card_says_what_was_read(prepared: Path, text: Path) -> None:
+    facts = result_of(prepared)["text"]
+    card = (prepared / "README.md").read_text(encoding="utf-8")
     assert f"{text.stat().st_size:,}" in card
     for number in (facts["pieces"], facts["tokens"], facts["held_out"], 12 * 8):
         assert f"{number:,}" in card
-    assert f"{result_of(out)['accuracy']['after']:.4f}" in card
+    assert f"{result_of(prepared)['accuracy']['after']:.4f}" in card
     assert facts["rows_trained"] == 12 * 8
 
 
 def test_training_takes_up_what_comes_out(
-    aang: Aang, preparing: list[object], train_options: list[object], tmp_path: Path
+    aang: Aang, prepared: Path, train_options: list[object], tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
-    assert aang(*preparing, "--out", out).status == 0
-    done = aang("train", *train_options, "--model", out, "--steps", 1, "--out", tmp_path / "run")
+    options = [*train_options, "--model", prepared, "--steps", 1]
+    done = aang("train", *options, "--out", tmp_path / "run")
     assert done.status == 0, done.err
     assert "no language-model head" not in done.err
 
@@ -189,6 +194,23 @@ def kill(child: Child) -> None:
     assert child.wait() == -signal.SIGKILL
 
 
+def test_a_killed_one_goes_on_as_if_it_had_not_been(
+    aang: Aang, forks: Forks, preparing: list[object], prepared: Path, tmp_path: Path
+) -> None:
+    """The end is the same, bit for bit; then there is nothing more to resume."""
+    out = tmp_path / "out"
+    child = forks.aang(*preparing, "--out", out)
+    child.when(after_step(out, 4))
+    kill(child)
+    assert not (out / "config.json").exists()
+    done = aang("prepare-encoder", "--resume", out)
+    assert done.status == 0, done.err
+    assert_same(out, prepared)
+    again = aang("prepare-encoder", "--resume", out)
+    assert again.status == 2
+    assert "nothing to resume" in again.err
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("end", [interrupt, kill])
 def test_stopped_and_resumed(
@@ -213,9 +235,6 @@ def test_stopped_and_resumed(
     done = aang(*resume)
     assert done.status == 0, done.err
     assert_same(out, whole)
-    again = aang(*resume)
-    assert again.status == 2
-    assert "nothing to resume" in again.err
 
 
 @pytest.mark.full

@@ -21,7 +21,10 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "seldom": {"weighter": "factored", "meta_every": 3},
     "by weight": {"weighter": "factored", "set": {"factored": {"draw": "weights", "n": 2}}},
     "draws": {"weighter": "factored", "draws_per_step": 2},
-    "trials": {"weighter": "alpha-vil", "set": {"alpha-vil": {"fraction": 0.3}}},
+    "trials": {
+        **{"weighter": "alpha-vil", "space": "x+y+z"},
+        "set": {"alpha-vil": {"n": 2, "fraction": 0.2, "tuning_steps": 1}},
+    },
     "parts": {"weighter": "static", "micro_batch_size": 3},
     "losses": {"weighter": "uncertainty"},
 }
@@ -54,7 +57,6 @@ def assert_same(one: Any, other: Any) -> None:
         assert one == other
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_nothing_changes(options: dict[str, Any], setting: str) -> None:
     """Not a draw, not a loss, and not what a checkpoint between any two steps would hold."""

@@ -133,21 +133,27 @@ def test_a_stage_trains_all_its_steps_and_keeps_the_last_state(
     assert all(not torch.equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.full
+@pytest.mark.parametrize(
+    ("recipe", "n", "end_task_weight"), [("static-td", 3, 0.5), ("multitask", 24, 1 / 25)]
+)
 def test_static_td_samples_and_multitask_trains_all(
-    aang: Aang, train_options: list[object], tmp_path: Path
+    aang: Aang,
+    train_options: list[object],
+    tmp_path: Path,
+    recipe: str,
+    n: int,
+    end_task_weight: float,
 ) -> None:
     """AANG's Static Multitask-TD (section 7.3) and MT-TARTAN (TARTAN, section 3.1)."""
-    for recipe, n, end_task_weight in (("static-td", 3, 0.5), ("multitask", 24, 1 / 25)):
-        run = tmp_path / recipe
-        done = aang("train", *train_options, "--recipe", recipe, "--steps", 2, "--out", run)
-        assert done.status == 0, done.err
-        for line in (run / "weights.jsonl").read_text().splitlines():
-            coefficients = json.loads(line)["coefficients"]
-            assert coefficients.pop("end-task") == pytest.approx(end_task_weight)
-            assert len(coefficients) == n
-            for coefficient in coefficients.values():
-                assert coefficient == pytest.approx((1 - end_task_weight) / n)
+    run = tmp_path / recipe
+    done = aang("train", *train_options, "--recipe", recipe, "--steps", 2, "--out", run)
+    assert done.status == 0, done.err
+    for line in (run / "weights.jsonl").read_text().splitlines():
+        coefficients = json.loads(line)["coefficients"]
+        assert coefficients.pop("end-task") == pytest.approx(end_task_weight)
+        assert len(coefficients) == n
+        for coefficient in coefficients.values():
+            assert coefficient == pytest.approx((1 - end_task_weight) / n)
 
 
 @pytest.mark.parametrize(

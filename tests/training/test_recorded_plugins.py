@@ -24,7 +24,6 @@ def aang_register_transforms(register):
 """
 
 
-@pytest.mark.full
 def test_evaluate_and_resume_say_what_differs(
     aang: Aang, train_options: list[object], task_files: Path, tmp_path: Path
 ) -> None:
@@ -32,7 +31,7 @@ def test_evaluate_and_resume_say_what_differs(
     plugin, run = tmp_path / "mine.py", tmp_path / "run"
     plugin.write_text(PLUGIN, encoding="utf-8")
     done = aang(
-        *("--plugin", plugin, "train", *train_options, "--steps", 2, "--quiet", "--out", run),
+        *("--plugin", plugin, "train", *train_options, "--steps", 1, "--quiet", "--out", run),
         *("--space", "task/mine/bidirectional/denoise"),
     )
     assert done.status == 0, done.err

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
+from tests.support.storage import holder_of
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
 from tests.training.resuming import after_lines, assert_same_stage, everything, kill, lines
@@ -44,6 +45,48 @@ CASES: dict[str, list[object]] = {
 }
 
 
+@pytest.fixture(scope="session")
+def whole_of_rounds(
+    forks: Forks, small: list[object], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    """A run whose weighter takes several steps a round, and the same one killed."""
+    folder = tmp_path_factory.mktemp("rounds")
+    whole, run = folder / "whole", folder / "run"
+    options = [
+        *(*small, "--weighter", "alpha-vil", "--steps", 30, "--eval-every", 5),
+        *("--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"),
+        *("--set", "alpha-vil.tuning_steps=2"),
+    ]
+    child = forks.aang(*options, "--out", whole)
+    assert child.wait() == 0, child.said
+    child = forks.aang(*options, "--out", run)
+    child.when(after_lines(run / "weights.jsonl", 3))
+    kill(child)
+    return whole, run
+
+
+def test_a_killed_run_goes_on_as_if_it_had_not_been(
+    aang: Aang, interrupted: Path, whole: Path
+) -> None:
+    """Bit for bit, with a checkpoint after every round."""
+    assert 6 <= lines(interrupted / "weights.jsonl") < lines(whole / "weights.jsonl")
+    done = aang("train", "--resume", interrupted, "--quiet")
+    assert done.status == 0, done.err
+    assert everything(interrupted) == everything(whole)
+
+
+def test_a_killed_run_with_rounds_of_many_steps(
+    aang: Aang, whole_of_rounds: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """The round that was under way is taken again."""
+    whole, killed = whole_of_rounds
+    run = shutil.copytree(killed, tmp_path / "run")
+    done = aang("train", "--resume", run, "--quiet")
+    assert done.status == 0, done.err
+    assert everything(run) == everything(whole)
+    assert lines(run / "weights.jsonl") < json.loads((run / "result.json").read_text())["steps"]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("case", CASES)
 def test_killed_and_resumed(
@@ -77,9 +120,9 @@ def test_another_encoder_under_the_same_name_is_refused(
     weights["bert.embeddings.word_embeddings.weight"][7] += 0.01
     save_file(weights, own / "model.safetensors", metadata={"format": "pt"})
     for accept, said in (
-        ([], "the encoder has other weights"),
-        (["--accept-changes"], "the encoder has changed since the training began"),
-        ([], "the encoder has changed since the training began"),
+        ([], "--accept-changes goes on"),
+        (["--accept-changes"], "Put the encoder back"),
+        ([], "Put the encoder back"),
     ):
         done = aang("train", "--resume", run, *accept)
         assert done.status == 2
@@ -140,76 +183,78 @@ def test_killed_in_the_final_fine_tuning(
     assert everything(run) == everything(tmp_path / "whole")
 
 
-@pytest.mark.full
-def test_a_damaged_checkpoint_is_passed_over(
-    aang: Aang,
-    forks: Forks,
-    small: list[object],
-    whole: Path,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """The logs are cut back to the one before, a last line that is torn among what goes."""
-    run = tmp_path / "run"
-    child = forks.aang(*small, "--out", run)
-    child.when(after_lines(run / "weights.jsonl", 6))
-    kill(child)
+def tear(run: Path) -> Path:
+    """Cut off the newest checkpoint, and leave half a line in each log; the checkpoint."""
     newest = max(p for p in (run / "checkpoints").iterdir() if p.name.isdecimal())
     state = newest / "state.safetensors"
     state.write_bytes(state.read_bytes()[:-100])
     for name in ("weights.jsonl", "metrics.jsonl"):
         with (run / name).open("a", encoding="utf-8") as log:
             log.write('{"step": 7, "end_task_w')
-    other = tmp_path / "other"
-    shutil.copytree(run, other)
-    done = aang("train", "--resume", run, "--quiet")
+    return newest
+
+
+def test_a_damaged_checkpoint_is_passed_over(
+    aang: Aang, interrupted: Path, whole: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The logs are cut back to the one before, a last line that is torn among what goes."""
+    newest = tear(interrupted)
+    done = aang("train", "--resume", interrupted, "--quiet")
     assert done.status == 0, done.err
     assert f"checkpoint {newest} is damaged: state.safetensors has" in caplog.text
-    assert everything(run) == everything(whole)
-    for folder in (other / "checkpoints").iterdir():
+    assert everything(interrupted) == everything(whole)
+
+
+def test_without_a_checkpoint_that_can_be_used(aang: Aang, interrupted: Path, whole: Path) -> None:
+    """Damaged ones stop it; where there is none, the training begins anew."""
+    tear(interrupted)
+    for folder in (interrupted / "checkpoints").iterdir():
         shutil.rmtree(folder / "state.safetensors", ignore_errors=True)
         (folder / "state.json").unlink(missing_ok=True)
-    done = aang("train", "--resume", other)
+    done = aang("train", "--resume", interrupted)
     assert done.status == 2
     assert "no checkpoint to go on from" in done.err
-    shutil.rmtree(other / "checkpoints")
-    done = aang("train", "--resume", other, "--quiet")
+    shutil.rmtree(interrupted / "checkpoints")
+    done = aang("train", "--resume", interrupted, "--quiet")
     assert done.status == 0, done.err
-    assert everything(other) == everything(whole)
+    assert everything(interrupted) == everything(whole)
 
 
-@pytest.mark.full
 def test_the_second_process_on_a_run_is_refused(
-    aang: Aang, forks: Forks, small: list[object], whole: Path, tmp_path: Path
+    aang: Aang, forks: Forks, small: list[object], interrupted: Path, whole: Path
 ) -> None:
     """The message names the first process, for new and resumed runs; the first is not disturbed."""
-    run = tmp_path / "run"
-    child = forks.aang(*small, "--out", run)
-    child.when(after_lines(run / "weights.jsonl", 1))
-    for arguments in (["train", "--resume", run], [*small, "--out", run]):
+
+    def is_there() -> bool:
+        holder = holder_of(interrupted)
+        return holder is not None and holder.pid == child.pid
+
+    child = forks.aang("train", "--resume", interrupted)
+    child.when(is_there)
+    # So that it is not over before the others have come.
+    child.signal(signal.SIGSTOP)
+    for arguments in (["train", "--resume", interrupted], [*small, "--out", interrupted]):
         done = aang(*arguments)
         assert done.status == 2
         assert f"process {child.pid} on " in done.err
+    child.signal(signal.SIGCONT)
     assert child.wait() == 0, child.said
-    assert everything(run) == everything(whole)
-    assert not (run / "lock.json").exists()
+    assert everything(interrupted) == everything(whole)
+    assert not (interrupted / "lock.json").exists()
 
 
-def test_bad_input(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
+def test_bad_input(aang: Aang, whole: Path, tmp_path: Path) -> None:
     done = aang("train", "--resume", tmp_path)
     assert done.status == 2
     assert "not a run folder" in done.err
-    run = tmp_path / "run"
-    assert aang("train", *train_options, "--steps", 1, "--out", run).status == 0
-    done = aang("train", "--resume", run)
+    done = aang("train", "--resume", whole)
     assert done.status == 2
     assert "has finished" in done.err
-    done = aang("train", "--resume", run, "--steps", 3)
+    done = aang("train", "--resume", whole, "--steps", 3)
     assert done.status == 2
     assert "leave the others out" in done.err
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_at_the_next_boundary(
     aang: Aang,
@@ -283,7 +328,6 @@ def test_a_signal_in_a_stage_and_in_an_evaluation(
     assert everything(run) == everything(tmp_path / "whole")
 
 
-@pytest.mark.full
 def test_asked_twice_it_stops_at_once(
     forks: Forks, train_options: list[object], tmp_path: Path
 ) -> None:
@@ -294,7 +338,7 @@ def test_asked_twice_it_stops_at_once(
         *("--patience", 10**6, "--quiet", "--out", run),
     )
     child.when((run / "metrics.jsonl").exists)
-    for seconds in (1.0, 0.3):
+    for seconds in (0.6, 0.2):
         child.when(lambda: False, seconds)
         child.signal(signal.SIGINT)
     assert child.wait() == 130, child.said

@@ -49,7 +49,7 @@ def recorded(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def streamed(train_options: list[object]) -> list[object]:
     """Blocks of forty texts, which end in the middle of two shards, and many checkpoints."""
     return [
@@ -69,13 +69,16 @@ def rows_of(folder: Path) -> Counter[str]:
     return Counter(row for file in folder.iterdir() for row in file.read_text().splitlines())
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize(
+    "size",
+    [1, *(pytest.param(size, marks=pytest.mark.full) for size in (2, 4))],
+)
 def test_every_row_has_its_turn_once_an_epoch(
     forks: Forks, streamed: list[object], shards: Path, recorded: Path, tmp_path: Path, size: int
 ) -> None:
     """Whatever the number of processes, and with a buffer that is not a whole number of steps."""
-    command = [*streamed, "--domain", shards, "--out", tmp_path / "run"]
+    command = [*streamed, "--domain", shards, "--checkpoint-every", 1000, "--eval-every", EPOCH]
+    command += ["--out", tmp_path / "run"]
     finished(forks.together(*[command] * size, RECORDED_ROWS=str(recorded)))
     seen = rows_of(recorded)
     assert (len(seen), set(seen.values())) == (SHARDS * PAPERS, {1})
@@ -176,8 +179,11 @@ def refused(children: list[Child]) -> str:
     return line
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("differ", OTHERS, ids=lambda differ: differ.__name__)
+@pytest.mark.parametrize(
+    "differ",
+    [pytest.param(d, marks=[pytest.mark.full] if d in (changed, later) else []) for d in OTHERS],
+    ids=lambda differ: differ.__name__,
+)
 def test_a_process_without_the_data(
     forks: Forks, streamed: list[object], shards: Path, tmp_path: Path, differ: object
 ) -> None:
@@ -208,10 +214,15 @@ def test_a_process_without_the_run_folder(forks: Forks, whole: Path, tmp_path: P
     assert line.startswith(f"Error: process 0 of 2, on {socket.gethostname()} (and in 1 more): ")
 
 
-@pytest.fixture
-def stopped(forks: Forks, streamed: list[object], shards: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def stopped(
+    forks: Forks,
+    streamed: list[object],
+    shards: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
     """A run that has come to its second block, in which the last shard is read."""
-    run = tmp_path / "run"
+    run = tmp_path_factory.mktemp("stopped") / "run"
     child = forks.aang(*streamed, "--domain", shards, "--out", run)
     child.when(after_lines(run / "weights.jsonl", EPOCH // 2 + 1))
     child.signal(signal.SIGTERM)
@@ -219,27 +230,37 @@ def stopped(forks: Forks, streamed: list[object], shards: Path, tmp_path: Path) 
     return run
 
 
-@pytest.mark.full
-def test_a_process_that_would_go_on_elsewhere(
+def both(stopped: Path, theirs: Path) -> list[list[object]]:
+    """Command lines of two processes that resume what should be one run."""
+    return [
+        ["--plugin", recorded_rows.__file__, "train", "--resume", run, "--quiet"]
+        for run in (stopped, theirs)
+    ]
+
+
+def test_a_process_that_would_go_on_with_another_text(
     forks: Forks, stopped: Path, shards: Path, tmp_path: Path
 ) -> None:
-    """With another text after the checkpoint, or another checkpoint."""
+    """It differs after the checkpoint."""
     theirs, text = tmp_path / "theirs", shutil.copytree(shards, tmp_path / "elsewhere")
     shutil.copytree(stopped, theirs)
     later(text)
     config = theirs / "config.yaml"
     before = config.read_text(encoding="utf-8")
     config.write_text(before.replace(str(shards), str(text)), encoding="utf-8")
+    line = refused(forks.together(*both(stopped, theirs)))
     start = f"Error: process 1 of 2, on {socket.gethostname()}: "
-    commands = [["train", "--resume", run, "--quiet"] for run in (stopped, theirs)]
-    commands = [["--plugin", recorded_rows.__file__, *command] for command in commands]
-    line = refused(forks.together(*commands))
     assert line.startswith(f"{start}the texts after the checkpoint (s2orc) are others than in")
-    config.write_text(before, encoding="utf-8")
+
+
+def test_a_process_that_would_go_on_from_another_checkpoint(
+    forks: Forks, stopped: Path, tmp_path: Path
+) -> None:
+    theirs = shutil.copytree(stopped, tmp_path / "theirs")
     newest = max((theirs / "checkpoints").iterdir())
     shutil.rmtree(newest)
-    line = refused(forks.together(*commands))
-    assert line.startswith(f"{start}it finds ")
+    line = refused(forks.together(*both(stopped, theirs)))
+    assert line.startswith(f"Error: process 1 of 2, on {socket.gethostname()}: it finds ")
     assert f"and the first process {newest.name}; process 0 runs on" in line
 
 

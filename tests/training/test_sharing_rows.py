@@ -16,6 +16,7 @@ from tests.training.conftest import Aang
 from tests.training.forks import Forks
 from tests.training.launching import finished, flat, launch, lines
 from tests.training.resuming import after_lines, everything, kill
+from tests.training.trainers import assert_goes_on
 
 DENOISE = "end-task-rows/no-op/bidirectional/denoise"
 CONTRAST = "end-task-rows/no-op/bidirectional/supervised-contrast"
@@ -86,6 +87,16 @@ def test_objectives_that_differ_in_their_output_share_a_forward_pass(
     trainer.weighter.round(trainer.bench)
     # Eight rows of the end task; of the auxiliary eight the largest of three shares.
     assert sum(rows) == 8 + 3
+
+
+def test_every_kind_goes_on_from_a_checkpoint(options: dict[str, object], tmp_path: Path) -> None:
+    """Riders, coupled rows and two views under ``factored``, bit by bit."""
+    space = tmp_path / "contrasts.yaml"
+    space.write_text(SPACE)
+    more = {"space": str(space), "weighter": "factored", "set": {"factored": {"n": 6}}}
+    more |= {"precision": "fp32", "dev_head": "own-rows"}
+    assembly = assert_goes_on({**options, **more}, tmp_path / "checkpoint", rounds=4, at=2)
+    assert CONTRAST in {task.name for task in assembly.auxiliaries}
 
 
 @pytest.mark.full
@@ -217,7 +228,7 @@ def test_one_row_a_step(
     """Contrast has no loss then; training continues and reports this once."""
     done = aang(
         *("train", *train_options, "--space", "contrast", "--weighter", "static"),
-        *("--batch-size", 1),
+        *("--batch-size", 1, "--steps", 2, "--eval-every", 2),
         *("--out", tmp_path / "run"),
     )
     assert done.status == 0
@@ -263,9 +274,9 @@ def aang_register_outputs(register):
 
 
 def test_contrast_is_what_trains_by_default(
-    aang: Aang, train_options: list[object], tmp_path: Path
+    aang: Aang, train_options: list[object], whole: Path, tmp_path: Path
 ) -> None:
-    """Where nothing says how; any option that does takes its place."""
+    """Where nothing says how; a space, which ``whole`` was given, takes its place."""
     silent = [option for option in train_options if option not in ("--space", "td")]
     run = tmp_path / "run"
     assert aang("train", *silent, "--steps", 1, "--out", run, "--quiet").status == 0
@@ -273,6 +284,4 @@ def test_contrast_is_what_trains_by_default(
     assert result["recipe"] == "contrast"
     (line,) = lines(run / "weights.jsonl")
     assert line["coefficients"] == {"end-task": 0.5, CONTRAST: 0.5}
-    other = tmp_path / "other"
-    assert aang("train", *train_options, "--steps", 1, "--out", other, "--quiet").status == 0
-    assert "recipe" not in json.loads((other / "result.json").read_text(encoding="utf-8"))
+    assert "recipe" not in json.loads((whole / "result.json").read_text(encoding="utf-8"))

@@ -4,12 +4,15 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.training import load_checkpoint, save_checkpoint
 from tests.training.conftest import Aang
 from tests.training.forks import ROOT, Forks
 from tests.training.resuming import after_lines, assert_same_stage, everything, kill
+from tests.training.trainers import build
 
 STREAM = ["--set", "s2orc.stream=true", "--set", "s2orc.buffer=20"]
 
@@ -28,8 +31,42 @@ def streamed(small: list[object], domain: list[object]) -> list[object]:
     return [*small, *domain, "--space", "dapt", *STREAM]
 
 
+@pytest.fixture
+def in_blocks(options: dict[str, Any], task_files: Path) -> dict[str, Any]:
+    """80 texts in blocks of 20."""
+    settings = {"s2orc": {"stream": True, "buffer": 20}}
+    domain = str(task_files / "domain.txt")
+    return {**options, "space": "dapt", "domain": [domain], "set": settings}
+
+
+@pytest.mark.parametrize("weighter", ["factored", "alpha-vil"])
+def test_the_place_in_the_stream_is_restored(
+    in_blocks: dict[str, Any], tmp_path: Path, weighter: str
+) -> None:
+    """The checkpoint is of the third block; a relative path and an absolute one name its text."""
+    if weighter == "alpha-vil":
+        in_blocks["set"]["alpha-vil"] = {"n": 1, "fraction": 0.1, "tuning_steps": 1}
+    in_blocks["weighter"] = weighter
+    (domain,) = in_blocks["domain"]
+    whole = build(in_blocks, domain=[os.path.relpath(domain)])[2]
+    states = []
+    for _ in range(9):
+        whole.weighter.round(whole.bench)
+        states.append(json.loads(json.dumps(whole.bench.state_dict(whole=False)["streams"])))
+        if len(states) == 6:
+            save_checkpoint(tmp_path / "checkpoint", whole)
+    again = build(in_blocks, seed=99)[2]
+    load_checkpoint(tmp_path / "checkpoint", again)
+    for _ in range(3):
+        again.weighter.round(again.bench)
+    assert states[0] != states[5] != states[8]
+    assert json.loads(json.dumps(again.bench.state_dict(whole=False)["streams"])) == states[8]
+    assert again.bench.last == whole.bench.last
+    assert again.weighter.state_dict() == whole.weighter.state_dict()
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("case", ["factored", pytest.param("alpha-vil", marks=pytest.mark.full)])
+@pytest.mark.parametrize("case", CASES)
 def test_killed_and_resumed(
     aang: Aang, forks: Forks, streamed: list[object], tmp_path: Path, case: str
 ) -> None:
@@ -78,37 +115,21 @@ def test_resumed_from_another_folder(
     assert everything(run) == everything(tmp_path / "whole")
 
 
-@pytest.mark.full
 def test_every_text_has_its_turn_and_none_is_kept(
-    aang: Aang,
-    train_options: list[object],
-    domain: list[object],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    in_blocks: dict[str, Any], task_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """80 texts in blocks of 20, four steps of five rows each: an epoch is 16 steps."""
+    """Four steps of five rows a block: an epoch is 16 steps."""
     cache = tmp_path / "cache"
     monkeypatch.setenv("AANG_CACHE", str(cache))
-    options = [
-        "train",
-        *train_options,
-        *domain,
-        "--space",
-        "dapt",
-        *STREAM,
-        "--aux-batch-size",
-        5,
-        "--quiet",
-    ]
-    positions = []
-    for steps in (3, 4, 16):
-        out = tmp_path / str(steps)
-        done = aang(*options, "--checkpoint-every", 0, "--steps", steps, "--out", out)
-        assert done.status == 0, done.err
-        newest = max((out / "checkpoints").iterdir())
-        state = json.loads((newest / "state.json").read_text(encoding="utf-8"))
-        positions.append(state["streams"]["s2orc"]["lanes"])
-    assert positions == [[], [["0/domain.txt", 19]], [["0/domain.txt", 79]]]
+    trainer = build(in_blocks, test=task_files / "test.jsonl", aux_batch_size=5, steps=16)[2]
+    positions = {}
+    for step in range(1, 17):
+        trainer.weighter.round(trainer.bench)
+        save_checkpoint(tmp_path / "checkpoint", trainer)
+        state = json.loads((tmp_path / "checkpoint" / "state.json").read_text(encoding="utf-8"))
+        positions[step] = state["streams"]["s2orc"]["lanes"]
+    found = [positions[step] for step in (3, 4, 16)]
+    assert found == [[], [["0/domain.txt", 19]], [["0/domain.txt", 79]]]
     # Of the labelled parts alone: train, dev and test.
     assert len(list(cache.rglob("*.arrow"))) == 3
 
@@ -140,7 +161,7 @@ def test_statistics_of_documents(
 ) -> None:
     space = "s2orc/no-op/bidirectional/tf-idf"
     options = ["train", *train_options, *domain, "--space", space, *STREAM, "--quiet"]
-    done = aang(*options, "--out", tmp_path / "run")
+    done = aang(*options, "--steps", 2, "--eval-every", 2, "--out", tmp_path / "run")
     assert done.status == 0, done.err
 
 

@@ -4,14 +4,39 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from safetensors.torch import load_file
+from sklearn.metrics import f1_score
+from transformers import pipeline
 
 from tests.training.conftest import Aang
+from tests.training.forks import Forks
+from tests.training.trainers import build
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run, and what was said."""
+
+    run: Path
+    said: str
+
+
+@pytest.fixture(scope="module")
+def trained(
+    forks: Forks, train_options: list[object], tmp_path_factory: pytest.TempPathFactory
+) -> Trained:
+    """Six steps of ``factored`` on td, which tests only read."""
+    run = tmp_path_factory.mktemp("trained") / "run"
+    child = forks.aang("train", *train_options, "--out", run, "--quiet")
+    assert child.wait() == 0, child.said
+    return Trained(run, child.said)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -75,13 +100,9 @@ def test_a_run_leaves_everything_in_its_folder(
     }
 
 
-def test_weights_are_recorded_by_name_at_every_step(
-    aang: Aang, train_options: list[object], tmp_path: Path
-) -> None:
+def test_weights_are_recorded_by_name_at_every_step(trained: Trained) -> None:
     """λ_e, weights, cosines and factors of ``factored``, all keyed by names."""
-    run = tmp_path / "run"
-    assert aang("train", *train_options, "--out", run, "--quiet").status == 0
-    records = lines(run / "weights.jsonl")
+    records = lines(trained.run / "weights.jsonl")
     assert [r["step"] for r in records] == [1, 2, 3, 4, 5, 6]
     for record in records:
         assert len(record["weights"]) == 24
@@ -98,9 +119,25 @@ def test_weights_are_recorded_by_name_at_every_step(
     assert any(value != 0 for value in records[-1]["factors"]["all"].values())
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("weighter", ["static", "meta-tartan", "factored"])
+CONTENT = ("weights.jsonl", "metrics.jsonl", "model/model.safetensors")
+
+
 def test_the_same_seed_gives_the_same_run(
+    aang: Aang, train_options: list[object], trained: Trained, tmp_path: Path
+) -> None:
+    """In another process, bit by bit; another seed gives another model."""
+    for name, seed in (("again", 0), ("other", 1)):
+        out = ("--seed", seed, "--out", tmp_path / name, "--quiet")
+        assert aang("train", *train_options, *out).status == 0
+    for file in CONTENT:
+        assert (tmp_path / "again" / file).read_bytes() == (trained.run / file).read_bytes(), file
+    model = (tmp_path / "other" / CONTENT[-1]).read_bytes()
+    assert model != (trained.run / CONTENT[-1]).read_bytes()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("weighter", ["static", "meta-tartan"])
+def test_the_same_seed_gives_the_same_run_of_other_weighters(
     aang: Aang, train_options: list[object], tmp_path: Path, weighter: str
 ) -> None:
     """Bit-identical weights, metrics and model; another seed gives others."""
@@ -111,7 +148,7 @@ def test_the_same_seed_gives_the_same_run(
     def content(name: str, file: str) -> bytes:
         return (tmp_path / name / file).read_bytes()
 
-    for file in ("weights.jsonl", "metrics.jsonl", "model/model.safetensors"):
+    for file in CONTENT:
         assert content("a", file) == content("b", file), file
     assert content("a", "model/model.safetensors") != content("c", "model/model.safetensors")
 
@@ -136,13 +173,29 @@ def test_a_config_file_holds_options_and_the_command_line_wins(
     assert all(len(r["coefficients"]) == 2 for r in lines(run / "weights.jsonl"))
 
 
+def test_the_model_is_a_plain_classifier(aang: Aang, trained: Trained, task_files: Path) -> None:
+    """``pipeline`` and ``aang evaluate`` find the run's own score."""
+    rows = lines(task_files / "test.jsonl")
+    classify = pipeline("text-classification", model=str(trained.run / "model"))
+    answers = classify([row["text"] for row in rows], truncation=True, max_length=48)
+    pairs = [(row["label"], answer["label"]) for row, answer in zip(rows, answers, strict=True)]
+    score = score_of(pairs)
+    result = json.loads((trained.run / "result.json").read_text(encoding="utf-8"))
+    assert score == pytest.approx(result["metric"]["test"])
+    evaluated = aang("evaluate", trained.run, "--data", task_files / "test.jsonl", "--json")
+    assert evaluated.status == 0, evaluated.err
+    assert json.loads(evaluated.out)["scores"]["macro-f1"] == pytest.approx(score)
+
+
+def score_of(pairs: Sequence[Sequence[str]]) -> float:
+    """Macro-F1 of pairs of a label and a prediction."""
+    return float(f1_score(*zip(*pairs, strict=True), average="macro", zero_division=0.0))
+
+
 @pytest.mark.full
-def test_the_model_is_a_plain_classifier_that_needs_no_aang(
-    aang: Aang, train_options: list[object], task_files: Path, tmp_path: Path
-) -> None:
+def test_the_model_needs_no_aang(trained: Trained, task_files: Path) -> None:
     """``pipeline`` loads it where ``aang_core`` cannot be imported, with the run's own score."""
-    run = tmp_path / "run"
-    assert aang("train", *train_options, "--steps", 12, "--out", run, "--quiet").status == 0
+    run = trained.run
     program = """
 import json, sys
 class Refuse:
@@ -159,16 +212,8 @@ assert "aang_core" not in sys.modules
 """
     command = [sys.executable, "-c", program, str(run / "model"), str(task_files / "test.jsonl")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    pairs = json.loads(done.stdout)
-    from sklearn.metrics import f1_score
-
-    score = f1_score(*zip(*pairs, strict=True), average="macro", zero_division=0.0)
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    assert score == pytest.approx(result["metric"]["test"])
-
-    evaluated = aang("evaluate", run, "--data", task_files / "test.jsonl", "--json")
-    assert evaluated.status == 0, evaluated.err
-    assert json.loads(evaluated.out)["scores"]["macro-f1"] == pytest.approx(score)
+    assert score_of(json.loads(done.stdout)) == pytest.approx(result["metric"]["test"])
 
 
 def test_the_best_model_is_kept_not_the_last(
@@ -189,99 +234,89 @@ def test_the_best_model_is_kept_not_the_last(
     assert result["steps"] < 30
 
 
-def test_bfloat16_measures_nearly_the_same_cosines(
-    aang: Aang, train_options: list[object], tmp_path: Path
-) -> None:
+def test_bfloat16_measures_nearly_the_same_cosines(options: dict[str, Any]) -> None:
     """The first step's signals, from the same weights and rows, in either precision."""
     first = {}
     for precision in ("fp32", "bf16"):
-        run = tmp_path / precision
-        options = ("--precision", precision, "--dropout", 0, "--steps", 1, "--out", run, "--quiet")
         # The default dev head measures nothing in the first step.
-        own = ("--dev-head", "own-rows")
-        assert aang("train", *train_options, *options, *own).status == 0
-        first[precision] = lines(run / "weights.jsonl")[0]["cosines"]
+        own = {"space": "td", "weighter": "factored", "dev_head": "own-rows", "steps": 1}
+        _, _, trainer, _, records = build(options, precision=precision, dropout=0.0, **own)
+        trainer.train()
+        first[precision] = records.weights[0]["cosines"]
     assert first["bf16"] == pytest.approx(first["fp32"], abs=0.03)
     assert first["bf16"] != first["fp32"]
 
 
 def test_from_scratch_ignores_the_weights_but_not_the_shape(
-    aang: Aang, train_options: list[object], encoder: Path, tmp_path: Path
+    options: dict[str, Any], encoder: Path
 ) -> None:
     """Word embeddings of the two starts differ by far more than a step's update."""
     difference = {}
-    pretrained = load_file(encoder / "model.safetensors")["bert.embeddings.word_embeddings.weight"]
-    for flag in ("--from-scratch", "--no-from-scratch"):
-        run = tmp_path / flag.strip("-")
-        options = (flag, "--steps", 1, "--out", run, "--quiet", "--weighter", "single-task")
-        assert aang("train", *train_options, *options).status == 0
-        trained = load_file(run / "model/model.safetensors")
-        embeddings = trained["bert.embeddings.word_embeddings.weight"]
+    name = "embeddings.word_embeddings.weight"
+    pretrained = load_file(encoder / "model.safetensors")[f"bert.{name}"]
+    for scratch in (True, False):
+        more = {"from_scratch": scratch, "weighter": "single-task"}
+        _, assembly, trainer, _, _ = build(options, **more)
+        trainer.weighter.round(trainer.bench)
+        (embeddings,) = (
+            value for key, value in assembly.model.body.state_dict().items() if key.endswith(name)
+        )
         assert embeddings.shape == pretrained.shape
-        difference[flag] = (embeddings - pretrained).abs().mean().item()
-    assert difference["--from-scratch"] > 50 * difference["--no-from-scratch"]
+        difference[scratch] = (embeddings - pretrained).abs().mean().item()
+    assert difference[True] > 50 * difference[False]
 
 
-def test_result_for_people_names_score_baseline_and_use(
-    aang: Aang, train_options: list[object], tmp_path: Path
-) -> None:
-    """Standard output says what it scored, against what, and how to use the model."""
-    done = aang("train", *train_options, "--out", tmp_path / "run", "--quiet")
-    assert done.status == 0
+def test_result_for_people_names_score_baseline_and_use(trained: Trained) -> None:
+    """It says what it scored, against what, and how to use the model."""
     for part in ("macro-f1", "this run (factored)", "majority class", "pipeline(", "run/model"):
-        assert part in done.out
+        assert part in trained.said
 
 
-def test_result_tells_chance_and_a_control_that_is_ahead(
-    aang: Aang, train_options: list[object], tmp_path: Path
-) -> None:
+def test_result_tells_chance_and_a_control_that_is_ahead(trained: Trained) -> None:
     """Scores are between 0 and 100 for people, and between 0 and 1 in files."""
-    done = aang("train", *train_options, "--out", tmp_path / "run", "--quiet")
-    assert done.status == 0
-    result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    result = json.loads((trained.run / "result.json").read_text(encoding="utf-8"))
     metric, control = result["metric"], result["controls"]["tf-idf"]
     assert metric["test"] < control["test"] < 1
     low, high = metric["intervals"]["dev"]
     assert low < metric["dev"] < high
     shown = f"{100 * metric['dev']:.2f} ({100 * low:.1f}–{100 * high:.1f})"
-    assert f"this run (factored)     {shown}" in done.out
-    data = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
-    assert f"Dev has only {data['parts']['dev']['examples']} rows" in done.out
+    assert f"this run (factored)     {shown}" in trained.said
+    data = json.loads((trained.run / "data.json").read_text(encoding="utf-8"))
+    assert f"Dev has only {data['parts']['dev']['examples']} rows" in trained.said
     assert (
         f"TF-IDF with logistic regression on the same rows: {100 * control['dev']:.2f} on dev, "
-        f"{100 * control['test']:.2f} on test, ahead of this model on test." in done.out
+        f"{100 * control['test']:.2f} on test, ahead of this model on test." in trained.said
     )
-    evaluated = json.loads((tmp_path / "run" / "evaluation.json").read_text(encoding="utf-8"))
+    evaluated = json.loads((trained.run / "evaluation.json").read_text(encoding="utf-8"))
     assert evaluated["test"]["intervals"]["macro-f1"] == metric["intervals"]["test"]
 
 
-@pytest.mark.full
 def test_a_run_without_out_gets_a_new_folder_named_after_it(
     aang: Aang, train_options: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     options = ("--weighter", "single-task", "--steps", 1, "--quiet", "--json")
     folders = []
-    for _ in range(3):
+    name = Path(str(train_options[1])).parent.name
+    first = f"runs/{name}-td-single-task-seed0"
+    for _ in range(2):
         done = aang("train", *train_options, *options)
         assert done.status == 0, done.err
         folders.append(json.loads(done.out)["run"])
-    name = Path(str(train_options[1])).parent.name
-    first = f"runs/{name}-td-single-task-seed0"
-    assert folders == [first, f"{first}-2", f"{first}-3"]
+        Path(f"{first}-2").mkdir(exist_ok=True)
+    assert folders == [first, f"{first}-3"]
     assert all((tmp_path / folder / "result.json").is_file() for folder in folders)
 
 
 def test_how_the_training_ended_is_told(
-    aang: Aang, train_options: list[object], tmp_path: Path
+    aang: Aang, train_options: list[object], trained: Trained, tmp_path: Path
 ) -> None:
     """At a rate that changes nothing, the first evaluation without a better score is the last."""
     alone = ["train", *train_options, "--weighter", "single-task"]
     still = ["--lr", "1e-12", "--head-lr", "1e-12", "--eval-every", 2]
     done = aang(*alone, *still, "--patience", 1, "--out", tmp_path / "early")
     assert "Training stopped early, after step 2 of 6: 1 evaluation had no" in done.out
-    done = aang(*alone, *still, "--out", tmp_path / "all")
-    assert "All 6 steps were trained.\n" in done.out
+    assert "All 6 steps were trained.\n" in trained.said
 
 
 def test_quiet_prints_the_result_alone(

@@ -1,6 +1,7 @@
 """``--train-rows``: what the run folder says of them, and what is held against it later."""
 
 import json
+import shutil
 import signal
 from pathlib import Path
 
@@ -63,18 +64,39 @@ def test_what_training_took(run: Path) -> None:
     assert took >= seconds[-1] > 0
 
 
+def test_a_run_that_had_only_to_end(run: Path, aang: Aang, tmp_path: Path) -> None:
+    """Resumed from its last checkpoint, with all rows counted."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "result.json").unlink()
+    done = aang("train", "--resume", copy, "--quiet")
+    assert done.status == 0, done.err
+    assert everything(copy) == everything(run)
+    assert read(copy, "train_rows.json") == read(run, "train_rows.json")
+
+
+def test_other_data_stops_it(run: Path, aang: Aang, task_files: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "result.json").unlink()
+    text = (task_files / "train.jsonl").read_text(encoding="utf-8")
+    other = tmp_path / "other.jsonl"
+    other.write_text("".join(reversed(text.splitlines(keepends=True))), encoding="utf-8")
+    config = (copy / "config.yaml").read_text(encoding="utf-8")
+    assert str(task_files / "train.jsonl") in config
+    config = config.replace(str(task_files / "train.jsonl"), str(other))
+    (copy / "config.yaml").write_text(config, encoding="utf-8")
+    done = aang("train", "--resume", copy)
+    assert done.status == 2
+    assert "its training rows no longer match train_rows.json" in done.err
+
+
 @pytest.mark.full
 def test_it_goes_on_with_the_same_rows(
-    train_options: list[object], forks: Forks, tmp_path: Path, task_files: Path, run: Path
+    train_options: list[object], forks: Forks, tmp_path: Path
 ) -> None:
-    """Interrupted, it ends as if it had not been, with all rows counted; other data stops it."""
-    files = tmp_path / "files"
-    files.mkdir()
-    text = (task_files / "train.jsonl").read_text(encoding="utf-8")
-    (files / "train.jsonl").write_text(text, encoding="utf-8")
+    """Interrupted, it ends as if it had not been, with all rows counted."""
     options = [
-        *(files / "train.jsonl" if o == task_files / "train.jsonl" else o for o in train_options),
-        *(*DRAWN, "--space", "x+y+z", "--checkpoint-every", 0, "--steps", 16, "--eval-every", 4),
+        *(*train_options, *DRAWN, "--space", "x+y+z", "--checkpoint-every", 0),
+        *("--steps", 16, "--eval-every", 4),
     ]
     whole, part = tmp_path / "whole", tmp_path / "part"
     child = forks.aang("train", *options, "--out", whole)
@@ -83,12 +105,6 @@ def test_it_goes_on_with_the_same_rows(
     child.when(after_lines(part / "weights.jsonl", 5))
     child.signal(signal.SIGTERM)
     assert child.wait() == 128 + signal.SIGTERM, child.said
-    lines = text.splitlines(keepends=True)
-    (files / "train.jsonl").write_text("".join(reversed(lines)), encoding="utf-8")
-    child = forks.aang("train", "--resume", part)
-    assert child.wait() == 2
-    assert "its training rows no longer match train_rows.json" in child.said
-    (files / "train.jsonl").write_text(text, encoding="utf-8")
     child = forks.aang("train", "--resume", part)
     assert child.wait() == 0, child.said
     assert everything(part) == everything(whole)

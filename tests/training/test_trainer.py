@@ -8,9 +8,18 @@ import pytest
 import torch
 from torch import nn
 
-from aang_core import AangError, DataError, StepSignals, load_plugins
+from aang_core import (
+    AangError,
+    DataError,
+    FitResult,
+    OptimizerSettings,
+    StepSignals,
+    TensorTask,
+    fit,
+    load_plugins,
+)
 from tests.support.runs import SourceReader, assemble, load_model, prepare_sources, resolve_config
-from tests.support.training import load_checkpoint, save_checkpoint
+from tests.support.training import Optimization, load_checkpoint, save_checkpoint
 from tests.training.trainers import assert_goes_on, build
 
 
@@ -31,23 +40,23 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(
 ) -> None:
     """Rows, tasks, dropout, moments, schedule and weights: all bit-identical after a restart."""
     given = {**options, "weighter": weighter, "dev_head": dev_head}
-    assert_goes_on(given, tmp_path / "checkpoint", rounds=8, at=5)
+    assert_goes_on(given, tmp_path / "checkpoint", rounds=6, at=4)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     "more",
     [
         {"dev_head_fit": "logistic", "dev_head_rows": 20},
         {"dev_average": 0.8, "task_clip": 0.1, "clip_apart": True},
-        {"dev_average": 0.8, "dev_head": "drawn", "micro_batch_size": 3},
+        {"dev_average": 0.8, "dev_head": "drawn", "dev_head_rows": 24, "micro_batch_size": 3},
         {"dev_average": 0.8, "precision": "fp16", "meta_every": 2},
     ],
 )
 def test_with_every_option_of_the_signals_it_goes_on_bit_by_bit(
     options: dict[str, Any], tmp_path: Path, more: dict[str, Any]
 ) -> None:
-    assert_goes_on({**options, **more}, tmp_path / "checkpoint", rounds=7, at=4)
+    """Signals are measured before the checkpoint and after it."""
+    assert_goes_on({**options, **more}, tmp_path / "checkpoint", rounds=5, at=3)
 
 
 def test_a_step_that_is_left_out_is_not_remembered(options: dict[str, Any]) -> None:
@@ -165,6 +174,55 @@ def test_a_step_must_name_known_tasks(options: dict[str, Any]) -> None:
         trainer.bench.step({"end-task": 0.5, "nobody": 0.5}, frozenset())
     with pytest.raises(AangError, match="end-task"):
         trainer.bench.step({}, frozenset())
+
+
+def fitted(scores: Sequence[float], **more: Any) -> FitResult:
+    """Train a line, with a dev score after each step that is known in advance."""
+    inputs, left = {"input": torch.linspace(-1, 1, 8).unsqueeze(1)}, iter(scores)
+    loss = nn.CrossEntropyLoss(reduction="none")
+    end = TensorTask("end", nn.Linear(2, 2), inputs, torch.arange(8) % 2, loss)
+    return fit(
+        *(nn.Linear(1, 2), end, []),
+        dev=end,
+        evaluate=lambda: {"accuracy": next(left)},
+        weighter="single-task",
+        steps=len(scores) - 1,
+        eval_every=1,
+        **more,
+    )
+
+
+def test_an_equal_score_is_not_better() -> None:
+    """The first evaluation is of the untrained model."""
+    assert fitted([0.1, 0.3, 0.3, 0.2, 0.3]).best_step == 1
+    assert fitted([0.3, 0.3, 0.3]).best_step == 0
+
+
+@pytest.mark.parametrize(("patience", "steps"), [(1, 2), (2, 5), (3, 6), (4, 7)])
+def test_training_ends_after_evaluations_without_a_better_score(patience: int, steps: int) -> None:
+    """An equal score does not count as better; a better one begins the count anew."""
+    result = fitted([0.1, 0.2, 0.2, 0.3, 0.1, 0.3, 0.2, 0.4], patience=patience)
+    assert result.steps == steps
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_matrices_decay_and_biases_and_gains_do_not(optimizer: Any) -> None:
+    """Of the body and of the heads; a parameter of the body that a head shares is the body's."""
+    body = nn.ModuleDict({"words": nn.Embedding(5, 3), "layer": nn.Linear(3, 3)})
+    body["norm"], frozen = nn.LayerNorm(3), nn.Linear(3, 3)
+    body["frozen"] = frozen.requires_grad_(False)
+    head, tied = nn.Linear(3, 2), nn.Linear(3, 5)
+    tied.weight = body["words"].weight
+    settings = OptimizerSettings(
+        lr=0.1, head_lr=0.2, weight_decay=0.3, head_weight_decay=0.4, optimizer=optimizer
+    )
+    groups = Optimization(body, [head, tied], settings, 10).optimizer.param_groups
+    found = {p: (g["initial_lr"], g["weight_decay"]) for g in groups for p in g["params"]}
+    of_body, of_heads = body.parameters(), (*head.parameters(), tied.bias)
+    expected = {p: (0.1, 0.3 if p.dim() == 2 else 0.0) for p in of_body if p.requires_grad}
+    expected |= {p: (0.2, 0.4 if p.dim() == 2 else 0.0) for p in of_heads}
+    assert found == expected
+    assert sum(len(g["params"]) for g in groups) == len(expected)
 
 
 def test_meta_fraction_holds_dev_rows_out(options: dict[str, Any], task_files: Path) -> None:
