@@ -102,10 +102,11 @@ class Site:
 
 
 def _clean_environment() -> dict[str, str]:
+    """What the shell of a user has: nothing that these tests or ``aang`` itself have set."""
     return {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("AANG_") and name not in ("COLUMNS", "PYTHONPATH")
+        if not name.startswith("AANG_") and name not in ("COLUMNS", "OMP_WAIT_POLICY", "PYTHONPATH")
     }
 
 
