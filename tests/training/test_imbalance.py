@@ -151,7 +151,7 @@ def test_a_run_shows_both_in_its_records_and_its_report(
 ) -> None:
     from aang_plugin_report.page import tables_of
 
-    options = [*train_options, "--weighter", "single-task"]
+    options = [*train_options, "--weighter", "single-task", "--steps", 2, "--eval-every", 1]
     for option, fact in (
         (["--class-weights", "balanced"], "class weights"),
         (["--class-weights", "xml=2.5", "--balanced-rows"], "end-task rows"),
