@@ -49,7 +49,7 @@ def test_a_training_on_odd_texts(
     assert done.status == 0, done.err
     for said in (
         "'Yes' and 'yes'",
-        "dev text that is also in the training data",
+        "dev text that is also in",
         "longer than 48 tokens",
         "half a surrogate pair",
         "text that has no tokens; train",
