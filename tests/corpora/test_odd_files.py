@@ -212,9 +212,18 @@ def test_texts_in_train_and_dev_are_counted(tmp_path: Path) -> None:
     assert report.counts["test text that is also in the training data"] == 5
 
 
-def test_more_classes_than_anybody_means_are_refused(tmp_path: Path) -> None:
-    path = labelled(tmp_path / "a.jsonl", [("text", f"{i} " * 20) for i in range(MOST_CLASSES + 1)])
-    said = rf"{MOST_CLASSES + 1} different labels.*{MOST_CLASSES}.*--label"
+@pytest.mark.full
+def test_a_hundred_thousand_classes_are_refused_at_once(tmp_path: Path) -> None:
+    assert_refused(tmp_path, classes=100_000)
+
+
+def test_one_class_too_many_is_refused(tmp_path: Path) -> None:
+    assert_refused(tmp_path, classes=MOST_CLASSES + 1)
+
+
+def assert_refused(folder: Path, *, classes: int) -> None:
+    path = labelled(folder / "a.jsonl", [("text", f"{i} " * 20) for i in range(classes)])
+    said = rf"{classes} different labels.*{MOST_CLASSES}.*--label"
     with pytest.raises(DataError, match=said) as told:
         load_task(path)
     assert len(str(told.value)) < 1000

@@ -152,18 +152,27 @@ def _in_this_process(
 @contextlib.contextmanager
 def _modules_of(path: list[str]) -> Iterator[None]:
     """Find modules in these folders first, and forget them and those of local files afterwards."""
-    ours, loaded = set(filter(None, sys.path)), set(sys.modules)
+    ours = set(filter(None, sys.path))
+    theirs = {file.stem for folder in path for file in Path(folder).iterdir()}
+    # Another test may have left modules of these names.
+    before = {n: module for n, module in sys.modules.items() if n.partition(".")[0] in theirs}
+    for name in before:
+        del sys.modules[name]
+    loaded = set(sys.modules)
     # A module that is written again within a second must not be taken from its compiled file.
     with (
         mock.patch.object(sys, "path", [*path, *sys.path]),
         mock.patch.object(sys, "dont_write_bytecode", True),
     ):
         importlib.invalidate_caches()
-        yield
-    for name in set(sys.modules) - loaded:
-        file = getattr(sys.modules[name], "__file__", None)
-        if file is None or not any(Path(file).is_relative_to(folder) for folder in ours):
-            del sys.modules[name]
+        try:
+            yield
+        finally:
+            for name in set(sys.modules) - loaded:
+                file = getattr(sys.modules[name], "__file__", None)
+                if not file or not any(Path(file).is_relative_to(folder) for folder in ours):
+                    del sys.modules[name]
+            sys.modules.update(before)
     importlib.invalidate_caches()
 
 

@@ -22,7 +22,13 @@ def minilm() -> Path:
     return Path(package.submodule_search_locations[0]) / "model"
 
 
-@pytest.mark.parametrize("task", ["acl-arc", pytest.param("scierc", marks=pytest.mark.release)])
+@pytest.mark.parametrize(
+    "task",
+    [
+        pytest.param("acl-arc", marks=pytest.mark.full),
+        pytest.param("scierc", marks=pytest.mark.release),
+    ],
+)
 @pytest.mark.parametrize(
     ("weighter", "space"),
     [("single-task", "td"), ("static", "td"), ("meta-tartan", "td"), ("factored", "td+ed")],
