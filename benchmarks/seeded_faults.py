@@ -222,7 +222,7 @@ FAULTS = (
         "aang_core/storage/durable.py",
         "        sync(draft)\n",
         "",
-        ("tests/training/test_checkpoint_store.py", "tests/training/test_faults.py"),
+        ("tests/core/test_durable.py", "tests/training/test_checkpoint_store.py"),
     ),
     Fault(
         "storage",
@@ -311,8 +311,8 @@ FAULTS = (
         "kinds of task",
         "classes are numbered backwards",
         "aang_core/task_types/single_label.py",
-        "{label: i for i, label in enumerate(self.labels)}",
-        "{label: i for i, label in enumerate(reversed(self.labels))}",
+        "{label: i for i, label in enumerate(self.classes)}",
+        "{label: i for i, label in enumerate(reversed(self.classes))}",
         ("tests/task_types", "tests/training/test_predict.py"),
     ),
     Fault(
@@ -327,8 +327,8 @@ FAULTS = (
         "kinds of task",
         "a class is predicted above its threshold only",
         "aang_core/task_types/multi_label.py",
-        "return logits.float().sigmoid() >= self.threshold",
-        "return logits.float().sigmoid() > 1 - self.threshold",
+        "found = logits.float().sigmoid() >= self.threshold",
+        "found = logits.float().sigmoid() > 1 - self.threshold",
         ("tests/task_types", "tests/training/test_task_types.py"),
     ),
     # Model

@@ -145,7 +145,7 @@ def test_a_wrong_global_option_is_told_without_a_traceback(before: list[str], si
 
 def test_what_was_not_raised_on_purpose_keeps_its_traceback(site: Site) -> None:
     site.plugin("aang-plugin-polite", GREET.replace("click.echo", "1 / 0 #"))
-    done = site.aang("greet")
+    done = site.aang("greet", anew=True)
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
 

@@ -1,10 +1,15 @@
 """Standard streams that are closed or full, readers that leave, and an interrupt at the start."""
 
+import json
+import pwd
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from tests.support.commands import aang
 
 AANG = f"{sys.executable} -P -m aang_core"
 
@@ -63,8 +68,12 @@ def test_an_interrupt_while_modules_are_imported(module: str) -> None:
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
-@pytest.mark.full
-def test_without_a_home_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    # The first imports torch and other libraries, which look for a home folder too.
+    [pytest.param(["doctor", "--json"], marks=pytest.mark.full), ["list-primitives"]],
+)
+def test_without_a_home_folder(command: list[str], tmp_path: Path) -> None:
     """A user whom the system does not know, as in containers: no traceback, no folder ``~``."""
     code = (
         "import os, pwd, sys\n"
@@ -75,13 +84,28 @@ def test_without_a_home_folder(tmp_path: Path) -> None:
         "from aang_core.cli import main\n"
         "main(sys.argv[1:])\n"
     )
-    for command in (["doctor", "--json"], ["list-primitives"]):
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", code, *command],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-        )
-        assert done.returncode == 0, done.stderr
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_doctor_knows_no_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the test above, with the libraries that this process has imported already."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", "AANG_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(aang, ["doctor", "--json"])
+    assert done.exit_code == 0, done.output
+    assert "Error" not in json.loads(done.stdout)["caches"]
     assert not list(tmp_path.iterdir())

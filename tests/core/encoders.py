@@ -137,5 +137,4 @@ def tiny_text_model(
     model = load_text_model(str(folder), tokenizer, labels, **options)
     model.body.to(dtype)
     model.classifier.to(dtype)
-    model.heads._language_model.to(dtype)
     return model

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,35 @@ class TestOtherLibraries:
         assert (len(task.train), len(task.dev), len(task.test)) == (60, 30, 60)
         assert Counter(e.label for e in task.train) == {"email": 20, "xml": 40}
         assert sorted(task.domain) == sorted(paragraphs("queues"))
+
+    def test_order_of_folders_does_not_matter(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of a small library; that of this interpreter is read in other processes too."""
+        files = {
+            f"{package}/{part}.py": module(*paragraphs(f"{package[::-1]} in {part}", 30))
+            for package in ("email", "xml", "http", "heapq")
+            for part in "abc"
+        }
+        library = write_library(tmp_path, files)
+        task, scandir = load_demo_task(library), os.scandir
+        listed: list[str] = []
+
+        class Backwards(ExitStack):
+            """A listing as ``os.walk`` reads it: a context, and an iterator."""
+
+            def __init__(self, folder: str) -> None:
+                super().__init__()
+                entries = list(self.enter_context(scandir(folder)))
+                self._entries = iter(sorted(entries, key=lambda entry: entry.name, reverse=True))
+                listed.append(folder)
+
+            def __next__(self) -> os.DirEntry[str]:
+                return next(self._entries)
+
+        monkeypatch.setattr(os, "scandir", Backwards)
+        assert load_demo_task(library) == task
+        assert len(listed) == 5
 
     def test_text_of_a_package_too_small_to_be_a_label_is_in_no_part(self, tmp_path: Path) -> None:
         shared = "Small packages' texts depend on how a distribution splits its Python up."

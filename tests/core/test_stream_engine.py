@@ -91,7 +91,7 @@ def make_step(folder: Path, *, tied: bool, coefficients: tuple[float, ...]) -> S
     segments = [
         Segment(task, batches(task, 2 + i, generator), coefficient)
         for i, (task, coefficient) in enumerate(
-            (Denoise(model.heads.language_model(), f"denoise-{i}"), c)
+            (Denoise(model.heads.language_model().double(), f"denoise-{i}"), c)
             for i, c in enumerate(coefficients[1:])
         )
     ]

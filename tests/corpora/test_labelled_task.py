@@ -190,13 +190,6 @@ def test_an_empty_part(tmp_path: Path, train: Path, part: str) -> None:
         load_task(files["train"], files["dev"], files["test"])
 
 
-def test_held_out_texts_that_were_trained_on_are_counted(tmp_path: Path, train: Path) -> None:
-    dev = write(tmp_path / "dev.jsonl", ["b", "a", "c"])
-    report = ReadReport()
-    load_task(train, dev, report=report)
-    assert report.counts["dev text that is also in the training data"] == 3
-
-
 def test_formats_may_be_mixed(tmp_path: Path, train: Path) -> None:
     dev = tmp_path / "dev.csv"
     dev.write_text("text,label\nx,a\n", encoding="utf-8")

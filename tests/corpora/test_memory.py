@@ -12,8 +12,8 @@ import pytest
 from pyarrow import parquet
 
 from aang_core import ConfigError, DataError, ReadReport
-from tests.support.data import Columns, memory_limit, read_table, stream_table
-from tests.support.runs import rows_of_file
+from tests.support.data import Columns, memory_limit, read_rows, read_table, stream_table
+from tests.support.runs import rows_of_file, rows_of_lines
 
 # The limit is set when everything is imported; torch alone reserves more.
 LIMITED = """
@@ -84,6 +84,27 @@ def test_bombs_and_limited_memory(tmp_path: Path) -> None:
     assert said[4].endswith("e.jsonl 1")
     assert said[5].endswith("a.parquet 900")
     assert "standard input:1: this line is over 64 MB" in said[6], said
+
+
+def test_bombs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, of files and a limit that are smaller, and with all the memory of this process."""
+    monkeypatch.setenv(memory_limit.VARIABLE, "0.008")
+    record = json.dumps({"text": "x" * 2**20, "label": "a"}).encode() + b"\n"
+    packed_table(tmp_path / "a.parquet", "x " * 500_000, 20)
+    packed_lines(tmp_path / "b.jsonl.gz", record, 20)
+    packed_lines(tmp_path / "c.json.gz", b" " * 2**20, 4, b"[")
+    packed_lines(tmp_path / "d.csv.gz", b"x" * 2**20 + b"\n", 70, b'text,label\n"')
+    for name, said in (
+        ("a.parquet", "over 8 MB"),
+        ("b.jsonl.gz", "over 8 MB"),
+        ("c.json.gz", "1 MB unpacked"),
+        ("d.csv.gz", "field limit"),
+    ):
+        with pytest.raises(DataError, match=said):
+            read_rows(tmp_path / name, Columns(), ReadReport())
+    assert sum(1 for _ in rows_of_file(tmp_path / "a.parquet", Columns(), ReadReport())) == 20
+    with Path("/dev/zero").open("rb") as zeros, pytest.raises(DataError, match="standard input:1"):
+        list(rows_of_lines(zeros, pairs=False))
 
 
 def test_the_limit_can_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

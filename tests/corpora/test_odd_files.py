@@ -212,10 +212,9 @@ def test_texts_in_train_and_dev_are_counted(tmp_path: Path) -> None:
     assert report.counts["test text that is also in the training data"] == 5
 
 
-@pytest.mark.full
-def test_a_hundred_thousand_classes_are_refused_at_once(tmp_path: Path) -> None:
-    path = labelled(tmp_path / "a.jsonl", [("text", f"{i} " * 20) for i in range(100_000)])
-    said = rf"100000 different labels.*{MOST_CLASSES}.*--label"
+def test_more_classes_than_anybody_means_are_refused(tmp_path: Path) -> None:
+    path = labelled(tmp_path / "a.jsonl", [("text", f"{i} " * 20) for i in range(MOST_CLASSES + 1)])
+    said = rf"{MOST_CLASSES + 1} different labels.*{MOST_CLASSES}.*--label"
     with pytest.raises(DataError, match=said) as told:
         load_task(path)
     assert len(str(told.value)) < 1000

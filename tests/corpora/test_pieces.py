@@ -9,10 +9,15 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import BertTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from aang_core import DataError, Example
-from tests.support.data import Cutter, PieceStream, RepeatedTexts, digest, load_demo_task, pieces_of
+from tests.docs.documents import ROOT, without_code
+from tests.support.data import Cutter, PieceStream, RepeatedTexts, digest, pieces_of
 from tests.support.model import load_tokenizer
 
-DEMO_ENCODER = Path(__file__).parents[2] / "aang_core" / "assets" / "demo-encoder"
+DEMO_ENCODER = ROOT / "aang_core" / "assets" / "demo-encoder"
+PARAGRAPHS = [
+    " ".join(paragraph.split())
+    for paragraph in without_code(ROOT / "docs" / "writing-plugins.md").split("\n\n")
+]
 
 
 def byte_level() -> PreTrainedTokenizerBase:
@@ -21,7 +26,7 @@ def byte_level() -> PreTrainedTokenizerBase:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.train_from_iterator(
-        [example.text for example in load_demo_task().train],
+        PARAGRAPHS,
         trainers.BpeTrainer(
             vocab_size=500,
             special_tokens=["<pad>", "<mask>"],
@@ -40,7 +45,7 @@ def tokenizer(request: pytest.FixtureRequest) -> PreTrainedTokenizerBase:
 
 
 TEXTS = {
-    "paragraphs": " ".join(example.text for example in load_demo_task().train[:30]),
+    "paragraphs": " ".join(PARAGRAPHS[:30]),
     "no spaces": "読み書きのための言語モデルは文脈から単語を予測する。" * 12,
     "one long word": "x" * 700,
     "emoji": "🙂🙃" * 90,

@@ -1,6 +1,8 @@
 """``--no-test-score``: the run has no test set, wherever it would come from."""
 
 import json
+import shutil
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -20,8 +22,12 @@ def test_the_file_is_not_read(tmp_path: Path) -> None:
     assert task.dev
 
 
-@pytest.mark.full
-def test_the_demo_has_none() -> None:
+def test_the_demo_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a library of two packages, since all of them take seconds to read."""
+    library = Path(sysconfig.get_path("stdlib"))
+    for package in ("email", "logging"):
+        shutil.copytree(library / package, tmp_path / package)
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
     whole, _ = read_end_task(TrainConfig(), ReadReport())
     without, _ = read_end_task(TrainConfig(test_score=False), ReadReport())
     assert whole.test

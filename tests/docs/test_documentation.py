@@ -1,7 +1,9 @@
 """What the documentation says is there: files, commands, options, names and defaults."""
 
+import ast
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import click
@@ -24,20 +26,33 @@ def registry(plugins: Plugins) -> Registry:
     return plugins.registry
 
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def of_every_page(check: Callable[[Path], None]) -> None:
+    """Check all pages, and fail with what is wrong with each of them."""
+    wrong = []
+    for page in PAGES:
+        try:
+            check(page)
+        except (AssertionError, AangError, click.ClickException, pytest.fail.Exception) as error:
+            wrong.append(f"{page.relative_to(ROOT)}: {error}")
+    assert not wrong, "\n".join(wrong)
 
 
-@each_page
-def test_every_link_leads_to_a_file_and_a_heading_of_it(page: Path) -> None:
-    for link in relative_links(page):
-        name, _, anchor = link.partition("#")
-        target = (page.parent / name).resolve() if name else page
-        assert target.exists(), f"{link}: there is no such file"
-        assert not anchor or anchor in anchors(target), f"{link}: there is no such heading"
+def test_every_link_leads_to_a_file_and_a_heading_of_it() -> None:
+    def check(page: Path) -> None:
+        for link in relative_links(page):
+            name, _, anchor = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            assert target.exists(), f"{link}: there is no such file"
+            assert not anchor or anchor in anchors(target), f"{link}: there is no such heading"
+
+    of_every_page(check)
 
 
-@each_page
-def test_every_command_and_option_exists(page: Path, registry: Registry) -> None:
+def test_every_command_and_option_exists(registry: Registry) -> None:
+    of_every_page(lambda page: _check_commands(page, registry))
+
+
+def _check_commands(page: Path, registry: Registry) -> None:
     for words in aang_commands(page):
         context = click.Context(aang, info_name="aang")
         given, rest, _ = aang.make_parser(context).parse_args(list(words))
@@ -55,10 +70,20 @@ def test_every_command_and_option_exists(page: Path, registry: Registry) -> None
             _check_names(options, registry)
 
 
-@each_page
-def test_every_test_that_is_named_exists(page: Path) -> None:
-    for path, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text(encoding="utf-8")):
-        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"{path}::{name}"
+def test_every_test_that_is_named_exists() -> None:
+    def check(page: Path) -> None:
+        text = page.read_text(encoding="utf-8")
+        for path, name in re.findall(r"`((?:tests|plugins)/[\w/-]+\.py)::(\w+)`", text):
+            assert name in _functions(path), f"{path}::{name}"
+
+    of_every_page(check)
+
+
+@cache
+def _functions(path: str) -> set[str]:
+    """Names of all functions of a file in the repository."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
 def _check_names(options: dict[str, object], registry: Registry) -> None:
@@ -80,8 +105,11 @@ def _several(options: dict[str, object], name: str) -> list[str]:
     return [str(value) for value in values]
 
 
-@each_page
-def test_every_name_in_a_table_is_registered(page: Path, plugins: Plugins) -> None:
+def test_every_name_in_a_table_is_registered(plugins: Plugins) -> None:
+    of_every_page(lambda page: _check_tables(page, plugins))
+
+
+def _check_tables(page: Path, plugins: Plugins) -> None:
     registry = plugins.registry
     distributions = {record.origin.distribution for record in plugins.records}
     kinds: dict[str, Callable[[str], object]] = {

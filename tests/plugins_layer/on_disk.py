@@ -1,14 +1,21 @@
 """Real plug-ins for tests: distributions written to a folder that is put on the path."""
 
+import contextlib
+import importlib
+import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
+from unittest import mock
+
+from aang_core.cli import main
 
 PREAMBLE = "from aang_core import hookimpl\n"
 
@@ -58,29 +65,20 @@ class Site:
         *arguments: str,
         environ: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        anew: bool = False,
     ) -> subprocess.CompletedProcess[str]:
-        """Run ``python -m aang_core`` in a process of its own.
+        """Run ``aang`` as a user does who has the plug-ins of this folder too.
 
-        Modules come from where the tests' own come from: a checkout on ``PYTHONPATH`` may be
-        another one than is installed.
+        Args:
+            arguments: its arguments.
+            environ: more variables of the environment; ``PYTHONPATH`` is put before the modules'
+                own path.
+            cwd: the working directory; by default this folder.
+            anew: start a process for it, which takes ten times as long.
         """
-        clean = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("AANG_") and name not in ("COLUMNS", "PYTHONPATH")
-        }
         given = {"PYTHONPATH": str(self.folder), **(environ or {})}
-        path = filter(None, [given["PYTHONPATH"], os.environ.get("PYTHONPATH")])
-        return subprocess.run(
-            [sys.executable, "-m", "aang_core", *arguments],
-            env={**clean, **given, "PYTHONPATH": os.pathsep.join(path)},
-            cwd=cwd or self.folder,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-        )
+        run = _in_a_new_process if anew else _in_this_process
+        return run(arguments, _clean_environment() | given, cwd or self.folder)
 
     def json(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Any:
         """What a successful command prints with ``--json``."""
@@ -101,6 +99,72 @@ class Site:
         for row in self.json(*arguments, "list-primitives", environ=environ):
             names.setdefault(row["distribution"], []).append(row["name"])
         return names
+
+
+def _clean_environment() -> dict[str, str]:
+    """What the shell of a user has: nothing that these tests or ``aang`` itself have set."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("AANG_") and name not in ("COLUMNS", "OMP_WAIT_POLICY", "PYTHONPATH")
+    }
+
+
+def _in_a_new_process(
+    arguments: tuple[str, ...], environ: Mapping[str, str], cwd: Path
+) -> subprocess.CompletedProcess[str]:
+    """Modules come from where the tests' own come from, which may be another checkout."""
+    path = filter(None, [environ["PYTHONPATH"], os.environ.get("PYTHONPATH")])
+    return subprocess.run(
+        [sys.executable, "-m", "aang_core", *arguments],
+        env={**environ, "PYTHONPATH": os.pathsep.join(path)},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+def _in_this_process(
+    arguments: tuple[str, ...], environ: Mapping[str, str], cwd: Path
+) -> subprocess.CompletedProcess[str]:
+    code: object = 0
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        _modules_of(environ["PYTHONPATH"].split(os.pathsep)),
+        mock.patch.dict(os.environ, environ, clear=True),
+        contextlib.chdir(cwd),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            main(arguments)
+        except SystemExit as end:
+            code = end.code
+    assert code is None or isinstance(code, int)
+    return subprocess.CompletedProcess(arguments, code or 0, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def _modules_of(path: list[str]) -> Iterator[None]:
+    """Find modules in these folders first, and forget them and those of local files afterwards."""
+    ours, loaded = set(filter(None, sys.path)), set(sys.modules)
+    # A module that is written again within a second must not be taken from its compiled file.
+    with (
+        mock.patch.object(sys, "path", [*path, *sys.path]),
+        mock.patch.object(sys, "dont_write_bytecode", True),
+    ):
+        importlib.invalidate_caches()
+        yield
+    for name in set(sys.modules) - loaded:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is None or not any(Path(file).is_relative_to(folder) for folder in ours):
+            del sys.modules[name]
+    importlib.invalidate_caches()
 
 
 def transform(name: str) -> str:

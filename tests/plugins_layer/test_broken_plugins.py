@@ -280,7 +280,7 @@ def test_an_interrupt_is_the_users_and_ends_the_command(site: Site) -> None:
     """Unlike a KeyboardInterrupt that the plug-in raises, which only fails the plug-in."""
     source = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(10)\n"
     site.plugin("aang-plugin-slow", source)
-    done = site.aang("plugins")
+    done = site.aang("plugins", anew=True)
     assert done.returncode == 130
     assert done.stderr == "interrupted\n"
 
@@ -313,7 +313,8 @@ def test_a_distribution_that_cannot_be_read_is_listed(site: Site) -> None:
     unknown = site.aang("show-space", "task/no-such-thing/bidirectional/denoise")
     assert "not loaded: x-folder; see aang plugins" in unknown.stderr
     unreadable(site, "x-latin", b"[aang]\nx = caf\xe9\n")
-    read_by_a_library = site.aang("list-spaces")
+    # In this process the library has been imported already.
+    read_by_a_library = site.aang("list-spaces", anew=True)
     assert read_by_a_library.returncode == 2
     assert "aang plugins names the package: reinstall it" in read_by_a_library.stderr
     assert "Traceback" not in read_by_a_library.stderr

@@ -1,5 +1,10 @@
 """How close objectives are to the end task."""
 
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+# Private: through the command, gradients are those of an encoder, which no test works out by hand.
 from aang_core.diagnosis.objectives import _compared, _Known
 from aang_core.diagnosis.signal_quality import (
     ObjectiveQuality,
@@ -11,3 +16,12 @@ from aang_core.diagnosis.signal_quality import (
 from aang_core.diagnosis.signal_quality.calibrated import Calibrated
 from aang_core.diagnosis.signal_quality.cosines import Reference, Sample
 from aang_core.diagnosis.signal_quality.figures import Figure
+
+
+def compared(
+    gradient: Mapping[nn.Parameter, Tensor],
+    dev: Mapping[nn.Parameter, Tensor],
+    end: Mapping[nn.Parameter, Tensor],
+) -> tuple[float, float, float]:
+    """The cosine of a gradient with that of dev, its norm, and its distance from the end task's."""
+    return _compared(gradient, _Known.of(dev), _Known.of(end))

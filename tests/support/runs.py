@@ -43,6 +43,6 @@ from aang_core.runs.new_folder import new_run_folder
 from aang_core.runs.prediction_files import write_predictions
 from aang_core.runs.predictor import Prediction, Predictor, Text
 from aang_core.runs.preparation_config import from_anywhere
-from aang_core.runs.texts_to_predict import Row, rows_of_file
+from aang_core.runs.texts_to_predict import Row, rows_of_file, rows_of_lines
 from aang_core.runs.tracking import Tracker
 from aang_core.runs.training import build_trainer, choose_device, choose_training_device, score_rows

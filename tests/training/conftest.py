@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from aang_core.cli import main
+from benchmarks.small_kinds import write_kinds
 from benchmarks.small_task import EncoderSize, write_encoder, write_files
 from tests.training.forks import IMPORTED, Forks
-from tests.training.kinds import write_kinds
 from tests.training.resuming import after_lines, kill
 
 

@@ -47,8 +47,12 @@ def options_of(name: str) -> list[str]:
 @pytest.mark.parametrize(
     "weighter",
     [
-        *("single-task", "static", "meta-tartan", "factored", "alpha-vil", "diw"),
-        *("autosem", "factored-bandit"),
+        *("factored", "alpha-vil"),
+        *(
+            pytest.param(name, marks=pytest.mark.full)
+            for name in ("single-task", "static", "meta-tartan", "diw", "autosem")
+        ),
+        pytest.param("factored-bandit", marks=pytest.mark.full),
     ],
 )
 def test_alone_with_every_weighter(

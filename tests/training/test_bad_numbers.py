@@ -142,7 +142,7 @@ def test_a_skipped_step_changes_no_parameter() -> None:
     torch.manual_seed(0)
     body = nn.Linear(1, 4)
     before = body.weight.detach().clone()
-    with pytest.raises(NumericalError, match="10th step in a row"):
+    with pytest.raises(NumericalError, match="10th step"):
         fit(
             body,
             task("end"),

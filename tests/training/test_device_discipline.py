@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from aang_core import load_plugins
+from benchmarks.small_kinds import KINDS
 from tests.support.runs import (
     Assembly,
     TrainConfig,
@@ -20,7 +21,6 @@ from tests.support.runs import (
     resolve_config,
 )
 from tests.support.training import Trainer, load_checkpoint, save_checkpoint
-from tests.training.kinds import KINDS
 from tests.training.pretend_device import DEVICE, Elsewhere, pretend_device
 
 CPU = torch.device("cpu")

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from tests.support.diagnosis import _compared, _Known
+from benchmarks.small_kinds import KINDS
+from tests.support.diagnosis import compared
 from tests.training.conftest import Aang
-from tests.training.kinds import KINDS
 
 
 @pytest.fixture
@@ -83,11 +83,11 @@ def test_it_compares_gradients_parameter_by_parameter() -> None:
     gradient = {a: torch.tensor([3.0, 0.0]), b: torch.tensor([0.0, 4.0])}
     v = {a: torch.tensor([2.0, 0.0]), c: torch.tensor([1.0, 1.0])}
     end = {b: torch.tensor([0.0, 1.0]), c: torch.tensor([0.0, 2.0])}
-    cosine, norm, distance = _compared(gradient, _Known.of(v), _Known.of(end))
+    cosine, norm, distance = compared(gradient, v, end)
     assert norm == 5.0
     assert cosine == pytest.approx(6 / (5 * 6**0.5))
     assert distance == pytest.approx((9 + 9 + 4) ** 0.5)
-    assert _compared({}, _Known.of(v), _Known.of(end))[:2] == (0.0, 0.0)
+    assert compared({}, v, end)[:2] == (0.0, 0.0)
 
 
 SMALL_SPACE = """

@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,18 +132,30 @@ def test_a_fit_that_fails_leaves_the_classifier_as_it_was(options: dict[str, Any
     assert classifier.predict(TEXTS).tolist() == found.tolist()
 
 
-@pytest.mark.full
+def upper(texts: Sequence[str]) -> list[str]:
+    return [text.upper() for text in texts]
+
+
 def test_it_works_where_classifiers_do(options: dict[str, Any]) -> None:
-    """In pipelines, searches and cross-validation; and a pickle predicts the same."""
+    """In a pipeline; and a pickle predicts the same."""
     classifier = AangClassifier(**options)
     assert clone(classifier).get_params() == classifier.get_params()
     assert repr(classifier).startswith("AangClassifier(")
     with pytest.raises(NotFittedError):
         classifier.predict(TEXTS)
+    fitted = make_pipeline(FunctionTransformer(upper), classifier).fit(TEXTS, LABELS)[-1]
+    again = pickle.loads(pickle.dumps(fitted))
+    assert (again.predict_proba(TEXTS) == fitted.predict_proba(TEXTS)).all()
+    assert fitted.score(TEXTS, LABELS) == (fitted.predict(TEXTS) == np.array(LABELS)).mean()
+
+
+@pytest.mark.full
+def test_it_is_searched_and_cross_validated(options: dict[str, Any]) -> None:
+    classifier = AangClassifier(**options)
     scores = cross_val_score(classifier, np.array(TEXTS), LABELS, cv=2)
     assert ((scores >= 0) & (scores <= 1)).all()
-    upper = FunctionTransformer(lambda texts: [text.upper() for text in texts])
-    search = GridSearchCV(make_pipeline(upper, classifier), {"aangclassifier__steps": [1, 2]}, cv=2)
+    pipeline = make_pipeline(FunctionTransformer(upper), classifier)
+    search = GridSearchCV(pipeline, {"aangclassifier__steps": [1, 2]}, cv=2)
     best = search.fit(TEXTS, LABELS).best_estimator_[-1]
     assert best.result_["steps"] == search.best_params_["aangclassifier__steps"]
     again = pickle.loads(pickle.dumps(best))

@@ -227,7 +227,6 @@ def test_a_longest_row_that_is_no_number(encoder: Path, tmp_path: Path, length: 
         load_tokenizer(source)
 
 
-@pytest.mark.full
 def test_models_of_absurd_size_are_refused_at_once(encoder: Path, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(str(encoder))
     for i, values in enumerate(({"num_hidden_layers": 10**7}, {"num_labels": 10**9})):
@@ -238,9 +237,9 @@ def test_models_of_absurd_size_are_refused_at_once(encoder: Path, tmp_path: Path
         with pytest.raises(ModelError, match=r"config.json says"):
             load_classifier(source)
         assert time.process_time() - begin < 5
-    names = {str(i): f"class {i}" for i in range(10**6)}
+    names = {str(i): f"class {i}" for i in range(2 * 10**5)}
     source = changed(encoder, tmp_path / "labels", "config.json", id2label=names)
-    with pytest.raises(ModelError, match=r"1e\+06 labels"):
+    with pytest.raises(ModelError, match=r"2e\+05 labels"):
         load_classifier(source)
 
 

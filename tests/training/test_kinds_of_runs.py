@@ -13,9 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from benchmarks.small_kinds import KINDS
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
-from tests.training.kinds import KINDS
 from tests.training.launching import children, finished, flat, launch, lines
 from tests.training.resuming import after_lines, everything, kill
 from tests.training.trainers import assert_goes_on

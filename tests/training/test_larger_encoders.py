@@ -61,8 +61,16 @@ def encoders(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 @pytest.mark.filterwarnings("ignore:DeBERTa computes its relative positions:UserWarning")
-@pytest.mark.parametrize("engine", ["stream", "packed"])
-@pytest.mark.parametrize("name", ["modernbert", "deberta-v2", "albert"])
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        *(("modernbert", "packed"), ("deberta-v2", "stream")),
+        pytest.param("modernbert", "stream", marks=pytest.mark.full),
+        pytest.param("deberta-v2", "packed", marks=pytest.mark.full),
+        pytest.param("albert", "packed", marks=pytest.mark.full),
+        pytest.param("albert", "stream", marks=pytest.mark.full),
+    ],
+)
 def test_td_trains_it_and_plain_transformers_loads_it(
     aang: Aang,
     encoders: dict[str, Path],

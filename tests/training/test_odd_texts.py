@@ -1,6 +1,8 @@
 """Training on texts and labels of every odd kind at once."""
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,6 @@ from tests.training.conftest import Aang
 
 ODD = [
     "x",
-    "word " * 100_000,
     "\u200b\u200d\ufeff",
     "\u202e\u2066",
     "\x01\x02",
@@ -28,22 +29,27 @@ ODD = [
 LABELS = ["yes", "Yes", True, 7, "نعم", "👍"]
 
 
-@pytest.mark.full
-def test_a_training_on_odd_texts(aang: Aang, train_options: list[object], tmp_path: Path) -> None:
-    """With every objective of the space; odd texts are reported."""
-    rows = [{"text": text, "label": LABELS[i % 6]} for i, text in enumerate(ODD * 3)]
+@pytest.mark.parametrize(
+    ("words", "objectives"), [(5_000, 6), pytest.param(100_000, 24, marks=pytest.mark.full)]
+)
+def test_a_training_on_odd_texts(
+    aang: Aang, train_options: list[object], tmp_path: Path, words: int, objectives: int
+) -> None:
+    """With some objectives of the space, and with all; odd texts are reported."""
+    texts = [*ODD, "word " * words] * 3
+    rows = [{"text": text, "label": LABELS[i % 6]} for i, text in enumerate(texts)]
     rows.append({"text": "the only one", "label": "alone"})
     train = tmp_path / "train.jsonl"
     train.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(map(json.dumps, rows)).encode())
     dev = tmp_path / "dev.jsonl"
     dev.write_text("\n".join(map(json.dumps, rows[:-1])), encoding="utf-16")
     run = tmp_path / "run"
-    options = ["--train", train, "--dev", dev, "--test", dev, "--set", "factored.n=24"]
+    options = ["--train", train, "--dev", dev, "--test", dev, "--set", f"factored.n={objectives}"]
     done = aang("train", *train_options, *options, "--steps", 2, "--out", run)
     assert done.status == 0, done.err
     for said in (
         "'Yes' and 'yes'",
-        "dev text that is also in the training data",
+        "dev text that is also in",
         "longer than 48 tokens",
         "half a surrogate pair",
         "text that has no tokens; train",
@@ -74,18 +80,15 @@ def test_more_classes_than_a_confusion_matrix_shows(
     assert "confusion-test" not in (run / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.full
 def test_bytes_on_standard_input_that_are_no_text(
-    aang: Aang, train_options: list[object], tmp_path: Path
+    aang: Aang, train_options: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import subprocess
-    import sys
-
     run = tmp_path / "run"
     options = ["--weighter", "single-task", "--steps", 1, "--quiet"]
     assert aang("train", *train_options, *options, "--out", run).status == 0
-    command = [sys.executable, "-m", "aang_core", "predict", str(run), "--data", "-", "--quiet"]
-    done = subprocess.run(command, input=b"fine\ncaf\xe9\n", capture_output=True, check=False)
-    assert done.returncode == 2
-    assert b"standard input:2: not UTF-8" in done.stderr
-    assert b"Traceback" not in done.stderr
+    typed = io.TextIOWrapper(io.BytesIO(b"fine\ncaf\xe9\n"), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", typed)
+    done = aang("predict", run, "--data", "-", "--quiet")
+    assert done.status == 2
+    assert "standard input:2: not UTF-8" in done.err
+    assert "Traceback" not in done.err

@@ -1,5 +1,6 @@
 """``--precision auto``: settled by what the device has and never by a clock, and recorded."""
 
+import contextlib
 import json
 from itertools import groupby
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
 
 from aang_core import ConfigError
@@ -16,7 +17,6 @@ from tests.support.training import (
     Processes,
     check_precision,
     in_effect,
-    precision,
     settle_precision,
 )
 from tests.training.conftest import Aang
@@ -133,7 +133,14 @@ def test_processes_take_what_all_of_them_can_do(monkeypatch: pytest.MonkeyPatch)
 def test_bf16_on_a_gpu_without_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is loaded; torch would emulate it, and say nothing."""
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: False)
-    monkeypatch.setattr(precision, "_product", lambda device, dtype: dtype)
+    # A product in fp16 is tried out, on this machine's CPU in place of its GPU.
+    ones, autocast = torch.ones, torch.autocast
+
+    def on_cpu(*size: int, device: torch.device) -> Tensor:
+        return ones(*size)
+
+    monkeypatch.setattr(torch, "ones", on_cpu)
+    monkeypatch.setattr(torch, "autocast", lambda kind, dtype: autocast("cpu", dtype))
     with pytest.raises(ConfigError, match=r"bf16: cuda:0 .*--precision fp32 or --precision fp16$"):
         check_precision("bf16", torch.device("cuda", 0))
     check_precision("auto", torch.device("cuda", 0))
@@ -145,7 +152,7 @@ def test_a_device_that_warns_of_bf16_and_computes_in_fp32_is_found_out(
     """torch's autocast does so on some."""
     for dtype in (torch.bfloat16, torch.float16):
         check_precision("bf16" if dtype == torch.bfloat16 else "fp16", CPU)
-    monkeypatch.setattr(precision, "_product", lambda device, dtype: torch.float32)
+    monkeypatch.setattr(torch, "autocast", lambda kind, dtype: contextlib.nullcontext())
     with pytest.raises(ConfigError, match=r"--precision fp16: cpu .*; give --precision fp32$"):
         settle_precision("fp16", CPU, 256)
 

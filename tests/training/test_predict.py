@@ -6,28 +6,40 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from transformers import pipeline
 
+from aang_core.cli import main
 from tests.support.runs import Origins, plain, table
 from tests.training.conftest import Aang
 
 
-@pytest.fixture
-def run(aang: Aang, train_options: list[object], tmp_path: Path) -> Path:
-    folder = tmp_path / "run"
-    done = aang("train", *train_options, "--weighter", "single-task", "--out", folder)
-    assert done.status == 0, done.err
+@pytest.fixture(scope="module")
+def trained(train_options: list[object], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    options = ["train", *train_options, "--weighter", "single-task", "--quiet", "--out", folder]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AANG_CACHE", str(folder.parent / "cache"))
+        with pytest.raises(SystemExit) as end:
+            main([str(option) for option in options])
+    assert not end.value.code
     return folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A run of the test's own."""
+    return shutil.copytree(trained, tmp_path / "run")
 
 
 TEXTS = ["Return the parsed message.", "x", "A window that is drawn on the screen " * 20]
 
 
-@pytest.mark.full
 def test_it_says_what_the_pipeline_says(aang: Aang, run: Path) -> None:
     """The same labels and probabilities as transformers' own pipeline, for any batch."""
     done = aang("predict", run, "--batch-size", 2, *TEXTS)
@@ -87,6 +99,43 @@ def test_texts_are_cut_to_the_positions_of_the_encoder(
         assert shares[0] == pytest.approx(shares[1])
         done = aang("evaluate", source, "--data", tmp_path / "long.jsonl")
         assert done.status == 0, done.err
+
+
+class Typed(io.RawIOBase):
+    """Standard input that gives the next line once the one before has been answered."""
+
+    def __init__(self, lines: list[str], answered: Callable[[], int]) -> None:
+        self._lines = iter(lines)
+        self._given = 0
+        self._answered = answered
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        assert self._answered() == self._given
+        line = next(self._lines, "").encode()
+        self._given += bool(line)
+        buffer[: len(line)] = line
+        return len(line)
+
+
+def test_a_line_is_answered_before_the_next_is_read(
+    aang: Aang, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[str] = []
+    write = sys.stdout.write
+
+    def recorded(text: str) -> int:
+        answers.extend(text.splitlines())
+        return write(text)
+
+    typed = Typed(["first line\n", "second line\n"], lambda: len(answers))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(typed)))
+    monkeypatch.setattr(sys.stdout, "write", recorded)
+    done = aang("predict", run, "--data", "-", "--batch-size", 1)
+    assert done.status == 0, done.err
+    assert [json.loads(answer)["text"] for answer in answers] == ["first line", "second line"]
 
 
 @pytest.mark.full

@@ -124,6 +124,7 @@ def test_memory_does_not_grow_with_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four times the rows take the same memory to read and to write."""
+    # Private: with groups as large as those of users, this would take a minute.
     monkeypatch.setattr(prediction_files, "_AT_ONCE", 256)
 
     def peak(number: int, out: str) -> int:

@@ -11,6 +11,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
 from aang_core import AangError, ConfigError, Run, load_plugins
+from benchmarks.small_kinds import KINDS
 from tests.support.runs import (
     Predictor,
     applied_scores,
@@ -22,7 +23,6 @@ from tests.support.runs import (
 )
 from tests.support.training import Trainer
 from tests.training.conftest import Aang
-from tests.training.kinds import KINDS
 from tests.training.trainers import CPU
 
 METRICS = {"multi-label": "macro-f1", "regression": "spearman", "token-labels": "entity-f1"}

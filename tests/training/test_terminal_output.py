@@ -60,7 +60,7 @@ def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
             bar = ProgressBar(progress, "", 3, "accuracy")
             bar.after_round(1, {"weights": {EVIL: 0.9, "b": 0.1}, "end_task_weight": 0.5})
             bar.after_evaluation(1, {"accuracy": 0.5}, True, {"end-task": 0.7, EVIL: 2.0})
-            assert SHOWN in bar._state()
+            assert SHOWN in progress.tasks[0].fields["state"]
     _, err = capsys.readouterr()
     assert SHOWN in err
     assert not ACTING.search(err)

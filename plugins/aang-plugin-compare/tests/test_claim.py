@@ -6,12 +6,16 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Empty, Queue
+from types import SimpleNamespace
 
 import pytest
+from aang_plugin_compare import leashed
 from aang_plugin_compare.claim import (
     ask_to_end,
     attempts_so_far,
@@ -22,7 +26,6 @@ from aang_plugin_compare.claim import (
     read_claim,
 )
 from aang_plugin_compare.launcher import Order
-from aang_plugin_compare.leashed import command
 from aang_plugin_compare.on_node import Site, complaint
 
 from aang_core import LockedError
@@ -87,15 +90,108 @@ def test_a_process_of_this_machine_is_waited_for(tmp_path: Path) -> None:
         pass
 
 
+class OneAttempt:
+    """An attempt at a run in this process, whose training waits for signals.
+
+    What is sent to its process only arrives at :meth:`told`: a signal of its leash would end the
+    tests. ``stdin`` is the end that the process which started it holds.
+
+    order: the run. during: what happens while it trains; called by its training.
+    """
+
+    def __init__(self, patched: pytest.MonkeyPatch, folder: Path) -> None:
+        self.order = Order("run", folder / "run", folder / "options.yaml", folder / "log.txt")
+        self.order.options.write_text("from-scratch: true\nprecision: fp32\n")
+        self.during: Callable[[], None] = lambda: None
+        self._signals: Queue[int] = Queue()
+        self._others = set(threading.enumerate())
+        reads, writes = os.pipe()
+        self._input, self.stdin = os.fdopen(reads), os.fdopen(writes, "w")
+        patched.setattr("sys.stdin", self._input)
+        system = SimpleNamespace(kill=self._keep, getpid=os.getpid, read=os.read)
+        patched.setattr(leashed, "os", system)
+        patched.setattr(leashed, "LOOK_SECONDS", 0.01)
+        patched.setattr(leashed, "main", lambda arguments: self.during())
+
+    def _keep(self, process: int, number: int) -> None:
+        self._signals.put(number)
+
+    def begin(self, attempt: int) -> None:
+        leashed.train(self.order, attempt, "a")
+
+    def told(self, within: float = 60) -> int | None:
+        """The next signal; None if there is none in so many seconds."""
+        try:
+            return self._signals.get(timeout=within)
+        except Empty:
+            return None
+
+    def close(self) -> None:
+        """Wait until nothing is left that could send a signal."""
+        self.stdin.close()
+        for thread in set(threading.enumerate()) - self._others:
+            thread.join(60)
+        self._input.close()
+
+
+@pytest.fixture
+def one_attempt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[OneAttempt]:
+    attempt = OneAttempt(monkeypatch, tmp_path)
+    yield attempt
+    attempt.close()
+
+
+def test_it_is_killed_when_its_input_closes(one_attempt: OneAttempt) -> None:
+    def during() -> None:
+        assert one_attempt.told(within=0.05) is None
+        one_attempt.stdin.close()
+        assert one_attempt.told() == signal.SIGKILL
+
+    one_attempt.during = during
+    one_attempt.begin(1)
+
+
+def test_it_is_killed_when_it_is_overtaken(
+    one_attempt: OneAttempt, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And cannot begin afterwards."""
+
+    def during() -> None:
+        assert one_attempt.told(within=0.05) is None
+        lay_claim(tmp_path / "log.claim.json", 2, "b")
+        assert one_attempt.told() == signal.SIGKILL
+
+    one_attempt.during = during
+    one_attempt.begin(1)
+    with pytest.raises(SystemExit, match="2"):
+        one_attempt.begin(1)
+    assert "attempt 1 comes too late" in capsys.readouterr().err
+    assert one_attempt.told() == signal.SIGKILL
+
+
+def test_it_is_asked_once_by_a_mark(one_attempt: OneAttempt) -> None:
+    """One for another attempt means nothing."""
+
+    def during() -> None:
+        assert one_attempt.told(within=0.05) is None
+        ask_to_end(one_attempt.order.log, 7)
+        assert one_attempt.told() == signal.SIGTERM
+        assert one_attempt.told(within=0.05) is None
+
+    ask_to_end(one_attempt.order.log, 6)
+    one_attempt.during = during
+    one_attempt.begin(7)
+
+
 @contextmanager
-def leashed(tmp_path: Path, attempt: int) -> Iterator["subprocess.Popen[bytes]"]:
+def training(tmp_path: Path, attempt: int) -> Iterator["subprocess.Popen[bytes]"]:
     """A training that would take hours, begun."""
     order = Order("run", tmp_path / "run", tmp_path / "options.yaml", tmp_path / "log.txt")
     order.options.write_text("from-scratch: true\nsteps: 100000\nmax-length: 16\n")
     with (
         order.log.open("ab") as log,
         subprocess.Popen(
-            command(order, attempt, "a"), stdin=subprocess.PIPE, stdout=log, stderr=log
+            leashed.command(order, attempt, "a"), stdin=subprocess.PIPE, stdout=log, stderr=log
         ) as process,
     ):
         while read_claim(tmp_path / "log.claim.json") is None:
@@ -105,7 +201,7 @@ def leashed(tmp_path: Path, attempt: int) -> Iterator["subprocess.Popen[bytes]"]
 
 @pytest.mark.full
 def test_it_ends_with_what_started_it(tmp_path: Path) -> None:
-    with leashed(tmp_path, 1) as process:
+    with training(tmp_path, 1) as process:
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(timeout=60) == -signal.SIGKILL
@@ -113,10 +209,10 @@ def test_it_ends_with_what_started_it(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_it_ends_when_it_is_overtaken(tmp_path: Path) -> None:
-    with leashed(tmp_path, 1) as process:
+    with training(tmp_path, 1) as process:
         lay_claim(tmp_path / "log.claim.json", 2, "b")
         assert process.wait(timeout=60) == -signal.SIGKILL
-    with leashed(tmp_path, 1) as process:
+    with training(tmp_path, 1) as process:
         assert process.wait(timeout=60) in (2, -signal.SIGKILL)
     assert not (tmp_path / "run").exists()
 
@@ -126,7 +222,7 @@ def test_a_mark_asks_for_a_checkpoint_and_an_end(tmp_path: Path) -> None:
     """It is enough without any message; a mark for another attempt means nothing."""
     log = tmp_path / "log.txt"
     ask_to_end(log, 6)
-    with leashed(tmp_path, 7) as process:
+    with training(tmp_path, 7) as process:
         while not (tmp_path / "run" / "weights.jsonl").exists():
             assert process.poll() is None, log.read_text()
             time.sleep(0.1)
@@ -146,15 +242,31 @@ def test_an_attempt_that_was_stopped_before_it_began_counts(tmp_path: Path) -> N
     assert attempts_so_far(log) == 3
 
 
-@pytest.mark.full
-def test_a_node_that_sees_another_folder(tmp_path: Path) -> None:
+def test_a_node_that_sees_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site.here(tmp_path)
     with locked(tmp_path):
         assert complaint(site) == ""
-    # A folder of the same name, and no lock of that process in it.
+    # A folder of the same name, and no lock of that process in it. It waits for one as long as a
+    # shared file system may need; the clock does not.
+    clock = Clock()
+    monkeypatch.setattr("aang_plugin_compare.on_node.time", clock)
     why = complaint(site)
+    assert 4 < clock.monotonic() < 6
     assert "does not see" in why
     assert "that all nodes share" in why
+
+
+class Clock:
+    """Stands in for ``time``: its seconds pass when somebody sleeps, at once."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds
 
 
 def test_a_node_with_another_version(tmp_path: Path) -> None:

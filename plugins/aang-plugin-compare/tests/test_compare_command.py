@@ -1,4 +1,4 @@
-"""``aang compare``: real trainings in processes of their own."""
+"""``aang compare``: real trainings, in this process or in processes of their own."""
 
 import json
 import os
@@ -8,42 +8,61 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from aang_plugin_compare.control_results import QUICK_CONTROLS
+from aang_plugin_compare.launcher import Order
 
 from aang_core.cli import main
+from tests import in_process
+from tests.in_process import Done
+from tests.one_layer_encoder import WIDTH, write_one_layer_encoder
 from tests.support.runs import recorded_config
-from tests.support.storage import holder_of
+from tests.support.storage import holder_of, locked
 
-SIZE = {"model": None, "max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
+SIZE = {"max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
 
-
-def aang(*arguments: object) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "aang_core", *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+Aang = Callable[..., Done]
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> dict[str, object]:
+def aang(monkeypatch: pytest.MonkeyPatch) -> Aang:
+    """``aang``, whose runs train in this process, too."""
+    monkeypatch.setattr(in_process.LAUNCHER, in_process.InProcess)
+    return in_process.aang
+
+
+@pytest.fixture(scope="module")
+def size(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """The options of a training of four steps."""
+    encoder = tmp_path_factory.mktemp("encoder")
+    write_one_layer_encoder(encoder)
+    return {"model": str(encoder), **SIZE}
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     lines = [
         json.dumps({"text": f"{word} text number {i}", "label": word})
         for i in range(16)
         for word in ("alpha", "beta")
     ]
-    path = tmp_path / "train.jsonl"
+    path = tmp_path_factory.mktemp("task") / "train.jsonl"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return {"train": str(path), "test": str(path)}
 
 
-@pytest.fixture
-def spec(tmp_path: Path, task: dict[str, object]) -> Path:
-    path = tmp_path / "spec.yaml"
-    content = {
+@pytest.fixture(scope="module")
+def content(task: dict[str, object], size: dict[str, object]) -> dict[str, Any]:
+    """Of a comparison of two methods and one that cannot be trained."""
+    return {
         "tasks": {"words": task},
         "methods": {
             "plain": {"weighter": "single-task"},
@@ -52,52 +71,122 @@ def spec(tmp_path: Path, task: dict[str, object]) -> Path:
         },
         "seeds": [0],
         "baseline": "plain",
-        "options": {k: v for k, v in SIZE.items() if v is not None},
+        "options": size,
     }
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
-    return path
 
 
-@pytest.mark.full
-def test_runs_are_kept_and_failures_are_told(spec: Path, tmp_path: Path) -> None:
-    root = tmp_path / "out"
-    first = aang("compare", spec, "--out", root, "--jobs", 2)
-    assert first.returncode == 2
-    assert "words/broken/seed-0: Error: weighter option n is 0" in first.stderr
-    assert "1 of 3 runs failed" in first.stderr
-    assert "words/plain/seed-0: training (run " in first.stderr
-    assert "plain" in first.stdout
-    assert "aang" in first.stdout
+def write(spec: Path, content: dict[str, Any], *methods: str, **options: object) -> Path:
+    """Write a comparison of only some of its methods, with options in place of others."""
+    content = content | {
+        "methods": {name: content["methods"][name] for name in methods},
+        "options": content["options"] | {name.replace("_", "-"): v for name, v in options.items()},
+    }
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return spec
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison that has ended: its file, its folder, and what the command said."""
+
+    spec: Path
+    root: Path
+    done: Done
+
+
+@pytest.fixture(scope="module", params=["here", pytest.param("processes", marks=pytest.mark.full)])
+def compared(
+    request: pytest.FixtureRequest,
+    content: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Compared:
+    folder = tmp_path_factory.mktemp("compared")
+    spec = write(folder / "spec.yaml", content, *content["methods"])
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param == "here":
+            patched.setattr(in_process.LAUNCHER, in_process.InProcess)
+        done = in_process.aang("compare", spec, "--out", folder / "out", "--jobs", 2)
+    return Compared(spec, folder / "out", done)
+
+
+def test_failures_are_told_and_the_others_are_trained(compared: Compared) -> None:
+    done, root = compared.done, compared.root
+    assert done.returncode == 2
+    assert "words/broken/seed-0: Error: weighter option n is 0" in done.stderr
+    assert "1 of 3 runs failed" in done.stderr
+    assert "words/plain/seed-0: training (run " in done.stderr
+    assert "plain" in done.stdout
+    assert "aang" in done.stdout
     for ending in ("txt", "md", "tex", "json"):
         assert (root / f"table.{ending}").stat().st_size > 50
     result = root / "runs" / "words" / "aang" / "seed-0" / "result.json"
     assert not (result.parent / "checkpoints").exists()
     precision = json.loads(result.read_text())["precision"]
-    assert (root / "precision" / "192" / precision).is_dir()
+    assert (root / "precision" / str(WIDTH) / precision).is_dir()
+    assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")
+
+
+def test_finished_runs_are_kept(aang: Aang, compared: Compared, tmp_path: Path) -> None:
+    """Also if the baseline is a method that did not run."""
+    root = tmp_path / "out"
+    shutil.copytree(compared.root, root)
+    result = root / "runs" / "words" / "aang" / "seed-0" / "result.json"
     written = result.stat().st_mtime_ns
-    again = aang("compare", spec, "--out", root)
+    again = aang("compare", compared.spec, "--baseline", "broken", "--out", root)
     assert "words/aang/seed-0: kept" in again.stderr
     assert result.stat().st_mtime_ns == written
-    _others_are_left_out(spec, root)
-    shown = aang("compare", spec, "--out", root, "--table-only", "--format", "json")
+    assert "the baseline broken has no finished run" in again.stderr
+    assert "aang" in again.stdout
+
+
+def test_the_table_alone(aang: Aang, compared: Compared, tmp_path: Path) -> None:
+    """Without a run of another configuration, and without a score that no model can have."""
+    root = tmp_path / "out"
+    shutil.copytree(compared.root, root)
+    table = ["compare", compared.spec, "--out", root, "--table-only"]
+    for method, name, edit in (
+        ("plain", "config.yaml", lambda text: text.replace("\nsteps: 4\n", "\nsteps: 5\n")),
+        (
+            "aang",
+            "result.json",
+            lambda text: re.sub(r'("test": )[0-9.]+', r"\g<1>250.0", text, count=1),
+        ),
+    ):
+        path = root / "runs" / "words" / method / "seed-0" / name
+        whole = path.read_text()
+        path.write_text(edit(whole))
+        shown = aang(*table, "--format", "json")
+        path.write_text(whole)
+        assert shown.returncode == 0, shown.stderr
+        assert f"left out of the table: {path.parent}" in shown.stderr
+        (entry,) = [e for e in json.loads(shown.stdout) if e["method"] == method]
+        assert (entry["dev"], entry["missing"]) == ([], 1)
+    shown = aang(*table, "--format", "json")
     assert shown.returncode == 0
     assert "left out" not in shown.stderr
     methods = [entry["method"] for entry in json.loads(shown.stdout)]
     assert methods == [*QUICK_CONTROLS, "aang", "broken", "plain"]
-    assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")
-    without = aang("compare", spec, "--out", root, "--table-only", "--no-quick-controls")
+    without = aang(*table, "--no-quick-controls")
     assert not any(name in without.stdout for name in QUICK_CONTROLS)
+
+
+def test_a_run_with_other_options_is_not_taken_for_this_one(
+    aang: Aang, compared: Compared, content: dict[str, Any], tmp_path: Path
+) -> None:
+    root = tmp_path / "out"
+    shutil.copytree(compared.root, root)
+    spec = write(tmp_path / "spec.yaml", content, *content["methods"], steps=5)
+    done = aang("compare", spec, "--out", root)
+    assert done.returncode == 2
+    assert "this run differs in steps" in done.stderr
 
 
 @pytest.mark.full
 def test_a_run_keeps_its_number_of_threads_whatever_the_jobs(
-    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of several jobs gets its share of the cores; a run that goes on alone keeps its own."""
-    content = yaml.safe_load(spec.read_text())
-    content["methods"] = {"plain": content["methods"]["plain"]}
-    content["options"] |= {"checkpoint-every": 0}
-    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    spec = write(tmp_path / "spec.yaml", content, "plain", model=None, checkpoint_every=0)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     cores = os.cpu_count() or 1
     options = ["--quiet", "--no-quick-controls"]
@@ -119,37 +208,14 @@ def test_a_run_keeps_its_number_of_threads_whatever_the_jobs(
     assert results[0] == results[1]
 
 
-def _others_are_left_out(spec: Path, root: Path) -> None:
-    """A run of another configuration and a score that no model can have are not in the table."""
-    runs = root / "runs" / "words"
-    table = ["compare", spec, "--out", root, "--table-only", "--format", "json"]
-    for method, name, edit in (
-        ("plain", "config.yaml", lambda text: text.replace("\nsteps: 4\n", "\nsteps: 5\n")),
-        (
-            "aang",
-            "result.json",
-            lambda text: re.sub(r'("test": )[0-9.]+', r"\g<1>250.0", text, count=1),
-        ),
-    ):
-        path = runs / method / "seed-0" / name
-        whole = path.read_text()
-        path.write_text(edit(whole))
-        shown = aang(*table)
-        path.write_text(whole)
-        assert shown.returncode == 0, shown.stderr
-        assert f"left out of the table: {path.parent}" in shown.stderr
-        (entry,) = [e for e in json.loads(shown.stdout) if e["method"] == method]
-        assert (entry["dev"], entry["missing"]) == ([], 1)
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("how", ["killed", "its terminal is closed"])
-def test_a_comparison_that_is_gone_leaves_no_run(spec: Path, tmp_path: Path, how: str) -> None:
+def test_a_comparison_that_is_gone_leaves_no_run(
+    content: dict[str, Any], tmp_path: Path, how: str
+) -> None:
     """Its run ends with it; the next call goes on, and keeps what was logged."""
-    content = yaml.safe_load(spec.read_text())
-    content["methods"] = {"plain": content["methods"]["plain"]}
-    content["options"] |= {"steps": 20, "checkpoint-every": 0, "patience": 100}
-    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    longer = {"model": None, "steps": 20, "checkpoint_every": 0, "patience": 100}
+    spec = write(tmp_path / "spec.yaml", content, "plain", **longer)
     root = tmp_path / "out"
     options = ["--out", root, "--no-quick-controls"]
     command = [sys.executable, "-m", "aang_core", "compare", spec, *options]
@@ -183,7 +249,7 @@ def test_a_comparison_that_is_gone_leaves_no_run(spec: Path, tmp_path: Path, how
     assert not (run / "result.json").exists()
     before = (root / "logs" / "words" / "plain" / "seed-0.txt").read_text()
     assert before.startswith("attempt 1 on this machine")
-    done = aang("compare", spec, *options)
+    done = in_process.aang("compare", spec, *options)
     assert done.returncode == 0, done.stderr
     assert "Error" not in done.stderr
     after = (root / "logs" / "words" / "plain" / "seed-0.txt").read_text()
@@ -193,16 +259,13 @@ def test_a_comparison_that_is_gone_leaves_no_run(spec: Path, tmp_path: Path, how
 
 
 @pytest.mark.full
-def test_an_interrupted_comparison_goes_on(
-    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupted_comparison_goes_on(content: dict[str, Any], tmp_path: Path) -> None:
     """Its run takes a checkpoint and is resumed; meanwhile no other process gets in."""
-    content = yaml.safe_load(spec.read_text())
-    del content["methods"]["broken"]
-    content["options"] |= {"steps": 60, "checkpoint-every": 1000, "patience": 100}
-    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    longer = {"model": None, "steps": 60, "checkpoint_every": 1000, "patience": 100}
+    spec = write(tmp_path / "spec.yaml", content, "plain", **longer)
     root = tmp_path / "out"
-    command = [sys.executable, "-m", "aang_core", "compare", spec, "--out", root]
+    asked = ["compare", spec, "--out", root, "--no-quick-controls"]
+    command = [sys.executable, "-m", "aang_core", *asked]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
@@ -212,10 +275,9 @@ def test_an_interrupted_comparison_goes_on(
     while not (run / "weights.jsonl").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert (run / "weights.jsonl").exists(), "the run did not begin"
-    with pytest.raises(SystemExit) as refused:
-        main(["compare", str(spec), "--out", str(root)])
-    assert refused.value.code == 2
-    assert f"process {process.pid} on " in capsys.readouterr().err
+    refused = in_process.aang(*asked)
+    assert refused.returncode == 2
+    assert f"process {process.pid} on " in refused.stderr
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
@@ -227,25 +289,53 @@ def test_an_interrupted_comparison_goes_on(
     steps = json.loads((checkpoint / "state.json").read_text())["steps"]
     assert steps == len((run / "weights.jsonl").read_text().splitlines()) > 0
     assert not list(root.rglob("lock.json"))
-    done = aang("compare", spec, "--out", root)
+    done = in_process.aang(*asked)
     assert done.returncode == 0, done.stderr
     assert len((run / "weights.jsonl").read_text().splitlines()) == 60
     assert not (run / "checkpoints").exists()
 
 
-@pytest.mark.full
-def test_a_run_with_other_options_is_not_taken_for_this_one(spec: Path, tmp_path: Path) -> None:
+class Interrupted(in_process.InProcess):
+    """Ctrl-C is pressed as soon as the first run trains, which is then asked to stop."""
+
+    def __init__(self, jobs: int = 1) -> None:
+        super().__init__(jobs)
+        self._stopped = threading.Event()
+
+    def train(self, order: Order) -> str | None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert self._stopped.wait(60)
+        return "Error: stopped by SIGTERM"
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+def test_an_interrupt_says_how_to_go_on_and_leaves_no_lock(
+    aang: Aang, content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile no other process gets in."""
+    spec = write(tmp_path / "spec.yaml", content, "plain")
     root = tmp_path / "out"
-    aang("compare", spec, "--out", root)
-    spec.write_text(spec.read_text().replace("steps: 4", "steps: 5"), encoding="utf-8")
-    done = aang("compare", spec, "--out", root)
-    assert done.returncode == 2
-    assert "this run differs in steps" in done.stderr
+    command = ["compare", spec, "--out", root, "--no-quick-controls"]
+    with monkeypatch.context() as patched:
+        patched.setattr(in_process.LAUNCHER, Interrupted)
+        done = aang(*command)
+    assert done.returncode == 130, done.stderr
+    assert f"aang compare {spec} --out {root}" in done.stderr
+    assert not list(root.rglob("lock.json"))
+    with locked(root):
+        refused = aang(*command)
+    assert refused.returncode == 2
+    assert f"process {os.getpid()} on " in refused.stderr
+    done = aang(*command)
+    assert done.returncode == 0, done.stderr
+    run = root / "runs" / "words" / "plain" / "seed-0"
+    assert len((run / "weights.jsonl").read_text().splitlines()) == SIZE["steps"]
 
 
-@pytest.mark.full
 def test_runs_have_the_plugins_that_the_comparison_has(
-    task: dict[str, object], tmp_path: Path
+    aang: Aang, task: dict[str, object], size: dict[str, object], tmp_path: Path
 ) -> None:
     """Also one from a file; and not one that is left out."""
     plugin, space = tmp_path / "mine.py", tmp_path / "mine.yaml"
@@ -270,11 +360,12 @@ def test_runs_have_the_plugins_that_the_comparison_has(
         "tasks": {"words": task},
         "methods": {"mine": {"space": str(space), "weighter": "static"}},
         "seeds": [0],
-        "options": {k: v for k, v in SIZE.items() if v is not None},
+        "options": size,
     }
     spec.write_text(yaml.safe_dump(content), encoding="utf-8")
     leave_out = ("--disable-plugin", "aang-plugin-xlnet")
-    done = aang("--plugin", plugin, *leave_out, "compare", spec, "--out", tmp_path / "out")
+    compare = ["compare", spec, "--out", tmp_path / "out", "--no-quick-controls"]
+    done = aang("--plugin", plugin, *leave_out, *compare)
     assert done.returncode == 0, done.stderr
     run = tmp_path / "out" / "runs" / "words" / "mine" / "seed-0"
     (line, *_) = (run / "weights.jsonl").read_text(encoding="utf-8").splitlines()
@@ -284,8 +375,9 @@ def test_runs_have_the_plugins_that_the_comparison_has(
     assert states["aang-plugin-xlnet"] == "disabled"
 
 
-@pytest.mark.full
-def test_a_method_that_names_nothing_is_that_of_train(tmp_path: Path) -> None:
+def test_a_method_that_names_nothing_is_that_of_train(
+    aang: Aang, size: dict[str, object], tmp_path: Path
+) -> None:
     """The default recipe, which gives way to several classes a text; such a run is kept, too."""
     rows = [{"text": f"text {i}", "label": ["odd" if i % 2 else "even", "any"]} for i in range(16)]
     path, spec, root = tmp_path / "train.jsonl", tmp_path / "spec.yaml", tmp_path / "out"
@@ -294,7 +386,7 @@ def test_a_method_that_names_nothing_is_that_of_train(tmp_path: Path) -> None:
         "tasks": {"several": {"train": str(path)}},
         "methods": {"default": {}},
         "seeds": [0],
-        "options": {k: v for k, v in SIZE.items() if v is not None},
+        "options": size,
     }
     spec.write_text(yaml.safe_dump(content), encoding="utf-8")
     done = aang("compare", spec, "--out", root, "--no-quick-controls")
@@ -307,7 +399,7 @@ def test_a_method_that_names_nothing_is_that_of_train(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_files_of_the_current_folder_are_not_imported(
-    task: dict[str, object], tmp_path: Path
+    task: dict[str, object], size: dict[str, object], tmp_path: Path
 ) -> None:
     """Neither modules nor plug-ins beside the comparison's file; those on PYTHONPATH are."""
     folder, site = tmp_path / "downloaded", tmp_path / "site"
@@ -320,7 +412,7 @@ def test_files_of_the_current_folder_are_not_imported(
         "tasks": {"words": task},
         "methods": {"plain": {"weighter": "single-task"}},
         "seeds": [0],
-        "options": {k: v for k, v in SIZE.items() if v is not None},
+        "options": size,
     }
     (folder / "spec.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     # An empty entry would be the current folder.
@@ -352,14 +444,16 @@ def plugin(folder: Path, name: str, source: str) -> None:
     (folder / f"{name}.py").write_text(source)
 
 
-@pytest.mark.full
-def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
+def test_the_short_form(
+    aang: Aang, task: dict[str, object], size: dict[str, object], tmp_path: Path
+) -> None:
     """Methods by the names of recipes and weighters; after -- the task, as aang train takes it."""
-    options = [f"--{name}={value}" for name, value in {**task, **SIZE}.items() if value is not None]
+    options = [f"--{name}={value}" for name, value in {**task, **size}.items()]
     done = aang(
-        *("compare", "--method", "single-task", "--method", "bert-style", "--seeds", 1),
+        *(*in_process.NO_PAGE, "compare", "--method", "single-task", "--method", "bert-style"),
+        *("--seeds", 1),
         *("--baseline", "single-task", "--out", tmp_path / "out", "--format", "markdown"),
-        *("--", *options),
+        *("--no-quick-controls", "--", *options),
     )
     assert done.returncode == 0, done.stderr
     assert "| task | bert-style |" in done.stdout
@@ -369,14 +463,6 @@ def test_the_short_form(task: dict[str, object], tmp_path: Path) -> None:
     done = aang("compare")
     assert done.returncode == 2
     assert "--method" in done.stderr
-
-
-@pytest.mark.full
-def test_a_baseline_that_did_not_run(spec: Path, tmp_path: Path) -> None:
-    root = tmp_path / "out"
-    done = aang("compare", spec, "--baseline", "broken", "--out", root)
-    assert "the baseline broken has no finished run" in done.stderr
-    assert "aang" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -391,25 +477,25 @@ def test_a_baseline_that_did_not_run(spec: Path, tmp_path: Path) -> None:
     ],
 )
 def test_options_of_a_cluster(
-    options: list[str], told: str, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: list[str], told: str, content: dict[str, Any], tmp_path: Path
 ) -> None:
     """Also for a missing cluster, which is reported within seconds; no folder is made."""
     root = tmp_path / "out"
-    with pytest.raises(SystemExit) as refused:
-        main(["compare", str(spec), "--out", str(root), *options])
-    assert refused.value.code == 2
-    assert told in capsys.readouterr().err
+    spec = write(tmp_path / "spec.yaml", content, "plain")
+    refused = in_process.aang("compare", spec, "--out", root, *options)
+    assert refused.returncode == 2
+    assert told in refused.stderr
     assert not root.exists()
 
 
 def test_without_ray(
-    spec: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "ray"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "aang_plugin_compare.ray_engine", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(SystemExit) as refused:
-        main(["compare", str(spec), "--engine", "ray"])
-    assert refused.value.code == 2
-    assert "pip install 'aang-plugin-compare[ray]'" in capsys.readouterr().err
+    spec = write(tmp_path / "spec.yaml", content, "plain")
+    refused = in_process.aang("compare", spec, "--engine", "ray")
+    assert refused.returncode == 2
+    assert "pip install 'aang-plugin-compare[ray]'" in refused.stderr

@@ -1,6 +1,9 @@
 """What a launcher is given, and the message about a failed run."""
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,19 +103,59 @@ def test_a_run_may_have_the_default_recipe_or_none(
             run_state(tmp_path, config, registry)
 
 
-def test_processes_share_the_cores_and_wait_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def order(tmp_path: Path) -> Order:
+    """A run whose process is any command: see :func:`runs_as`."""
+    return Order("a", tmp_path / "runs" / "a", tmp_path / "a.yaml", tmp_path / "a.txt")
+
+
+def runs_as(monkeypatch: pytest.MonkeyPatch, *command: str) -> None:
+    monkeypatch.setattr("aang_plugin_compare.local.command", lambda *asked: list(command))
+
+
+def test_processes_share_the_cores_and_wait_asleep(
+    monkeypatch: pytest.MonkeyPatch, order: Order
+) -> None:
     """Unless the user has chosen otherwise."""
+    runs_as(monkeypatch, "sh", "-c", "echo $OMP_NUM_THREADS $OMP_WAIT_POLICY")
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(name, raising=False)
-    environment = LocalLauncher(3)._environment()
-    assert environment["OMP_NUM_THREADS"] == "2"
-    assert environment["OMP_WAIT_POLICY"] == "passive"
+    assert LocalLauncher(3).train(order) is None
+    assert order.log.read_text().splitlines() == ["attempt 1 on this machine", "2 passive"]
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    environment = LocalLauncher(3)._environment()
-    assert (environment["OMP_NUM_THREADS"], environment["OMP_WAIT_POLICY"]) == ("5", "active")
+    assert LocalLauncher(3).train(order) is None
+    assert order.log.read_text().splitlines()[-1] == "5 active"
+
+
+def test_a_process_that_fails_is_told_by_its_last_error(
+    monkeypatch: pytest.MonkeyPatch, order: Order
+) -> None:
+    runs_as(monkeypatch, "sh", "-c", "echo Error: no room >&2; exit 2")
+    assert LocalLauncher().train(order) == f"Error: no room (exit status 2; {order.log})"
+
+
+def test_a_process_is_asked_to_end(monkeypatch: pytest.MonkeyPatch, order: Order) -> None:
+    """One alone, or all of them and those that would begin; it may say more before it ends."""
+    waits = "trap 'echo asked; exit 7' TERM; echo begun; while true; do sleep 0.01; done"
+    runs_as(monkeypatch, "sh", "-c", waits)
+    launcher = LocalLauncher(2)
+    assert not launcher.end(order)
+    other = replace(order, folder=order.folder.with_name("b"), log=order.log.with_name("b.txt"))
+    with ThreadPoolExecutor(2) as pool:
+        trainings = [pool.submit(launcher.train, order), pool.submit(launcher.train, other)]
+        while not all(o.log.exists() and "begun" in o.log.read_text() for o in (order, other)):
+            assert not any(training.done() for training in trainings)
+            time.sleep(0.005)
+        assert launcher.end(order)
+        assert trainings[0].result(60) == f"asked (exit status 7; {order.log})"
+        assert not trainings[1].done()
+        launcher.stop()
+        assert trainings[1].result(60) == f"asked (exit status 7; {other.log})"
+    # It may be asked before it listens, but never runs on.
+    assert "exit status" in str(launcher.train(order))
 
 
 def test_all_runs_take_the_precision_of_the_first(

@@ -1,7 +1,8 @@
 """Quick controls: on real data, made once, and with the rows that runs draw."""
 
 import json
-from dataclasses import replace
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from aang_plugin_compare.quick_options import asked_of
 from aang_plugin_compare.tables import outcome
 
 from aang_core import ConfigError, DataError, Example, ReadReport, load_plugins
-from benchmarks.small_task import write_task
+from tests.one_layer_encoder import write_one_layer_encoder
 from tests.support.model import load_tokenizer
 from tests.support.runs import read_end_task, resolve_config
 
@@ -33,9 +34,34 @@ def real_task() -> Path:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``train.jsonl``, ``dev.jsonl`` and ``test.jsonl`` of two classes, and ``encoder/``."""
     folder = tmp_path_factory.mktemp("small")
-    write_task(folder)
+    for part, rows in {"train": 32, "dev": 12, "test": 12}.items():
+        texts = [f"{'open' if i % 2 else 'close'} the {part} file {i}" for i in range(rows)]
+        lines = [json.dumps({"text": text, "label": text.split()[0]}) for text in texts]
+        (folder / f"{part}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_one_layer_encoder(folder / "encoder")
     return folder
+
+
+@dataclass(frozen=True)
+class Made:
+    """A comparison whose quick controls were made, and what was said about them."""
+
+    root: Path
+    plan: Comparison
+    told: list[tuple[str, bool]]
+
+    def copy(self, root: Path) -> Path:
+        """A copy of its folder, to be changed."""
+        return Path(shutil.copytree(self.root, root))
+
+
+@pytest.fixture(scope="module")
+def made(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    root = tmp_path_factory.mktemp("made")
+    plan = comparison(root, small, model=str(small / "encoder"), train_rows=24)
+    return Made(root, plan, make(root, plan))
 
 
 @pytest.fixture(autouse=True)
@@ -80,40 +106,35 @@ def test_on_acl_arc(tmp_path: Path, real_task: Path) -> None:
         assert 0.15 < one.metric.dev < result.metric.dev
 
 
-@pytest.mark.full
-def test_they_are_made_once_and_stand_in_front(tmp_path: Path, small: Path) -> None:
-    plan = comparison(tmp_path, small, model=str(small / "encoder"), train_rows=24)
-    first = make(tmp_path, plan)
-    assert first == [
+def test_they_are_made_once_and_stand_in_front(made: Made, tmp_path: Path, small: Path) -> None:
+    root, plan = made.copy(tmp_path / "made"), made.plan
+    assert made.told == [
         (f"t/{name}/seed-{seed}: done", False) for seed in (0, 1) for name in QUICK_CONTROLS
     ]
-    assert make(tmp_path, plan) == []
-    *entries, plain, aang = outcome(plan, tmp_path)
+    assert make(root, plan) == []
+    *entries, plain, aang = outcome(plan, root)
     assert [entry.method for entry in entries] == list(QUICK_CONTROLS)
     assert (plain.missing, aang.missing) == (2, 2)
     for entry in entries:
         assert (entry.drawn, entry.quick, entry.tried, entry.missing) == (True, True, 5, 0)
         assert len(entry.test) == len(entry.dev) == len(entry.seconds) == 2
-    assert outcome(plan, tmp_path, quick=False) == [plain, aang]
+    assert outcome(plan, root, quick=False) == [plain, aang]
     # Another number of rows is another result; what an encoder reads does not concern TF-IDF.
     shorter = comparison(tmp_path, small, model=str(small / "encoder"), train_rows=24, max_length=8)
-    assert [line for line, _ in make(tmp_path, shorter)] == [
+    assert [line for line, _ in make(root, shorter)] == [
         f"t/{name}/seed-{seed}: done" for seed in (0, 1) for name in QUICK_CONTROLS[1:]
     ]
 
 
-def test_they_have_the_rows_that_runs_draw(tmp_path: Path, small: Path) -> None:
-    plan = comparison(tmp_path, small, model=str(small / "encoder"), train_rows=24)
-    make(tmp_path, plan)
-    for cell in plan.cells:
+def test_they_have_the_rows_that_runs_draw(made: Made) -> None:
+    for cell in made.plan.cells:
         _, draw = read_end_task(cell.config, ReadReport())
-        result = read_result(result_file(tmp_path, "t", "frozen-mean", cell.seed))
+        result = read_result(result_file(made.root, "t", "frozen-mean", cell.seed))
         assert result is not None
         assert draw is not None
         assert result.rows == draw.digest
 
 
-@pytest.mark.full
 def test_a_result_of_other_options_is_not_in_the_table(tmp_path: Path, small: Path) -> None:
     """Of other data, such as that of the task that --target names, or without a test score."""
     parts = {part: str(small / f"{part}.jsonl") for part in ("train", "dev", "test")}
@@ -157,16 +178,15 @@ def test_results_of_earlier_versions_are_kept(tmp_path: Path) -> None:
     assert not {"set", "test_score"} & set(asked_of(cell.config, "frozen-mean"))
 
 
-def test_rows_that_differ_are_refused(tmp_path: Path, small: Path) -> None:
-    plan = comparison(tmp_path, small, model=str(small / "encoder"), train_rows=24)
-    make(tmp_path, plan)
-    path = result_file(tmp_path, "t", "tf-idf", 1)
+def test_rows_that_differ_are_refused(made: Made, tmp_path: Path) -> None:
+    root = made.copy(tmp_path / "made")
+    path = result_file(root, "t", "tf-idf", 1)
     path.write_text(path.read_text().replace('"rows": "', '"rows": "0'), encoding="utf-8")
     with pytest.raises(ConfigError, match="has other training rows than"):
-        outcome(plan, tmp_path)
+        outcome(made.plan, root)
     path.write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match=r"seed-1\.json: is damaged"):
-        outcome(plan, tmp_path)
+        outcome(made.plan, root)
 
 
 def test_what_cannot_be_made_is_told(tmp_path: Path, small: Path) -> None:
@@ -182,7 +202,7 @@ def test_what_cannot_be_made_is_told(tmp_path: Path, small: Path) -> None:
 
 
 def test_without_a_test_set(tmp_path: Path, small: Path) -> None:
-    plan = comparison(tmp_path, small, model=str(small / "encoder"))
+    comparison(tmp_path, small, seeds=1, model=str(small / "encoder"))
     content = json.loads((tmp_path / "spec.yaml").read_text())
     del content["tasks"]["t"]["test"]
     (tmp_path / "spec.yaml").write_text(json.dumps(content), encoding="utf-8")

@@ -14,9 +14,9 @@ import pytest
 import yaml
 from huggingface_hub import constants
 
-import aang_core
 from aang_core import Run
 from aang_core.cli import main
+from tests.one_layer_encoder import write_one_layer_encoder
 
 HERE = Path(__file__).parent
 
@@ -73,41 +73,38 @@ class LocalHub:
         return yaml.safe_load(header), body
 
 
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
-    """An empty hub; the client of this process talks to it with a token that may write."""
-    folder = tmp_path / "hub"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalHub]:
+    folder = tmp_path_factory.mktemp("hub")
     command = [sys.executable, str(HERE / "local_hub.py"), str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        endpoint = f"http://127.0.0.1:{int(process.stdout.readline())}"
-        monkeypatch.setenv("HF_ENDPOINT", endpoint)
-        monkeypatch.setenv("HF_TOKEN", "hf_writes")
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        # Xet's storage is a service of its own; without it the client uploads by Git LFS.
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
         try:
-            yield LocalHub(folder, endpoint)
+            yield LocalHub(folder, f"http://127.0.0.1:{int(process.stdout.readline())}")
         finally:
             process.terminate()
+
+
+@pytest.fixture
+def hub(served: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalHub:
+    """An empty hub; the client of this process talks to it with a token that may write."""
+    for path in served.folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    monkeypatch.setenv("HF_ENDPOINT", served.endpoint)
+    monkeypatch.setenv("HF_TOKEN", "hf_writes")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    # Xet's storage is a service of its own; without it the client uploads by Git LFS.
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+    return served
 
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A one-layer encoder in a folder of this machine, with a card."""
-    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
-
-    source = Path(aang_core.__file__).parent / "assets" / "demo-encoder"
     folder = tmp_path_factory.mktemp("encoders") / "my-encoder"
-    config = AutoConfig.from_pretrained(source)
-    sizes = {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2}
-    for name, value in {**sizes, "intermediate_size": 16}.items():
-        setattr(config, name, value)
-    AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+    write_one_layer_encoder(folder)
     card = "---\nlicense: mit\nlanguage: [en, de]\n---\nAn encoder.\n"
     (folder / "README.md").write_text(card)
     return folder
@@ -261,6 +258,24 @@ def test_the_card_of_an_encoder_on_the_hub(
     assert metadata["license"] == "apache-2.0"
     assert metadata["language"] == ["en"]
     assert "engines/base was fine-tuned" in body
+
+
+def test_a_pushed_model_is_found_by_its_name(
+    aang: Aang, hub: LocalHub, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And predicts what it predicts here."""
+    assert aang("push", run, "reviews").status == 0
+    texts = ("good 1", "bad 2", "good bad " * 300)
+    here = [json.loads(x) for x in aang("predict", run, *texts).out.splitlines()]
+    shutil.rmtree(run)
+    monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
+    files = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files)
+    done = aang("predict", "ada/reviews", *texts)
+    assert done.status == 0, done.err
+    there = [json.loads(line) for line in done.out.splitlines()]
+    for one, other in zip(here, there, strict=True):
+        assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
 
 
 @pytest.mark.full

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import aang_core
 from aang_core.cli import main
+from tests.one_layer_encoder import write_one_layer_encoder
 
 EVIL = "<script>alert(1)</script>"
 QUOTED = "\"><img src=x onerror='window.caught=1'>"
@@ -60,21 +60,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, report_encoder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def report_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A one-layer RoBERTa of the demo encoder's kind, with its tokenizer."""
-    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
-
-    source = Path(aang_core.__file__).parent / "assets" / "demo-encoder"
     folder = tmp_path_factory.mktemp("tiny")
-    config = AutoConfig.from_pretrained(source)
-    for name, value in {
-        "num_hidden_layers": 1,
-        "hidden_size": 16,
-        "intermediate_size": 32,
-        "num_attention_heads": 2,
-    }.items():
-        setattr(config, name, value)
-    AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+    write_one_layer_encoder(folder)
     return folder
 
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from aang_plugin_report.charts import Bars, Lines, Series
+from aang_plugin_report.charts import Bars, Heat, Lines, Series
 from aang_plugin_report.drawing import draw_picture, plotly_json
 
 LONG = "task/random-factorized-with-a-name-of-its-own/bidirectional/denoise"
@@ -60,3 +60,13 @@ def test_names_with_an_underscore_are_in_the_legend(tmp_path: Path) -> None:
         drawn = (tmp_path / "chart.svg").read_text(encoding="utf-8")
         legend = drawn[drawn.index('id="legend_1"') :]
         assert re.findall(r"<!-- *(\S+) *-->", legend) == ["_a", "b"]
+
+
+def test_a_heat_map_as_a_picture(tmp_path: Path) -> None:
+    """One value of which was not measured."""
+    rows = [[0.5, None], [-1.0, 0.25]]
+    chart = Heat("k", "A title", "step", "", ["1", "2"], ["end", "a"], rows, "alt", diverging=True)
+    draw_picture(chart, tmp_path / "heat.svg")
+    drawn = (tmp_path / "heat.svg").read_text(encoding="utf-8")
+    assert drawn.startswith("<?xml")
+    assert {"A title", "end", "a"} <= set(re.findall(r"<!-- (.*?) -->", drawn))

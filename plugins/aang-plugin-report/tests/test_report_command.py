@@ -25,23 +25,35 @@ def aang(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
     return int(end.value.code or 0), captured.out, captured.err
 
 
-@pytest.mark.full
-def test_figures_and_a_page_of_several_runs(
+def test_a_page_of_several_runs(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Both are called "run", as those of a comparison are called "seed-0".
     other = shutil.copytree(run, tmp_path / "other" / run.name)
-    page, figures = tmp_path / "both.html", tmp_path / "figures"
-    status, out, err = aang(capsys, "report", run, other, "--out", page, "--figures", figures)
+    page = tmp_path / "both.html"
+    status, out, err = aang(capsys, "report", run, other, "--out", page)
     assert status == 0, err
     assert "both.html" in out
     text = page.read_text(encoding="utf-8")
     assert "2 runs" in text
     assert "among the top 5" in text
     assert f"other/{run.name}" in text
+
+
+def test_figures_of_several_runs(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = tmp_path / "figures"
+    status, _, err = aang(capsys, "report", run, run, "--figures", figures)
+    assert status == 0, err
     assert {path.name for path in figures.iterdir()} == {
         f"{key}.{kind}" for key in ("scores", "end-task-weight", "tops") for kind in ("png", "svg")
     }
+
+
+@pytest.mark.full
+def test_figures_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All its charts: `draw_picture` draws one of each kind in the default tests."""
     status, _, _ = aang(capsys, "report", run, "--figures", tmp_path / "one")
     assert status == 0
     assert (tmp_path / "one" / "cosines.svg").read_text(encoding="utf-8").startswith("<?xml")

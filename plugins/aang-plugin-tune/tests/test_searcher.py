@@ -6,7 +6,6 @@ The runs are those of a launcher that computes their dev scores from a formula.
 import json
 import shutil
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -101,25 +100,26 @@ def test_a_setting_proposed_again_is_no_run_to_prune_after(
     assert [t.state for t in runs] == ["finished"] * 4 + ["pruned"]
 
 
-@pytest.mark.full
+@pytest.mark.parametrize(("runs", "every"), [(6, 40), pytest.param(12, 9, marks=pytest.mark.full)])
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
 def test_after_a_kill_it_goes_on_as_if_nothing_had_happened(
-    registry: Registry, tmp_path: Path, sampler: Sampler
+    registry: Registry, tmp_path: Path, sampler: Sampler, runs: int, every: int
 ) -> None:
     """Wherever its record ends: between two lines, or in the middle of one."""
     methods = {"plain": {"weighter": "single-task"}, "equal": {"weighter": "static"}}
     search = search_over(registry, methods, lr="1e-6..1e-2:log", batch_size="16,32")
     search = replace(search, options={k: v for k, v in FIXED.items() if k != "weighter"})
-    whole = searched(tmp_path / "whole", search, sampler=sampler)
+    options = {"sampler": sampler, "runs": runs, "prune_after": runs // 3}
+    whole = searched(tmp_path / "whole", search, **options)
     record = (tmp_path / "whole" / JOURNAL).read_bytes()
     lines = [i + 1 for i, byte in enumerate(record) if byte == 10]
-    assert len(lines) > 100
-    for end in [0, *(end + offset for end in lines[::9] for offset in (0, 20))]:
+    assert len(lines) > 100 * runs / 12
+    for end in [0, *(end + offset for end in lines[::every] for offset in (0, 20))]:
         root = tmp_path / "again"
         make_root(root)
         (root / JOURNAL).write_bytes(record[:end])
         (root / f"{JOURNAL}.lock").touch()
-        assert searched(root, search, sampler=sampler) == whole, end
+        assert searched(root, search, **options) == whole, end
         shutil.rmtree(root)
 
 
@@ -151,9 +151,12 @@ def test_a_grid_is_tried_once_and_in_full(registry: Registry, tmp_path: Path) ->
     assert [t.setting for t in trials] != search.listed()
 
 
-def test_a_setting_is_not_trained_twice(registry: Registry, tmp_path: Path) -> None:
+def test_a_setting_is_not_trained_twice(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A sampler proposes some again; they cost nothing and end when nothing new comes."""
     launcher = FormulaLauncher()
+    monkeypatch.setattr("aang_plugin_tune.searcher.MOST_REPEATS", 20)
     trials = searched(tmp_path, search_over(registry, lr="1e-5,1e-4"), launcher, runs=5)
     assert launcher.trained == ["trial-0", next(n for n in launcher.trained if n != "trial-0")]
     runs = [t for t in trials if t.same_as is None]
@@ -222,32 +225,54 @@ def test_a_search_that_is_over_is_not_made_longer(
     assert str(refused.value).startswith(told)
 
 
-class _Endless(FormulaLauncher):
-    """Runs that train until they are asked to end, as one does that takes hours."""
+class _Clock:
+    """Stands in for ``time``: its seconds pass when a test says so."""
 
-    def __init__(self) -> None:
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class _Endless(FormulaLauncher):
+    """Runs that train until they are asked to end, as the third one does, for 4 seconds.
+
+    asked_at: the time at which it was asked to end.
+    """
+
+    def __init__(self, clock: _Clock) -> None:
         super().__init__()
+        self._clock = clock
         self._asked = threading.Event()
+        self.asked_at = 0.0
 
     def train(self, order: Order) -> str | None:
         if len(self.trained) < 2:
             return super().train(order)
         self.trained.append(order.name)
+        self._clock.now += 3.75
+        assert not self._asked.wait(0.05), "there is time left"
+        self._clock.now += 0.25
         assert self._asked.wait(60)
         return "Error: stopped by SIGTERM"
 
     def end(self, order: Order) -> bool:
+        self.asked_at = self._clock.now
         self._asked.set()
         return True
 
 
-@pytest.mark.full
-def test_minutes_end_a_search_and_its_runs(registry: Registry, tmp_path: Path) -> None:
+def test_minutes_end_a_search_and_its_runs(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The run that was stopped counts as unfinished; more minutes go on with it."""
+    clock = _Clock()
+    monkeypatch.setattr("aang_plugin_tune.searcher.time", clock)
+    monkeypatch.setattr("aang_plugin_tune.searcher.LOOK_SECONDS", 0.01)
     search = search_over(registry, lr="1e-6..1e-1:log")
-    begin = time.monotonic()
-    trials = searched(tmp_path, search, _Endless(), runs=ANY, seconds=4)
-    assert 4 <= time.monotonic() - begin < 40
+    endless = _Endless(clock)
+    trials = searched(tmp_path, search, endless, runs=ANY, seconds=4)
+    assert endless.asked_at == 1004
     assert [t.state for t in trials] == ["finished", "finished", "unfinished"]
     launcher = FormulaLauncher()
     assert searched(tmp_path, search, launcher, runs=ANY, seconds=4) == trials

@@ -1,26 +1,43 @@
-"""``aang tune``: real trainings in processes of their own."""
+"""``aang tune``: real trainings, in this process or in processes of their own."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
+from aang_plugin_compare.launcher import Order
 
-from aang_core.cli import main
+from tests import in_process
+from tests.in_process import Done
+from tests.one_layer_encoder import write_one_layer_encoder
 from tests.support.storage import holder_of
 
 SIZE = ["--max-length", "16", "--eval-every", "2", "--batch-size", "4", "--weighter", "single-task"]
 
 
-def aang(*arguments: object) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "aang_core", *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+Aang = Callable[..., Done]
+
+
+@pytest.fixture
+def aang(monkeypatch: pytest.MonkeyPatch) -> Aang:
+    """``aang``, whose runs train in this process, too."""
+    monkeypatch.setattr(in_process.LAUNCHER, in_process.InProcess)
+    return in_process.aang
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The option that names the smallest encoder."""
+    encoder = tmp_path_factory.mktemp("encoder")
+    write_one_layer_encoder(encoder)
+    return ["--model", str(encoder)]
 
 
 @pytest.fixture
@@ -37,14 +54,15 @@ def data(tmp_path: Path) -> list[str]:
     return arguments
 
 
-@pytest.mark.full
-def test_no_run_of_the_search_reads_test(data: list[str], tmp_path: Path) -> None:
+def test_no_run_of_the_search_reads_test(
+    aang: Aang, data: list[str], model: list[str], tmp_path: Path
+) -> None:
     """A test file that cannot be read is no trouble until the best setting is refitted."""
     root, test = tmp_path / "search", tmp_path / "test.jsonl"
     whole = test.read_text()
     test.write_text(whole.replace('"beta"', "null"))
-    command = ["tune", "--search", "lr=1e-4,1e-3", "--out", root]
-    task = ["--", *data, *SIZE, "--steps", "4"]
+    command = [*in_process.NO_PAGE, "tune", "--search", "lr=1e-4,1e-3", "--out", root]
+    task = ["--", *data, *model, *SIZE, "--steps", "4"]
     done = aang(*command, "--no-refit", *task)
     assert done.returncode == 0, done.stderr
     assert "trial-1: lr=" in done.stderr
@@ -75,14 +93,16 @@ def test_no_run_of_the_search_reads_test(data: list[str], tmp_path: Path) -> Non
     assert "--runs 30: this search ended with 20; its best setting was refitted" in refused.stderr
 
 
-@pytest.mark.full
-def test_the_default_recipe_gives_way_to_several_classes_a_text(tmp_path: Path) -> None:
+def test_the_default_recipe_gives_way_to_several_classes_a_text(
+    aang: Aang, model: list[str], tmp_path: Path
+) -> None:
     """As it does in ``aang train``; the table names what was trained."""
     rows = [{"text": f"text {i}", "label": ["odd" if i % 2 else "even", "any"]} for i in range(16)]
     path = tmp_path / "train.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
-    command = ["tune", "--search", "lr=1e-4,1e-3", "--runs", "1", "--out", tmp_path / "search"]
-    task = ["--", "--train", path, *SIZE[:-2], "--steps", "2"]
+    command = [*in_process.NO_PAGE, "tune", "--search", "lr=1e-4,1e-3", "--runs", "1"]
+    command += ["--out", tmp_path / "search"]
+    task = ["--", "--train", path, *model, *SIZE[:-2], "--steps", "2"]
     done = aang(*command, "--no-refit", *task)
     assert done.returncode == 0, done.stderr
     done = aang(*command, "--format", "json", *task)
@@ -117,7 +137,7 @@ def test_a_kill_ends_its_runs_and_the_next_call_goes_on(data: list[str], tmp_pat
         time.sleep(0.05)
     assert holder.is_gone
     assert not (run / "result.json").exists()
-    done = aang(*command, *task)
+    done = in_process.aang(*command, *task)
     assert done.returncode == 0, done.stderr
     lock, *told = done.stderr.splitlines()
     assert "has ended and left its lock, which is taken over" in lock
@@ -153,6 +173,48 @@ def test_an_interrupt_leaves_nothing_half_written(data: list[str], tmp_path: Pat
     assert not list(root.rglob("*.tmp"))
 
 
+class Interrupted(in_process.InProcess):
+    """Ctrl-C is pressed as soon as a run trains, which is then asked to stop."""
+
+    def __init__(self, jobs: int = 1) -> None:
+        super().__init__(jobs)
+        self._stopped = threading.Event()
+
+    def train(self, order: Order) -> str | None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert self._stopped.wait(60)
+        return "Error: stopped by SIGTERM"
+
+    def end(self, order: Order) -> bool:
+        self._stopped.set()
+        return True
+
+
+def test_after_an_interrupt_the_same_command_goes_on(
+    aang: Aang,
+    data: list[str],
+    model: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It says which; nothing is locked, and the trial that was stopped is trained first."""
+    root = tmp_path / "search"
+    command = [*in_process.NO_PAGE, "tune", "--search", "lr=1e-4,1e-3", "--out", root]
+    command += ["--no-refit", "--runs", "1", "--", *data, *model, *SIZE, "--steps", "2"]
+    with monkeypatch.context() as patched:
+        patched.setattr(in_process.LAUNCHER, Interrupted)
+        done = aang(*command)
+    assert done.returncode == 130, done.stderr
+    assert f"tune --search lr=1e-4,1e-3 --out {root}" in done.stderr
+    assert not list(root.rglob("lock.json"))
+    assert (root / "journal.log").read_bytes().endswith(b"\n")
+    assert not list(root.rglob("*.tmp"))
+    done = aang(*command)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["trial-0"]
+    assert (root / "runs" / "trial-0" / "result.json").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -162,12 +224,9 @@ def test_an_interrupt_leaves_nothing_half_written(data: list[str], tmp_path: Pat
         (["--search", "lr=1,2", "--address", "auto"], "--address: is an option of --engine ray"),
     ],
 )
-def test_what_is_refused(
-    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_refused(arguments: list[str], told: str, tmp_path: Path) -> None:
     """No folder is made for it."""
-    with pytest.raises(SystemExit) as refused:
-        main(["tune", *arguments, "--out", str(tmp_path / "search")])
-    assert refused.value.code == 2
-    assert told in capsys.readouterr().err
+    refused = in_process.aang("tune", *arguments, "--out", tmp_path / "search")
+    assert refused.returncode == 2
+    assert told in refused.stderr
     assert not (tmp_path / "search").exists()

@@ -1,4 +1,4 @@
-"""End tasks of every kind, made of the small task's paragraphs."""
+"""End tasks of every kind, made of the paragraphs of :mod:`benchmarks.small_task`."""
 
 import json
 from collections.abc import Callable, Mapping
