@@ -182,12 +182,19 @@ def test_accepted_changes(
     assert recorded["changes"][0] in done.err
 
 
-def test_other_versions_and_threads_are_a_note(
+def test_the_number_of_threads_is_that_of_the_beginning(
     aang: Aang, interrupted: Interrupted, request: pytest.FixtureRequest
 ) -> None:
-    """The run goes on with the number of threads that it began with."""
     request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     torch.set_num_threads(2)
+    done = aang("train", "--resume", interrupted.run)
+    assert done.status == 0, done.err
+    assert "the run began with 1 threads" in done.err
+    assert torch.get_num_threads() == 2
+    assert everything(interrupted.run) == everything(interrupted.whole)
+
+
+def test_other_versions_are_a_note(aang: Aang, interrupted: Interrupted) -> None:
     path = interrupted.run / "inputs.json"
     recorded = json.loads(path.read_text())
     recorded["versions"]["torch"] = "2.0.1"
@@ -197,9 +204,6 @@ def test_other_versions_and_threads_are_a_note(
     assert done.status == 0, done.err
     assert f"torch was 2.0.1 when the run began and is {torch.__version__}" in done.err
     assert "the number of processes was 3" in done.err
-    assert "the run began with 1 threads" in done.err
-    assert torch.get_num_threads() == 2
-    assert everything(interrupted.run) == everything(interrupted.whole)
 
 
 def test_a_record_that_is_missing_or_damaged(aang: Aang, interrupted: Interrupted) -> None:

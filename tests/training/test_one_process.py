@@ -88,7 +88,14 @@ def evaluated() -> Mapping[str, float]:
 def small_fit(
     evaluate: Callable[[], Mapping[str, float]] | None = None, **arguments: Any
 ) -> tuple[FitResult, list[Tensor]]:
-    """Train a few weights with dropout; the result, and the weights.
+    """Train a few weights with dropout; the result, and the weights."""
+    return small_training(evaluate, **arguments)()
+
+
+def small_training(
+    evaluate: Callable[[], Mapping[str, float]] | None = None, **arguments: Any
+) -> Callable[[], tuple[FitResult, list[Tensor]]]:
+    """What trains a few weights with dropout; new modules draw from the generator of all threads.
 
     Without scores of its own every evaluation is better, so that the last weights are kept.
     """
@@ -108,8 +115,12 @@ def small_fit(
     )
     given: dict[str, Any] = {"weighter": "static", "steps": 4, "eval_every": 1, **arguments}
     scores = evaluate or (lambda: {"accuracy": float(next(better))})
-    result = fit(body, end, [other], dev=end, evaluate=scores, **given)
-    return result, [parameter.detach().clone() for parameter in body.parameters()]
+
+    def trained() -> tuple[FitResult, list[Tensor]]:
+        result = fit(body, end, [other], dev=end, evaluate=scores, **given)
+        return result, [parameter.detach().clone() for parameter in body.parameters()]
+
+    return trained
 
 
 def fails() -> Mapping[str, float]:
@@ -202,9 +213,10 @@ def in_threads(*calls: Callable[[], None]) -> None:
 def test_trainings_in_threads_are_those_of_one_after_the_other() -> None:
     """They take turns with what they share, such as the generator of dropout."""
     alone = {seed: small_fit(seed=seed)[1] for seed in range(3)}
+    ready = {seed: small_training(seed=seed) for seed in alone}
     found: dict[int, list[Tensor]] = {}
     before = world()
-    in_threads(*(lambda seed=seed: found.update({seed: small_fit(seed=seed)[1]}) for seed in alone))
+    in_threads(*(lambda seed=seed: found.update({seed: ready[seed]()[1]}) for seed in alone))
     assert changed(before) == {}
     for seed, weights in alone.items():
         assert all(map(torch.equal, found[seed], weights))
