@@ -324,9 +324,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("any")
 
 
-@given(records=st.lists(RECORDS, max_size=4), field=st.sampled_from([None, "Art"]))
-@settings(max_examples=150, deadline=None)
+ANY_RECORDS = given(records=st.lists(RECORDS, max_size=4), field=st.sampled_from([None, "Art"]))
+
+
+@ANY_RECORDS
+@settings(max_examples=40, deadline=None)
 def test_any_records_give_texts_or_a_data_error(
+    folder: Path, records: list[dict[str, object]], field: str | None
+) -> None:
+    _texts_or_data_error_of(folder, records, field)
+
+
+@pytest.mark.full
+@ANY_RECORDS
+@settings(max_examples=150, deadline=None)
+def test_any_of_many_records_give_texts_or_a_data_error(
+    folder: Path, records: list[dict[str, object]], field: str | None
+) -> None:
+    _texts_or_data_error_of(folder, records, field)
+
+
+def _texts_or_data_error_of(
     folder: Path, records: list[dict[str, object]], field: str | None
 ) -> None:
     path = folder / "a.jsonl"

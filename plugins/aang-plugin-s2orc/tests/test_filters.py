@@ -3,6 +3,8 @@
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +115,19 @@ def test_the_longest_text(tmp_path: Path) -> None:
         S2orc(min_length=4, max_length=3)
 
 
+@pytest.fixture(scope="module")
+def _one_identifier() -> Iterator[None]:
+    """The model that tells languages, loaded once."""
+    reason = "the extra `language` is not installed"
+    langid = pytest.importorskip("py3langid.langid", reason=reason)
+    identifier = langid.LanguageIdentifier
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(identifier, "from_model_file", cache(identifier.from_model_file))
+        yield
+
+
 @pytest.fixture
-def spoken(tmp_path: Path) -> Path:
-    pytest.importorskip("py3langid", reason="the extra `language` is not installed")
+def spoken(tmp_path: Path, _one_identifier: None) -> Path:
     write(
         tmp_path / "metadata.jsonl",
         about("1", ENGLISH),
@@ -137,7 +149,6 @@ def spoken(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.full
 def test_the_language_of_abstracts(spoken: Path) -> None:
     left_out = "paper without an abstract that tells its language, left out"
     texts, counts = read(spoken, language="de")
