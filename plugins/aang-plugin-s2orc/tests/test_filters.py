@@ -13,6 +13,8 @@ from aang_plugin_s2orc.source import S2orc
 
 from aang_core import ConfigError, DataContext, DataError
 
+from .events import WITHOUT_YEAR
+
 ENGLISH = "We study how parsers of natural language learn from unlabelled sentences of a domain."
 GERMAN = "Wir untersuchen, wie Parser natürlicher Sprache aus Sätzen ohne Annotation lernen können."
 FRENCH = "Nous étudions comment les analyseurs apprennent à partir de phrases sans annotation."
@@ -72,13 +74,13 @@ def dated(tmp_path: Path) -> Path:
 def test_years(dated: Path, years: object, found: list[str]) -> None:
     texts, counts = read(dated, years=years)
     assert texts == found
-    assert counts == {"paper without a year, left out": 2}
+    assert counts == {WITHOUT_YEAR: 2}
 
 
 def test_years_of_a_field(dated: Path) -> None:
     texts, counts = read(dated, years="2000-", field="art")
     assert texts == ["Body 2", "Title 3"]
-    assert counts == {"paper without a year, left out": 1}
+    assert counts == {WITHOUT_YEAR: 1}
 
 
 def test_years_that_no_paper_is_of(dated: Path) -> None:
@@ -188,4 +190,4 @@ def test_a_sample_of_the_metadata_of_s2orc() -> None:
     records = [json.loads(line) for line in content.splitlines()]
     wanted = [r for r in records if "Physics" in (r["mag_field_of_study"] or ())]
     assert len(texts) == sum(2000 <= (r["year"] or 0) <= 2009 for r in wanted) > 10
-    assert counts["paper without a year, left out"] == sum(not r["year"] for r in wanted)
+    assert counts[WITHOUT_YEAR] == sum(not r["year"] for r in wanted)
