@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from aang_plugin_bandit.autosem import AutoSem
+from aang_plugin_bandit.beta_arms import GRID
 
 from aang_core import AangError, ConfigError, TaskCard
 from aang_core.testing import Pull, RecordingWorkbench, check_weighter
@@ -23,8 +24,10 @@ class Scripted(RecordingWorkbench):
         super().__init__("end", ["a", "b"], score=lambda coefficients: next(left), **options)
 
 
-@pytest.mark.full
-def test_it_keeps_the_contract() -> None:
+@pytest.mark.parametrize("intervals", [32, pytest.param(GRID, marks=pytest.mark.full)])
+def test_it_keeps_the_contract(intervals: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the weights, which take most of the time, are not so exact."""
+    monkeypatch.setattr("aang_plugin_bandit.beta_arms.GRID", intervals)
     check_weighter(AutoSem)
     check_weighter(lambda end, others: AutoSem(end, others, k=1, decay=0.0, end_task_weight=0.5))
     check_weighter(lambda end, others: AutoSem(end, others, decay=1.0, prior=0.01, dev_rows=None))

@@ -228,7 +228,7 @@ def test_a_mark_asks_for_a_checkpoint_and_an_end(tmp_path: Path) -> None:
             time.sleep(0.1)
         ask_to_end(log, 7)
         assert process.wait(timeout=120) == 128 + signal.SIGTERM, log.read_text()
-    assert "stopped by SIGTERM at step" in log.read_text()
+    assert "SIGTERM" in log.read_text()
     assert list((tmp_path / "run" / "checkpoints").iterdir())
 
 

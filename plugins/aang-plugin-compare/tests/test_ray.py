@@ -147,13 +147,11 @@ def test_interrupted_it_goes_on_elsewhere(cluster: Cluster, spec: Path, tmp_path
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
-    assert "words/broken/seed-0: Error: weighter option n is 0" in err
+    assert "words/broken/seed-0: Error: " in err
+    assert "n is 0" in err
     assert "(exit status 2 on node a" in err
     assert "out/logs/words/broken/seed-0.txt)" in err
-    assert (
-        "stopped by SIGTERM at step"
-        in (tmp_path / "out" / "logs" / "words" / "plain" / "seed-0.txt").read_text()
-    )
+    assert "SIGTERM" in (tmp_path / "out" / "logs" / "words" / "plain" / "seed-0.txt").read_text()
     (checkpoint,) = (run / "checkpoints").iterdir()
     steps = json.loads((checkpoint / "state.json").read_text())["steps"]
     assert steps == len((run / "weights.jsonl").read_text().splitlines()) > 0

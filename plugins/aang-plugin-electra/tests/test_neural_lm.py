@@ -62,10 +62,9 @@ def masked(tmp_path_factory: pytest.TempPathFactory, causal: Path) -> Path:
     return folder
 
 
-@pytest.mark.full
 def test_the_default_trains_a_small_model_on_the_tasks_text() -> None:
     """As many texts as there are examples, in words of the task's, and not merely its texts."""
-    sampled = texts(NeuralLm(train_steps=120))
+    sampled = texts(NeuralLm(train_steps=60))
     assert len(sampled) == len(TEXTS)
     words = [word.strip(".") for text in sampled for word in text.split()]
     assert sum(word in WORDS for word in words) > 0.8 * len(words)

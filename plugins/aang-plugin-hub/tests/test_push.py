@@ -415,7 +415,7 @@ def test_train_and_push(aang: Aang, hub: LocalHub, training: list[object], tmp_p
     done = aang("train", *training, *options, "--hub-language", "en", "--json", "--out", run)
     assert done.status == 0, done.err
     json.loads(done.out)
-    assert f"The model is at {hub.endpoint}/ada/reviews" in done.err
+    assert f"{hub.endpoint}/ada/reviews" in done.err
     assert len(hub.commits("ada/reviews")) == 1
     assert (hub.folder / "ada/reviews/visibility").read_text() == "private"
     metadata, _ = hub.card("ada/reviews")

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from aang_core import ConfigError, DataContext, DataError, ReadReport
 
+from .events import CUT_OFF, GONE, NOT_JSON, NOT_UTF8, SEEN_BEFORE, SHORT
+
 LONG = "is a paragraph of more than twenty characters"
 
 
@@ -49,16 +51,16 @@ def test_faulty_lines_are_counted_with_the_place_of_the_first(tmp_path: Path) ->
     assert report.counts == Counter(
         {
             "paragraph without text, skipped": 5,
-            "line that is not a JSON object, skipped": 2,
+            NOT_JSON: 2,
             "record of an unknown layout, skipped": 1,
-            "paper that came before, skipped": 1,
+            SEEN_BEFORE: 1,
             "record without an id, skipped": 1,
             "paragraphs that are not a list, skipped": 1,
             "metadata among full texts, skipped": 1,
         }
     )
-    assert report.first["line that is not a JSON object, skipped"] == f"{path}:2"
-    assert report.first["paper that came before, skipped"] == f"{path}:5"
+    assert report.first[NOT_JSON] == f"{path}:2"
+    assert report.first[SEEN_BEFORE] == f"{path}:5"
 
 
 def test_a_gzip_file_that_was_cut_off_gives_what_is_left(tmp_path: Path) -> None:
@@ -69,7 +71,7 @@ def test_a_gzip_file_that_was_cut_off_gives_what_is_left(tmp_path: Path) -> None
     texts, report = read(path)
     assert 100 < len(texts) < 2000
     (event,) = report.counts
-    assert event == "gzip file damaged or cut off, rest skipped"
+    assert event == CUT_OFF
     place, _, line = report.first[event].rpartition(":")
     assert place == str(path)
     assert int(line) == len(texts)
@@ -89,7 +91,7 @@ def test_lines_that_are_not_utf8(tmp_path: Path) -> None:
     path.write_bytes(f"One {LONG}\n".encode() + b"caf\xe9 " * 9 + f"\nTwo {LONG}".encode())
     texts, report = read(path)
     assert texts == [f"One {LONG}", f"Two {LONG}"]
-    assert report.first == {"line that is not UTF-8, skipped": f"{path}:2"}
+    assert report.first == {NOT_UTF8: f"{path}:2"}
 
 
 def test_a_folder_with_other_things_in_it(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_a_folder_with_other_things_in_it(tmp_path: Path) -> None:
     assert texts == [LONG]
     assert report.counts["file of another type in a folder, skipped"] == 2
     assert report.counts["file that is not text, skipped"] == 1
-    assert report.counts["line that is not a JSON object, skipped"] == 3
+    assert report.counts[NOT_JSON] == 3
 
 
 def test_a_named_file_is_read_whatever_its_extension(tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_what_was_met_in_other_data_is_not_told(tmp_path: Path) -> None:
     report.note("2 of 24 examples split off as the dev set")
     with pytest.raises(DataError) as told:
         list(S2orc().examples(DataContext(train=(), domain=[path], report=report)))
-    faults = f"1 × text under 20 characters, skipped (first: {path}:1)"
+    faults = f"1 × {SHORT} (first: {path}:1)"
     assert str(told.value) == f"no usable text in {path}: {faults}."
 
 
@@ -203,11 +205,11 @@ def test_faults_are_told_of_each_of_several_files(tmp_path: Path) -> None:
     cut.write_bytes(whole[: len(whole) // 2])
     texts, report = read(tmp_path, interleave=3)
     assert report.counts == {
-        "line that is not a JSON object, skipped": 1,
-        "gzip file damaged or cut off, rest skipped": 1,
+        NOT_JSON: 1,
+        CUT_OFF: 1,
     }
-    assert report.first["line that is not a JSON object, skipped"] == f"{broken}:101"
-    assert report.first["gzip file damaged or cut off, rest skipped"].startswith(f"{cut}:")
+    assert report.first[NOT_JSON] == f"{broken}:101"
+    assert report.first[CUT_OFF].startswith(f"{cut}:")
     of_shard = Counter(name.partition(".")[0] for name in names(texts))
     assert of_shard == {"0": 300, "1": 299, "2": of_shard["2"], "3": 300}
     assert 0 < of_shard["2"] < 300
@@ -223,7 +225,7 @@ def test_a_shard_that_vanishes_before_its_turn(tmp_path: Path, interleave: int) 
     (tmp_path / "shard_4.jsonl").unlink()
     (tmp_path / "shard_3.jsonl").rename(tmp_path / "elsewhere")
     texts = names([first, *(example.text for example in examples)])
-    event = "file that cannot be read (No such file or directory), skipped"
+    event = GONE
     assert sorted(texts) == [f"{i}.{j}" for i in range(3) for j in range(2)]
     assert context.report.counts == {event: 2}
     assert context.report.first[event] == str(tmp_path / "shard_3.jsonl")
@@ -238,15 +240,15 @@ def test_metadata_that_vanishes_between_two_readings_of_it(tmp_path: Path) -> No
     metadata.write_text("\n".join([*map(json.dumps, records), "broken"]), encoding="utf-8")
     whole, report = read(tmp_path, years=2010)
     assert names(whole) == ["0.0", "0.1", "Title 2"]
-    assert report.counts == {"line that is not a JSON object, skipped": 1}
+    assert report.counts == {NOT_JSON: 1}
     context = DataContext(train=(), domain=[tmp_path])
     examples = iter(S2orc(years=2010).examples(context))
     first = next(examples).text
     metadata.unlink()
     assert [first, *(example.text for example in examples)] == whole[:2]
     assert context.report.counts == {
-        "line that is not a JSON object, skipped": 1,
-        "file that cannot be read (No such file or directory), skipped": 1,
+        NOT_JSON: 1,
+        GONE: 1,
     }
 
 
@@ -324,9 +326,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("any")
 
 
-@given(records=st.lists(RECORDS, max_size=4), field=st.sampled_from([None, "Art"]))
-@settings(max_examples=150, deadline=None)
+ANY_RECORDS = given(records=st.lists(RECORDS, max_size=4), field=st.sampled_from([None, "Art"]))
+
+
+@ANY_RECORDS
+@settings(max_examples=40, deadline=None)
 def test_any_records_give_texts_or_a_data_error(
+    folder: Path, records: list[dict[str, object]], field: str | None
+) -> None:
+    _texts_or_data_error_of(folder, records, field)
+
+
+@pytest.mark.full
+@ANY_RECORDS
+@settings(max_examples=150, deadline=None)
+def test_any_of_many_records_give_texts_or_a_data_error(
+    folder: Path, records: list[dict[str, object]], field: str | None
+) -> None:
+    _texts_or_data_error_of(folder, records, field)
+
+
+def _texts_or_data_error_of(
     folder: Path, records: list[dict[str, object]], field: str | None
 ) -> None:
     path = folder / "a.jsonl"

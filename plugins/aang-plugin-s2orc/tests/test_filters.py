@@ -3,6 +3,8 @@
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 from aang_plugin_s2orc.source import S2orc
 
 from aang_core import ConfigError, DataContext, DataError
+
+from .events import WITHOUT_YEAR
 
 ENGLISH = "We study how parsers of natural language learn from unlabelled sentences of a domain."
 GERMAN = "Wir untersuchen, wie Parser natürlicher Sprache aus Sätzen ohne Annotation lernen können."
@@ -70,13 +74,13 @@ def dated(tmp_path: Path) -> Path:
 def test_years(dated: Path, years: object, found: list[str]) -> None:
     texts, counts = read(dated, years=years)
     assert texts == found
-    assert counts == {"paper without a year, left out": 2}
+    assert counts == {WITHOUT_YEAR: 2}
 
 
 def test_years_of_a_field(dated: Path) -> None:
     texts, counts = read(dated, years="2000-", field="art")
     assert texts == ["Body 2", "Title 3"]
-    assert counts == {"paper without a year, left out": 1}
+    assert counts == {WITHOUT_YEAR: 1}
 
 
 def test_years_that_no_paper_is_of(dated: Path) -> None:
@@ -113,9 +117,19 @@ def test_the_longest_text(tmp_path: Path) -> None:
         S2orc(min_length=4, max_length=3)
 
 
+@pytest.fixture(scope="module")
+def _one_identifier() -> Iterator[None]:
+    """The model that tells languages, loaded once."""
+    reason = "the extra `language` is not installed"
+    langid = pytest.importorskip("py3langid.langid", reason=reason)
+    identifier = langid.LanguageIdentifier
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(identifier, "from_model_file", cache(identifier.from_model_file))
+        yield
+
+
 @pytest.fixture
-def spoken(tmp_path: Path) -> Path:
-    pytest.importorskip("py3langid", reason="the extra `language` is not installed")
+def spoken(tmp_path: Path, _one_identifier: None) -> Path:
     write(
         tmp_path / "metadata.jsonl",
         about("1", ENGLISH),
@@ -137,7 +151,6 @@ def spoken(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.full
 def test_the_language_of_abstracts(spoken: Path) -> None:
     left_out = "paper without an abstract that tells its language, left out"
     texts, counts = read(spoken, language="de")
@@ -177,4 +190,4 @@ def test_a_sample_of_the_metadata_of_s2orc() -> None:
     records = [json.loads(line) for line in content.splitlines()]
     wanted = [r for r in records if "Physics" in (r["mag_field_of_study"] or ())]
     assert len(texts) == sum(2000 <= (r["year"] or 0) <= 2009 for r in wanted) > 10
-    assert counts["paper without a year, left out"] == sum(not r["year"] for r in wanted)
+    assert counts[WITHOUT_YEAR] == sum(not r["year"] for r in wanted)

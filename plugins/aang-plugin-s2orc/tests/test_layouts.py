@@ -11,6 +11,8 @@ from aang_plugin_s2orc.source import S2orc
 
 from aang_core import DataContext, DataError
 
+from .events import SEEN_BEFORE, SHORT, WITHOUT_FIELD
+
 LONG = "is a paragraph of more than twenty characters"
 
 
@@ -207,7 +209,7 @@ def test_s2ag_metadata_is_joined_on_the_corpus_id(tmp_path: Path) -> None:
     # The abstract's record says nothing of fields, and is not counted for it.
     assert read(tmp_path, field="medicine") == (
         [FIRST, ABSTRACT],
-        {"paper without a field of study, left out": 1},
+        {WITHOUT_FIELD: 1},
     )
     with pytest.raises(DataError, match=r"Medicine \(1\)"):
         read(tmp_path, field="Art")
@@ -224,7 +226,7 @@ def test_pes2o(tmp_path: Path) -> None:
     path = write(tmp_path / "train-00000-of-00020.json", record, record, {"text": f"x {LONG}"})
     texts, counts = read(path)
     assert texts == ["A title that is long enough", f"One {LONG}", f"Two {LONG}", f"x {LONG}"]
-    assert counts == {"paper that came before, skipped": 1}
+    assert counts == {SEEN_BEFORE: 1}
 
 
 def test_plain_records_of_files_that_each_count_from_nothing(tmp_path: Path) -> None:
@@ -234,7 +236,7 @@ def test_plain_records_of_files_that_each_count_from_nothing(tmp_path: Path) -> 
     write(tmp_path / "b.jsonl", first, *({"id": i, "text": f"b{i} {LONG}"} for i in range(3)))
     texts, counts = read(tmp_path)
     assert texts == [f"{name}{i} {LONG}" for name in "ab" for i in range(3)]
-    assert counts == {"paper that came before, skipped": 1}
+    assert counts == {SEEN_BEFORE: 1}
 
 
 def test_pes2o_leaves_out_the_titles_of_its_papers(tmp_path: Path) -> None:
@@ -255,7 +257,7 @@ def test_plain_text_is_one_text_a_line(tmp_path: Path) -> None:
     path.write_bytes(f"\ufeffOne {LONG}\r\n\r\n  {{Two}} {LONG}\nshort\n[3] {LONG}".encode())
     texts, counts = read(path)
     assert texts == [f"One {LONG}", f"{{Two}} {LONG}", f"[3] {LONG}"]
-    assert counts == {"text under 20 characters, skipped": 1}
+    assert counts == {SHORT: 1}
 
 
 TABLES = {
@@ -308,7 +310,7 @@ def test_text_files_have_no_field(release: Path) -> None:
     texts, counts = read(release, field="Biology")
     assert f"A note {LONG}" not in texts
     assert counts == {
-        "paper without a field of study, left out": 1,
+        WITHOUT_FIELD: 1,
         "text file, which knows no field of study, year or abstract, skipped": 1,
     }
     assert f"A note {LONG}" in read(release)[0]

@@ -4,6 +4,8 @@ from collections import Counter
 
 import pytest
 import torch
+
+# Which words a text has is private, and a sample alone would not show every one of them.
 from aang_plugin_s2orc.domain.sampling import _words, nearest, uniform
 from aang_plugin_s2orc.domain.seen import Seen
 from hypothesis import example, given

