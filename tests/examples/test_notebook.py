@@ -7,12 +7,13 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-pytestmark = pytest.mark.release
-
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
 
 # A kernel's sockets outlive the test that opened them.
-pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
+pytestmark = [
+    pytest.mark.release,
+    pytest.mark.filterwarnings("default::ResourceWarning"),
+]
 
 
 def outputs(cell: Any) -> list[Any]:

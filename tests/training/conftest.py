@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from aang_core.cli import main
 from benchmarks.small_kinds import write_kinds
 from benchmarks.small_task import EncoderSize, write_encoder, write_files
 from tests.training.forks import IMPORTED, Forks
 from tests.training.resuming import after_lines, kill
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """A command sets the threads of the run that it resumes, for all that follow in its process."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
