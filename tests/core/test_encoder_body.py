@@ -83,6 +83,22 @@ def test_deberta_is_trained_by_the_stream_engine(
     assert all(reason in sentence for sentence in told)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_objectives_share_one_decoder_unless_each_copies_it(tmp_path: Path, shared: bool) -> None:
+    """Its matrix, which is most of a token head; each has a bias of its own in any case."""
+    heads = tiny_text_model(tmp_path, tied=True, share_decoder=shared).heads
+    first, second = (
+        {
+            parameter.ndim: parameter
+            for parameter in head.parameters()
+            if len(parameter) == VOCABULARY
+        }
+        for head in (heads.language_model(), heads.language_model())
+    )
+    assert (first[2] is second[2]) is shared
+    assert first[1] is not second[1]
+
+
 def test_a_deberta_with_a_convolution_is_refused(tmp_path: Path) -> None:
     """It mixes neighbours, whatever a mask hides."""
     save_deberta(tmp_path, conv_kernel_size=3)

@@ -37,7 +37,7 @@ def run(trained: Path, tmp_path: Path) -> Path:
     return shutil.copytree(trained, tmp_path / "run")
 
 
-TEXTS = ["Return the parsed message.", "x", "A window that is drawn on the screen " * 20]
+TEXTS = ["x", "Return the parsed message.", "A window that is drawn on the screen " * 20]
 
 
 def test_it_says_what_the_pipeline_says(aang: Aang, run: Path) -> None:
