@@ -211,7 +211,7 @@ def with_rate(folder: Path, name: str) -> Path:
 @pytest.mark.parametrize(
     ("third", "code", "said"),
     [
-        ((), pytest.ExitCode.OK, "12 passed"),
+        pytest.param((), pytest.ExitCode.OK, "12 passed", marks=pytest.mark.full),
         (
             ("--aang-set", "three.rate=0.5"),
             pytest.ExitCode.USAGE_ERROR,

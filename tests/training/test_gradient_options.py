@@ -121,6 +121,7 @@ def test_micro_batches_leave_the_step_as_it_is(undrawn: dict[str, Any], engine: 
     assert cosines[1] == pytest.approx(cosines[0], abs=1e-4)
 
 
+@pytest.mark.full
 def test_a_step_that_overflows_is_made_again(
     on_td: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,9 +69,10 @@ def rows_of(folder: Path) -> Counter[str]:
     return Counter(row for file in folder.iterdir() for row in file.read_text().splitlines())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "size",
-    [1, *(pytest.param(size, marks=pytest.mark.full) for size in (2, 4))],
+    [1, 2, 4],
 )
 def test_every_row_has_its_turn_once_an_epoch(
     forks: Forks, streamed: list[object], shards: Path, recorded: Path, tmp_path: Path, size: int
@@ -238,6 +239,7 @@ def both(stopped: Path, theirs: Path) -> list[list[object]]:
     ]
 
 
+@pytest.mark.full
 def test_a_process_that_would_go_on_with_another_text(
     forks: Forks, stopped: Path, shards: Path, tmp_path: Path
 ) -> None:
@@ -253,6 +255,7 @@ def test_a_process_that_would_go_on_with_another_text(
     assert line.startswith(f"{start}the texts after the checkpoint (s2orc) are others than in")
 
 
+@pytest.mark.full
 def test_a_process_that_would_go_on_from_another_checkpoint(
     forks: Forks, stopped: Path, tmp_path: Path
 ) -> None:

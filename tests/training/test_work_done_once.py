@@ -35,7 +35,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return times
 
 
-@pytest.mark.parametrize("space", ["td", "td+ed"])
+@pytest.mark.parametrize("space", [pytest.param("td", marks=pytest.mark.full), "td+ed"])
 def test_a_chain_of_stages(
     aang: Aang,
     train_options: list[object],
