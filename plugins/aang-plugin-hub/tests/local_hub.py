@@ -26,6 +26,8 @@ COMMITS = "commits.json"
 
 class Hub(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Otherwise the body of an answer waits until the client has confirmed the header.
+    disable_nagle_algorithm = True
 
     def log_message(self, *arguments: object) -> None:
         with (ROOT / "requests.txt").open("a") as log:

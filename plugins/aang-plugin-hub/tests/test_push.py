@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from huggingface_hub import constants
+from huggingface_hub import HfApi, constants
 
 from aang_core import Run
 from aang_core.cli import main
@@ -93,6 +93,8 @@ def hub(served: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lo
     monkeypatch.setenv("HF_ENDPOINT", served.endpoint)
     monkeypatch.setenv("HF_TOKEN", "hf_writes")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    # Before its first request, the client would ask huggingface.co for a list of coding agents.
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
     # Xet's storage is a service of its own; without it the client uploads by Git LFS.
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -268,7 +270,10 @@ def test_a_pushed_model_is_found_by_its_name(
     texts = ("good 1", "bad 2", "good bad " * 300)
     here = [json.loads(x) for x in aang("predict", run, *texts).out.splitlines()]
     shutil.rmtree(run)
+    # The client reads HF_ENDPOINT when it is imported, and transformers keeps a client.
     monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
+    client = HfApi(endpoint=hub.endpoint)
+    monkeypatch.setattr("transformers.utils.hub._hf_api", client)
     files = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files)
     done = aang("predict", "ada/reviews", *texts)
