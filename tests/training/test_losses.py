@@ -111,6 +111,16 @@ def test_the_mean_survives_a_restart(options: dict[str, Any], tmp_path: Path) ->
     assert rest.weights == records.weights[4:]
 
 
+def test_means_go_on_from_a_saved_state() -> None:
+    """Of (1 + 2) / 2 and one more step of 6 comes 3, not 4.5."""
+    before, after = LossMeans(), LossMeans()
+    before.add({"end": 1.0})
+    before.add({"end": 2.0, "a": 5.0})
+    after.load_state_dict(before.state_dict())
+    after.add({"end": 6.0})
+    assert after.means() == {"end": 3.0, "a": 5.0}
+
+
 def test_a_skipped_step_has_no_loss(options: dict[str, Any]) -> None:
     _, assembly, trainer, _, records = build(options, steps=3, eval_every=1, on_nan="skip")
     own, calls = assembly.end_task.losses, []
