@@ -1,5 +1,6 @@
 """Uncertainty weighting, GradNorm and DWA, each a step or two by hand."""
 
+import json
 import math
 from typing import Any
 
@@ -130,6 +131,23 @@ def test_dwa_by_hand() -> None:
     expected = {"end": low / (low + high), "a": high / (low + high)}
     assert weighter.weights() == pytest.approx(expected)
     assert weighter.coefficients(["a"]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_dwa_goes_on_in_the_middle_of_a_mean(steps: int) -> None:
+    """Its steps, sums and means of before are restored, wherever a run was interrupted."""
+    seen = [losses(end=1.0 + i, a=4.0 / (i + 1)) for i in range(8)]
+    whole = DynamicWeightAverage(END, THREE[:1], every=3)
+    saved: list[str] = []
+    for signals in seen:
+        saved.append(json.dumps(whole.state_dict()))
+        whole.observe(["a"], signals)
+    resumed = DynamicWeightAverage(END, THREE[:1], every=3)
+    resumed.load_state_dict(json.loads(saved[steps]))
+    for signals in seen[steps:]:
+        resumed.observe(["a"], signals)
+    assert resumed.state_dict() == whole.state_dict()
+    assert resumed.weights() == whole.weights() != {"end": 0.5, "a": 0.5}
 
 
 def test_a_task_that_was_not_sampled_has_the_rate_one() -> None:
