@@ -95,6 +95,17 @@ def test_files_that_come_and_go_between(corpus: Path) -> None:
     assert GONE not in context.report.counts
 
 
+def test_a_pass_that_gave_a_text_is_not_without_one(tmp_path: Path) -> None:
+    """Even if the file with that text has gone since, and nothing is left but the next pass."""
+    (tmp_path / "a.txt").write_text("old\n", encoding="utf-8")
+    first, _ = stream(tmp_path)
+    assert take(1, first) == ["old"]
+    (tmp_path / "a.txt").rename(tmp_path / "0.txt")
+    second, _ = stream(tmp_path)
+    second.load_state_dict(first.state_dict())
+    assert take(2, second) == ["old", "old"]
+
+
 def test_filters(corpus: Path) -> None:
     lines = [
         {"paper_id": "aaa", "title": "t", "year": 2001},
