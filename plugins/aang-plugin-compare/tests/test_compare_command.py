@@ -126,13 +126,8 @@ def test_failures_are_told_and_the_others_are_trained(compared: Compared) -> Non
     assert (root / "curves.csv").read_text().splitlines()[1].startswith("words,aang,,0,0,")
 
 
-def test_runs_are_kept_and_failures_are_told(
-    aang: Aang, compared: Compared, tmp_path: Path
-) -> None:
-    """By the next call, whose baseline did not run, and by one that only makes the table.
-
-    It leaves out a run of another configuration, and a score that no model can have.
-    """
+def test_finished_runs_are_kept(aang: Aang, compared: Compared, tmp_path: Path) -> None:
+    """Also if the baseline is a method that did not run."""
     root = tmp_path / "out"
     shutil.copytree(compared.root, root)
     result = root / "runs" / "words" / "aang" / "seed-0" / "result.json"
@@ -142,6 +137,12 @@ def test_runs_are_kept_and_failures_are_told(
     assert result.stat().st_mtime_ns == written
     assert "the baseline broken has no finished run" in again.stderr
     assert "aang" in again.stdout
+
+
+def test_the_table_alone(aang: Aang, compared: Compared, tmp_path: Path) -> None:
+    """Without a run of another configuration, and without a score that no model can have."""
+    root = tmp_path / "out"
+    shutil.copytree(compared.root, root)
     table = ["compare", compared.spec, "--out", root, "--table-only"]
     for method, name, edit in (
         ("plain", "config.yaml", lambda text: text.replace("\nsteps: 4\n", "\nsteps: 5\n")),
