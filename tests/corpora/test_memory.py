@@ -141,6 +141,7 @@ def test_parquet_with_every_type_of_column(tmp_path: Path) -> None:
     assert [values for _, values in some.rows] == [{"number": n} for n in (1, None, 3, 4)]
 
 
+@pytest.mark.full
 def test_rows_of_parquet_that_unpack_to_too_much(tmp_path: Path) -> None:
     """One list of ten million numbers, and one of a long text, many times."""
     path = tmp_path / "a.parquet"
