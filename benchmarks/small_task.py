@@ -12,7 +12,7 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from aang_core.corpora.demo import load_demo_task
 
-_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,22 @@ def write_files(folder: Path, rows: Mapping[str, int], *, domain: int) -> None:
 
 def write_encoder(folder: Path, size: EncoderSize) -> None:
     """Write a masked-LM BERT with dropout and a WordPiece tokenizer of demo texts."""
-    normalizer = normalizers.BertNormalizer(lowercase=True)
-    splitter = pre_tokenizers.BertPreTokenizer()
+    normalizer, splitter = _splitting()
     texts = [normalizer.normalize_str(example.text) for example in load_demo_task().train]
     words = [word for text in texts for word, _ in splitter.pre_tokenize_str(text)]
-    pieces = wordpiece_vocabulary(words, size.vocabulary)
-    tokenizer = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizer
-    tokenizer.pre_tokenizer = splitter
+    write_bert(folder, wordpiece_vocabulary(words, size.vocabulary), size)
+
+
+def write_bert(folder: Path, pieces: Mapping[str, int], size: EncoderSize) -> None:
+    """Write a masked-LM BERT with new weights, the same ones each time, and its tokenizer.
+
+    Args:
+        folder: where to.
+        pieces: the ids of all pieces of words, those of :data:`SPECIAL` first.
+        size: of the layers; its vocabulary is that of ``pieces``.
+    """
+    tokenizer = Tokenizer(models.WordPiece(dict(pieces), unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = _splitting()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
@@ -83,6 +91,10 @@ def write_encoder(folder: Path, size: EncoderSize) -> None:
     BertForMaskedLM(config).save_pretrained(folder)
 
 
+def _splitting() -> tuple[normalizers.Normalizer, pre_tokenizers.PreTokenizer]:
+    return normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+
+
 def wordpiece_vocabulary(words: Sequence[str], size: int) -> dict[str, int]:
     """Ids of BERT's special tokens, of every character and of the most frequent words.
 
@@ -90,7 +102,7 @@ def wordpiece_vocabulary(words: Sequence[str], size: int) -> dict[str, int]:
     make each run of a test a different test.
     """
     characters = sorted({character for word in words for character in word})
-    known = dict.fromkeys([*_SPECIAL, *characters, *(f"##{c}" for c in characters)])
+    known = dict.fromkeys([*SPECIAL, *characters, *(f"##{c}" for c in characters)])
     counts = Counter(words)
     known |= dict.fromkeys(sorted(counts, key=lambda word: (-counts[word], word)))
     return {piece: i for i, piece in enumerate(list(known)[:size])}

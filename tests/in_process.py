@@ -3,7 +3,10 @@
 What only processes of their own can show is tested with ``LocalLauncher``, in the full tests.
 """
 
-from collections.abc import Sequence
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -29,6 +32,9 @@ class Done:
     returncode: int
     stdout: str
     stderr: str
+
+
+Aang = Callable[..., Done]
 
 
 def aang(*arguments: object) -> Done:
@@ -67,6 +73,26 @@ class InProcess:
 
     def stop(self) -> None:
         """Leave them alone, as `end` does."""
+
+
+class Interrupted(InProcess):
+    """Ctrl-C is pressed as soon as a run trains, which is then asked to stop or to end."""
+
+    def __init__(self, jobs: int = 1) -> None:
+        super().__init__(jobs)
+        self._asked = threading.Event()
+
+    def train(self, order: Order) -> str | None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert self._asked.wait(60)
+        return "Error: stopped by SIGTERM"
+
+    def stop(self) -> None:
+        self._asked.set()
+
+    def end(self, order: Order) -> bool:
+        self._asked.set()
+        return True
 
 
 def _status(arguments: Sequence[str]) -> int:

@@ -8,9 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,18 +16,15 @@ from typing import Any
 import pytest
 import yaml
 from aang_plugin_compare.control_results import QUICK_CONTROLS
-from aang_plugin_compare.launcher import Order
 
 from aang_core.cli import main
 from tests import in_process
-from tests.in_process import Done
+from tests.in_process import Aang, Done
 from tests.one_layer_encoder import WIDTH, write_one_layer_encoder
 from tests.support.runs import recorded_config
 from tests.support.storage import holder_of, locked
 
 SIZE = {"max-length": 16, "steps": 4, "eval-every": 2, "batch-size": 4}
-
-Aang = Callable[..., Done]
 
 
 @pytest.fixture
@@ -295,22 +290,6 @@ def test_an_interrupted_comparison_goes_on(content: dict[str, Any], tmp_path: Pa
     assert not (run / "checkpoints").exists()
 
 
-class Interrupted(in_process.InProcess):
-    """Ctrl-C is pressed as soon as the first run trains, which is then asked to stop."""
-
-    def __init__(self, jobs: int = 1) -> None:
-        super().__init__(jobs)
-        self._stopped = threading.Event()
-
-    def train(self, order: Order) -> str | None:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert self._stopped.wait(60)
-        return "Error: stopped by SIGTERM"
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-
 def test_an_interrupt_says_how_to_go_on_and_leaves_no_lock(
     aang: Aang, content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,7 +298,7 @@ def test_an_interrupt_says_how_to_go_on_and_leaves_no_lock(
     root = tmp_path / "out"
     command = ["compare", spec, "--out", root, "--no-quick-controls"]
     with monkeypatch.context() as patched:
-        patched.setattr(in_process.LAUNCHER, Interrupted)
+        patched.setattr(in_process.LAUNCHER, in_process.Interrupted)
         done = aang(*command)
     assert done.returncode == 130, done.stderr
     assert f"aang compare {spec} --out {root}" in done.stderr

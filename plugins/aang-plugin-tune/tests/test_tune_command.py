@@ -5,24 +5,18 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
-from aang_plugin_compare.launcher import Order
 
 from tests import in_process
-from tests.in_process import Done
+from tests.in_process import Aang
 from tests.one_layer_encoder import write_one_layer_encoder
 from tests.support.storage import holder_of
 
 SIZE = ["--max-length", "16", "--eval-every", "2", "--batch-size", "4", "--weighter", "single-task"]
-
-
-Aang = Callable[..., Done]
 
 
 @pytest.fixture
@@ -175,23 +169,6 @@ def test_an_interrupt_leaves_nothing_half_written(data: list[str], tmp_path: Pat
     assert not list(root.rglob("*.tmp"))
 
 
-class Interrupted(in_process.InProcess):
-    """Ctrl-C is pressed as soon as a run trains, which is then asked to stop."""
-
-    def __init__(self, jobs: int = 1) -> None:
-        super().__init__(jobs)
-        self._stopped = threading.Event()
-
-    def train(self, order: Order) -> str | None:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert self._stopped.wait(60)
-        return "Error: stopped by SIGTERM"
-
-    def end(self, order: Order) -> bool:
-        self._stopped.set()
-        return True
-
-
 def test_after_an_interrupt_the_same_command_goes_on(
     aang: Aang,
     data: list[str],
@@ -204,7 +181,7 @@ def test_after_an_interrupt_the_same_command_goes_on(
     command = [*in_process.NO_PAGE, "tune", "--search", "lr=1e-4,1e-3", "--out", root]
     command += ["--no-refit", "--runs", "1", "--", *data, *model, *SIZE, "--steps", "2"]
     with monkeypatch.context() as patched:
-        patched.setattr(in_process.LAUNCHER, Interrupted)
+        patched.setattr(in_process.LAUNCHER, in_process.Interrupted)
         done = aang(*command)
     assert done.returncode == 130, done.stderr
     assert f"tune --search lr=1e-4,1e-3 --out {root}" in done.stderr
