@@ -26,8 +26,8 @@ import pluggy
 
 if TYPE_CHECKING:
     import click
-
-    from aang_core import Diagnosis, Run
+    from aang import Run
+    from aang_plugin_diagnose import Diagnosis
 
 PROJECT = "aang"
 
@@ -313,7 +313,7 @@ def aang_after_run(run: "Run") -> None:
     An exception does not harm the run: the user sees one line about it, and the run finishes.
 
     Args:
-        run: the run, with everything that :class:`aang_core.Run` reads.
+        run: the run, with everything that :class:`aang.Run` reads.
     """
 
 
@@ -333,7 +333,7 @@ def aang_check_push(name: str) -> None:
 
 @hookspec
 def aang_plot_run(run: "Run", what: str) -> Any:
-    """Draw a chart of a run, for :meth:`aang_core.Run.plot`.
+    """Draw a chart of a run, for :meth:`aang.Run.plot`.
 
     Only one loaded plug-in may implement it.
 

@@ -191,7 +191,7 @@ def in_folder(name: str, folder: Path) -> Target:
 
 def resumed(path: Path) -> Target:
     """The folder of a run that was interrupted after its stage of pre-training."""
-    from aang_core import train
+    from aang import train
 
     options: dict[str, Any] = {"train_rows": 8, "eval_every": 1, "max_length": 16, "batch_size": 4}
     train(recipe="tapt", steps=2, set={"tapt": {"steps": 2}}, **options, out=path, quiet=True)
@@ -201,7 +201,7 @@ def resumed(path: Path) -> Target:
 
 def run_folder(path: Path) -> Target:
     """The folder of a short run of the demo, whose files targets replace."""
-    from aang_core import train
+    from aang import train
 
     train(space="tapt", steps=2, eval_every=1, max_length=16, batch_size=4, out=path)
     seeds = run_folder_seeds(path)

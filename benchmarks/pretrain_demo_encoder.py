@@ -9,7 +9,7 @@ the repository:
     python benchmarks/pretrain_demo_encoder.py corpus WORK [--site-packages DIR ...]
     python benchmarks/pretrain_demo_encoder.py train WORK --minutes 45 --threads 2 [--resume]
     python benchmarks/pretrain_demo_encoder.py positions WORK --steps 300 --threads 2
-    python benchmarks/pretrain_demo_encoder.py export WORK aang_core/assets/demo-encoder
+    python benchmarks/pretrain_demo_encoder.py export WORK plugins/aang/aang/assets/demo-encoder
 
 ``corpus`` reads sources with ``ast`` and imports none of the packages. ``train`` measures its
 speed, derives the number of steps from ``--minutes`` (or takes ``--steps``), writes a checkpoint
@@ -37,16 +37,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from aang.corpora.demo import PACKAGES, docstring_paragraphs, load_demo_task, strip_package_names
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
-
-from aang_core.corpora.demo import (
-    PACKAGES,
-    docstring_paragraphs,
-    load_demo_task,
-    strip_package_names,
-)
 
 VOCABULARY = 6_000
 # RoBERTa's order: <pad> is 1. "the <mask> of" is one masked word: it takes the space before it.

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import click
 import yaml
+from aang.runs import TF_IDF
 from aang_plugin_compare.control_results import QUICK_CONTROLS, results_of
 from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.quick_controls import QuickControls
 from aang_plugin_compare.tables import Entry, control_entry, judged
 
 from aang_core.plugins import load_plugins
-from aang_core.runs import TF_IDF
 from benchmarks.comparison_files import FOLDER
 from benchmarks.does_it_help import SETTINGS, Part, comparison
 from benchmarks.joined_results import Outcome

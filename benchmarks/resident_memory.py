@@ -21,14 +21,14 @@ from typing import Any
 import click
 import torch
 import transformers
+from aang.assembly.assembly import assemble
+from aang.assembly.sources import prepare_sources
+from aang.config import resolve_config
+from aang.corpora.demo import load_demo_task
+from aang.runs.training import build_trainer
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from aang_core.assembly.assembly import assemble
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import resolve_config
-from aang_core.corpora.demo import load_demo_task
 from aang_core.plugins import load_plugins
-from aang_core.runs.training import build_trainer
 from benchmarks.small_task import EncoderSize, write_encoder
 
 LONGEST = 64

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+from aang import Run
 
-from aang_core import AangError, Run
+from aang_core import AangError
 
 
 def finished_runs(folder: Path) -> Mapping[str, Run]:

@@ -285,7 +285,7 @@ FAULTS = (
     Fault(
         "corpora",
         "cached tokens of another length are used",
-        "aang_core/corpora/token_cache.py",
+        "plugins/aang/aang/corpora/token_cache.py",
         "        max_length,\n        tokenizer_digest(tokenizer),",
         "        tokenizer_digest(tokenizer),",
         ("tests/corpora/test_cache.py", "tests/corpora/test_tokens.py"),
@@ -293,7 +293,7 @@ FAULTS = (
     Fault(
         "corpora",
         "texts of test are not held out",
-        "aang_core/corpora/held_out.py",
+        "plugins/aang/aang/corpora/held_out.py",
         'parts = {"dev": self._task.dev, "test": self._task.test}',
         'parts = {"dev": self._task.dev}',
         ("tests/training/test_unlabelled.py", "tests/corpora"),
@@ -301,7 +301,7 @@ FAULTS = (
     Fault(
         "corpora",
         "padding counts as text",
-        "aang_core/corpora/tokens.py",
+        "plugins/aang/aang/corpora/tokens.py",
         "real = positions < lengths[:, None]",
         "real = positions <= lengths[:, None]",
         ("tests/corpora/test_tokens.py",),
@@ -310,7 +310,7 @@ FAULTS = (
     Fault(
         "kinds of task",
         "classes are numbered backwards",
-        "aang_core/task_types/single_label.py",
+        "plugins/aang/aang/task_types/single_label.py",
         "{label: i for i, label in enumerate(self.classes)}",
         "{label: i for i, label in enumerate(reversed(self.classes))}",
         ("tests/task_types", "tests/training/test_predict.py"),
@@ -318,7 +318,7 @@ FAULTS = (
     Fault(
         "kinds of task",
         "predicted numbers lack the mean",
-        "aang_core/task_types/regression.py",
+        "plugins/aang/aang/task_types/regression.py",
         ".mul_(self.scale).add_(self.mean)",
         ".mul_(self.scale)",
         ("tests/task_types", "tests/training/test_task_types.py"),
@@ -326,7 +326,7 @@ FAULTS = (
     Fault(
         "kinds of task",
         "a class is predicted above its threshold only",
-        "aang_core/task_types/multi_label.py",
+        "plugins/aang/aang/task_types/multi_label.py",
         "found = logits.float().sigmoid() >= self.threshold",
         "found = logits.float().sigmoid() > 1 - self.threshold",
         ("tests/task_types", "tests/training/test_task_types.py"),
@@ -335,7 +335,7 @@ FAULTS = (
     Fault(
         "model",
         "each objective copies the decoder",
-        "aang_core/modeling/heads.py",
+        "plugins/aang/aang/modeling/heads.py",
         "{id(decoder.weight): decoder.weight} if self._share_decoder else {}",
         "{}",
         ("tests/core/test_encoder_body.py", "tests/training/test_real_encoder.py"),
@@ -343,7 +343,7 @@ FAULTS = (
     Fault(
         "model",
         "attention ignores the representation",
-        "aang_core/modeling/attention_masks.py",
+        "plugins/aang/aang/modeling/attention_masks.py",
         "mask = (sees | empty).unsqueeze(1)",
         "mask = (sees | ~sees).unsqueeze(1)",
         ("tests/core/test_encoder_body.py", "tests/core/test_trial.py"),
@@ -369,7 +369,7 @@ FAULTS = (
     Fault(
         "commands",
         "a recipe overrides the user",
-        "aang_core/config/resolving.py",
+        "plugins/aang/aang/config/resolving.py",
         "options = {**own, **given}",
         "options = {**given, **own}",
         ("tests/core/test_resolving.py", "tests/training/test_recipes.py"),
@@ -377,7 +377,7 @@ FAULTS = (
     Fault(
         "commands",
         "predictions in the order of their length",
-        "aang_core/runs/predictor.py",
+        "plugins/aang/aang/runs/predictor.py",
         "yield from (found[i] for i in range(len(part)))",
         "yield from (found[i] for i in order)",
         ("tests/training/test_predict.py",),

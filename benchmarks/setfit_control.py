@@ -21,6 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from aang.assembly.sources import encoder_of, read_end_task
+from aang.config import TrainConfig
+from aang.corpora.labelled_task import LabelledTask
 from aang_plugin_compare.cells import Cell
 from aang_plugin_compare.control_results import (
     FOLDER,
@@ -35,9 +38,6 @@ from aang_plugin_compare.run_folders import make_root
 from datasets import Dataset
 from sklearn.linear_model import LogisticRegression
 
-from aang_core.assembly.sources import encoder_of, read_end_task
-from aang_core.config import TrainConfig
-from aang_core.corpora.labelled_task import LabelledTask
 from aang_core.errors import ConfigError
 from aang_core.objectives.stages import Example, ReadReport
 from aang_core.plugins import load_plugins

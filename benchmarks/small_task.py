@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from aang.corpora.demo import load_demo_task
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
-
-from aang_core.corpora.demo import load_demo_task
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import click
 import torch
+from aang.assembly.assembly import assemble
+from aang.assembly.sources import prepare_sources
+from aang.config import resolve_config
+from aang.runs.training import build_trainer
 
 import aang_core
-from aang_core.assembly.assembly import assemble
-from aang_core.assembly.sources import prepare_sources
-from aang_core.config import resolve_config
 from aang_core.plugins import load_plugins
-from aang_core.runs.training import build_trainer
 from aang_core.training.trainer import Trainer
 
 WARM_UP = 4

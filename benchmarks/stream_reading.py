@@ -43,8 +43,8 @@ import click
 from aang_core.tasks.processes import ALONE, Processes
 
 if TYPE_CHECKING:
-    from aang_core.assembly.stream_rows import StreamRows
-    from aang_core.corpora.tokens import TokenRows
+    from aang.assembly.stream_rows import StreamRows
+    from aang.corpora.tokens import TokenRows
 
 DISTINCT = 2
 """Shards that are written; the others are links to them."""
@@ -157,7 +157,7 @@ def make_shards(
     Returns:
         The number of papers in each shard, in the order in which they are read.
     """
-    from aang_core.corpora.demo import load_demo_task
+    from aang.corpora.demo import load_demo_task
 
     demo = load_demo_task()
     pool = [example.text for example in (*demo.train, *demo.test)] + list(demo.domain)
@@ -227,7 +227,7 @@ class Stream:
     """The shards of a job, read by this process."""
 
     def __init__(self, job: dict[str, Any], processes: Processes) -> None:
-        from aang_core.modeling import load_tokenizer
+        from aang.modeling import load_tokenizer
 
         self._job = job
         self._processes = processes
@@ -263,10 +263,10 @@ class Stream:
 
     def _opened(self, position: dict[str, Any] | None) -> "StreamRows":
         """The rows from a position on, as training that begins or is resumed opens them."""
+        from aang.assembly.stream_rows import StreamRows
         from aang_plugin_s2orc.source import S2orc
 
         from aang_core import DataContext
-        from aang_core.assembly.stream_rows import StreamRows
 
         source = S2orc(stream=True, buffer=self._job["buffer"], interleave=self._job["interleave"])
         texts = source.stream(DataContext(train=(), domain=[Path(self._job["folder"])]))
@@ -275,7 +275,7 @@ class Stream:
         return StreamRows(texts, self._job["buffer"], 1, self._tokenised, "s2orc", self._processes)
 
     def _tokenised(self, examples: Any) -> "TokenRows":
-        from aang_core.corpora.tokens import tokenize
+        from aang.corpora.tokens import tokenize
 
         before = time.process_time()
         rows = tokenize(examples, self._tokenizer, max_length=128, cache=None)

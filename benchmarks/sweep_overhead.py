@@ -28,6 +28,7 @@ from threading import Event, Thread
 
 import click
 import yaml
+from aang.runs import usable_cores
 from aang_plugin_compare.choose_launcher import chosen_launcher
 from aang_plugin_compare.launcher import Launcher, Order
 from aang_plugin_compare.planning import read_comparison
@@ -35,7 +36,6 @@ from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runner
 
 from aang_core import load_plugins
-from aang_core.runs import usable_cores
 from aang_core.storage import write_file
 
 _LOOK_SECONDS = 0.1

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aang_core.config import TrainConfig
+from aang.config import TrainConfig
+
 from benchmarks.first_look import CONTRAST_OWN, HALF, THIRDS
 from benchmarks.first_look import METHODS as FIRST_METHODS
 

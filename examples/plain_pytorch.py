@@ -10,10 +10,11 @@ import sys
 from functools import partial
 
 import torch
+from aang import fit
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-from aang_core import OptimizerSettings, TensorTask, fit, scores
+from aang_core import OptimizerSettings, TensorTask, scores
 
 
 def main(weighter: str = "static") -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-OPEN = {"aang_core", "aang_core.cli", "aang_core.hookspecs", "aang_core.testing"}
+OPEN = {"aang_core", "aang_core.cli", "aang_core.hookspecs", "aang_testing"}
 
 
 def test_the_inside_is_imported_in_one_place() -> None:

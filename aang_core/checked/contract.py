@@ -2,7 +2,7 @@
 
 Every call checks only the type, shape, dtype and device of a tensor, so that it never waits for an
 accelerator. The first call of each primitive of an objective also checks all values;
-:func:`~aang_core.assembly.rehearsal.rehearse` makes that call on two rows, on the CPU, before
+:func:`~aang.assembly.rehearsal.rehearse` makes that call on two rows, on the CPU, before
 anything is trained. Losses that are not finite later on are recorded on the device, and read when
 training has to wait anyway.
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from aang.task_types.names import TaskTypeName
+
 from aang_core.checked.contract import broken, described
 from aang_core.checked.labels import expected_of
 from aang_core.objectives.stages import (
@@ -17,7 +19,6 @@ from aang_core.objectives.stages import (
     TextStream,
 )
 from aang_core.plugins.primitive import Primitive
-from aang_core.task_types.names import TaskTypeName
 
 _END: Any = object()
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from aang.task_types.cells import number
+from aang.task_types.names import TaskTypeName
+
 from aang_core.objectives.stages import TaggedWord
-from aang_core.task_types.cells import number
-from aang_core.task_types.names import TaskTypeName
 
 
 def _tuple_of(kind: type) -> Callable[[Any], bool]:

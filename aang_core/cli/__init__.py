@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from aang.cli.train import training_options
+    from aang.config.settings import parse_settings
+
     from aang_core.cli.app import given_arguments
     from aang_core.cli.loaded import plugin_options
     from aang_core.cli.output import echo, note
     from aang_core.cli.tables import print_table
-    from aang_core.cli.train import training_options
-    from aang_core.config.settings import parse_settings
     from aang_core.printable import printable
 
 __all__ = [
@@ -42,8 +43,8 @@ _HOMES = {
     "aang_core.cli.loaded": "plugin_options",
     "aang_core.cli.output": "echo note",
     "aang_core.cli.tables": "print_table",
-    "aang_core.cli.train": "training_options",
-    "aang_core.config.settings": "parse_settings",
+    "aang.cli.train": "training_options",
+    "aang.config.settings": "parse_settings",
     "aang_core.printable": "printable",
 }
 

@@ -24,15 +24,15 @@ from aang_core.printable import printable
 from aang_core.tasks.launched import is_first
 
 COMMANDS = {
-    "train": ("aang_core.cli.train:train", "Train a classifier with auxiliary objectives."),
-    "evaluate": ("aang_core.cli.evaluate:evaluate", "Evaluate a trained classifier."),
-    "predict": ("aang_core.cli.predict:predict", "Predict the labels of texts."),
+    "train": ("aang.cli.train:train", "Train a classifier with auxiliary objectives."),
+    "evaluate": ("aang.cli.evaluate:evaluate", "Evaluate a trained classifier."),
+    "predict": ("aang.cli.predict:predict", "Predict the labels of texts."),
     "diagnose": (
-        "aang_core.cli.diagnose:diagnose",
+        "aang_plugin_diagnose.command:diagnose",
         "Measure how near each objective is to the end task, without training.",
     ),
     "prepare-encoder": (
-        "aang_core.cli.prepare_encoder:prepare_encoder",
+        "aang_plugin_prepare.command:prepare_encoder",
         "Train an encoder further on unlabelled text.",
     ),
     "list-primitives": (
@@ -49,16 +49,16 @@ COMMANDS = {
         "Show a space's objectives, and what was dropped and why.",
     ),
     "new-plugin": (
-        "aang_core.cli.new_plugin:new_plugin",
+        "aang_testing.new_plugin:new_plugin",
         "Write a new plug-in, complete with its tests.",
     ),
     "check-plugin": (
-        "aang_core.cli.check_plugin:check_plugin",
+        "aang_testing.check_plugin:check_plugin",
         "Check that a plug-in keeps its contracts.",
     ),
     "plugins": ("aang_core.cli.plugins:plugins", "List the plug-ins and whether they loaded."),
     "doctor": (
-        "aang_core.cli.doctor:doctor",
+        "aang.cli.doctor:doctor",
         "Say what this machine has, to paste into an issue.",
     ),
 }

@@ -52,7 +52,7 @@ class Weighter(Protocol):
 
     Examples:
         >>> from aang_core import TaskCard, Weighter
-        >>> from aang_core.testing import RecordingWorkbench
+        >>> from aang_testing import RecordingWorkbench
         >>> class EndTaskOnly:
         ...     signals = frozenset()
         ...     uses_auxiliaries = False

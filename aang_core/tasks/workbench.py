@@ -21,7 +21,7 @@ class Update(Protocol):
 
     Examples:
         >>> from aang_core import Update
-        >>> from aang_core.testing import RecordingWorkbench
+        >>> from aang_testing import RecordingWorkbench
         >>> update: Update = RecordingWorkbench("end", ["a"]).trial({"a": 1.0})
         >>> update.tasks
         ('a',)
@@ -76,7 +76,7 @@ class Workbench(Protocol):
 
     Examples:
         >>> from aang_core import Workbench
-        >>> from aang_core.testing import RecordingWorkbench
+        >>> from aang_testing import RecordingWorkbench
         >>> bench: Workbench = RecordingWorkbench("end", ["a", "b"])  # a workbench for tests
         >>> sampled = bench.sample(1)
         >>> signals = bench.step({"end": 0.5, sampled[0]: 0.5}, frozenset({"cosine"}))
@@ -160,7 +160,7 @@ class Workbench(Protocol):
             ``--on-nan skip`` skips the step, which then counts as taken.
 
         Examples:
-            >>> from aang_core.testing import RecordingWorkbench
+            >>> from aang_testing import RecordingWorkbench
             >>> vectors = {"end": [1.0, 0.0], "a": [-1.0, 2.0]}
             >>> bench = RecordingWorkbench("end", ["a"], gradient=vectors.__getitem__)
             >>> found = bench.gradients(["end", "a"])

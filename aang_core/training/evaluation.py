@@ -37,7 +37,7 @@ def shown_score(value: float | None, metric: str, interval: Sequence[float] = ()
         interval: where it may lie as well, from the lowest to the highest, in brackets.
 
     Examples:
-        >>> from aang_core.runs import shown_score
+        >>> from aang.runs import shown_score
         >>> shown_score(0.58134, "macro-f1", (0.5123, 0.6377))
         '58.13 (51.2–63.8)'
     """

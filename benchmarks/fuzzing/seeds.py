@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 
 import pyarrow as pa
+from aang.task_types.multi_label import SEPARATORS
 from pyarrow import parquet
-
-from aang_core.task_types.multi_label import SEPARATORS
 
 RECORDS: list[dict[str, object]] = [
     {"text": 'He said "no", twice.', "label": "yes", "id": 1},

@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from aang.corpora.repeated import RepeatedTexts
+from aang.runs import drawn_rows, inputs, recorded_plugins
+from aang.runs.pretraining import finished_stage
+from aang.runs.run_files import refuse_links
+from aang.runs.schema import PluginsUsed, StageResult, TrainRows
+from aang.runs.unfinished import unfinished
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from aang_core import Example, TensorTask
 from aang_core.checked.weighter import CheckedWeighter
-from aang_core.corpora.repeated import RepeatedTexts
 from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings
 from aang_core.plugins import Plugins, load_plugins
-from aang_core.runs import drawn_rows, inputs, recorded_plugins
-from aang_core.runs.pretraining import finished_stage
-from aang_core.runs.run_files import refuse_links
-from aang_core.runs.schema import PluginsUsed, StageResult, TrainRows
-from aang_core.runs.unfinished import unfinished
 from aang_core.storage.checkpoint_store import CheckpointStore
 from aang_core.storage.lock import LOCK, holder_of, locked, refuse_if_locked, take_from
 from aang_core.storage.run_folder import RunFolder

@@ -7,12 +7,12 @@ from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
+from aang.config import TrainConfig
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from aang_core.config import TrainConfig
 from benchmarks.fuzzing.mutate import TOKENS
 from benchmarks.fuzzing.targets import Target
 

@@ -8,30 +8,30 @@ from functools import cache
 from pathlib import Path, PurePath
 
 import yaml
+from aang.assembly.labelled_tasks import end_task_columns
+from aang.cli.train import parse_files
+from aang.config import AUXILIARY_TASKS, read_config_file, resolve_config
+from aang.config.settings import parse_settings
+from aang.corpora.labelled import Columns
+from aang.corpora.labelled_task import LabelledTask, load_task
+from aang.corpora.unlabelled_texts import UnlabelledTexts
+from aang.runs.new_folder import new_run_folder
+from aang.runs.run import Run
+from aang.runs.texts_to_predict import rows_of_file
+from aang.task_types.names import TaskTypeName
+from aang.task_types.words import word_places
 from aang_plugin_compare.planning import read_comparison
 from aang_plugin_report.figures import charts_of
 from aang_plugin_report.page import tables_of
 from aang_plugin_s2orc.source import S2orc
 from aang_plugin_text.out_of_domain import OutOfDomain
 
-from aang_core.assembly.labelled_tasks import end_task_columns
-from aang_core.cli.train import parse_files
-from aang_core.config import AUXILIARY_TASKS, read_config_file, resolve_config
-from aang_core.config.settings import parse_settings
-from aang_core.corpora.labelled import Columns
-from aang_core.corpora.labelled_task import LabelledTask, load_task
-from aang_core.corpora.unlabelled_texts import UnlabelledTexts
 from aang_core.errors import AangError
 from aang_core.objectives.space import load_space
 from aang_core.objectives.stages import DataContext, Example, ReadReport
 from aang_core.objectives.stages.data import TaggedWord
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.registry import Registry
-from aang_core.runs.new_folder import new_run_folder
-from aang_core.runs.run import Run
-from aang_core.runs.texts_to_predict import rows_of_file
-from aang_core.task_types.names import TaskTypeName
-from aang_core.task_types.words import word_places
 from aang_core.tasks.processes import ALONE
 from benchmarks.fuzzing.another_file import with_another_file
 from benchmarks.fuzzing.seeds import (

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
+from aang.modeling import LoraSettings, TextModel, load_text_model
 from aang_plugin_bert.denoise import Denoise
 from aang_plugin_task.label import Label
 from tokenizers import Tokenizer, models
@@ -12,7 +13,6 @@ from torch import Tensor, nn
 from transformers import BertConfig, PreTrainedTokenizerFast
 
 from aang_core.gradients import Segment
-from aang_core.modeling import LoraSettings, TextModel, load_text_model
 from aang_core.objectives.stages import (
     SELECTION_RATE,
     CorruptedRows,

@@ -17,7 +17,7 @@ ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
     "LICENSE": "LICENSE",
     "CITATION.cff": "CITATION.cff",
-    "aang_core/assets/demo-encoder/README.md": "model-card.md",
+    "plugins/aang/aang/assets/demo-encoder/README.md": "model-card.md",
     **{
         str(path.relative_to(ROOT)): f"plugins/{path.parent.name}.md"
         for path in sorted((ROOT / "plugins").glob("*/README.md"))
@@ -81,11 +81,11 @@ REFERENCE = {
     "training": (
         "Training",
         [
-            "aang_core.from_python.training.train",
-            "aang_core.from_python.estimator.AangClassifier",
-            "aang_core.runs.applied.AppliedScores",
-            "aang_core.runs.run.Run",
-            "aang_core.runs.fitting",
+            "aang.from_python.training.train",
+            "aang.from_python.estimator.AangClassifier",
+            "aang.runs.applied.AppliedScores",
+            "aang.runs.run.Run",
+            "aang.runs.fitting",
             "aang_core.tasks.tensor_task",
             "aang_core.tasks.task",
             "aang_core.errors",
@@ -95,24 +95,24 @@ REFERENCE = {
         "For commands of plug-ins",
         [
             *index_of("aang_core.cli"),
-            "aang_core.config",
+            "aang.config",
             *index_of("aang_core.storage"),
-            *index_of("aang_core.runs"),
-            *index_of("aang_core.assembly"),
-            *index_of("aang_core.corpora"),
-            *index_of("aang_core.modeling"),
+            *index_of("aang.runs"),
+            *index_of("aang.assembly"),
+            *index_of("aang.corpora"),
+            *index_of("aang.modeling"),
         ],
     ),
     "checks": (
         "Checks",
         [
-            "aang_core.testing",
-            "aang_core.testing.data.check_data",
-            "aang_core.testing.transforms.check_transform",
-            "aang_core.testing.representations.check_representation",
-            "aang_core.testing.outputs.check_output",
-            "aang_core.testing.weighters.check_weighter",
-            "aang_core.testing.workbench",
+            "aang_testing",
+            "aang_testing.data.check_data",
+            "aang_testing.transforms.check_transform",
+            "aang_testing.representations.check_representation",
+            "aang_testing.outputs.check_output",
+            "aang_testing.weighters.check_weighter",
+            "aang_testing.workbench",
         ],
     ),
 }

@@ -96,8 +96,8 @@ BAD = {
 
 def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line; a plain installation does not have it."""
-    monkeypatch.setattr(aang_core, "testing", aang_core.testing)
-    for name in [name for name in sys.modules if name.startswith("aang_core.testing")]:
+    monkeypatch.setattr(aang_core, "testing", aang_testing)
+    for name in [name for name in sys.modules if name.startswith("aang_testing")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     done = CliRunner().invoke(aang, ["check-plugin", "aang-plugin-bert"])
@@ -150,7 +150,7 @@ def run_pytest(
     monkeypatch.chdir(tmp_path)
 
     def run(*given: str) -> tuple[int, str, str]:
-        arguments = ["-p", "aang_core.testing.pytest_plugin", "-q", "-p", "no:cacheprovider"]
+        arguments = ["-p", "aang_testing.pytest_plugin", "-q", "-p", "no:cacheprovider"]
         arguments += ["--import-mode=importlib", *given]
         if getattr(request, "param", "here") == "here":
             capsys.readouterr()

@@ -7,9 +7,9 @@ import pytest
 from aang_plugin_s2orc.source import S2orc
 from aang_plugin_surgery.pcgrad import PCGrad
 from aang_plugin_task.unlabelled import Unlabelled
+from aang_testing import check_data, check_weighter
 
 from aang_core import Data, DataContext, Example, TextStream, Workbench
-from aang_core.testing import check_data, check_weighter
 from tests.support.data import RepeatedTexts
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 import pytest
+from aang import train
 from click.testing import CliRunner
 from scipy.stats import spearmanr
 
-from aang_core import train
 from benchmarks.learned_weights import alone, correlation, main
 from benchmarks.table_methods import OBJECTIVES
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from aang import train
 from click.testing import CliRunner
 
-from aang_core import train
 from benchmarks.recorded_cosines import by_kind, main
 from tests.support.diagnosis import Figure
 

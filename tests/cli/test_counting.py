@@ -11,7 +11,7 @@ from tests.support.commands import counting
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Sets the seconds since the beginning."""
     seconds = [0.0]
-    monkeypatch.setattr("aang_core.cli.progress.time.perf_counter", lambda: seconds[0])
+    monkeypatch.setattr("aang.cli.progress.time.perf_counter", lambda: seconds[0])
 
     def wait_until(second: float) -> None:
         seconds[0] = second

@@ -42,7 +42,7 @@ class Shuffled:
         return self.entries.pop()
 
 os.scandir = Shuffled
-from aang_core.corpora.demo import load_demo_task
+from aang.corpora.demo import load_demo_task
 print(hashlib.sha256(repr(load_demo_task()).encode()).hexdigest())
 """
 
@@ -128,7 +128,7 @@ class TestThisInterpreter:
         self, task: DemoTask
     ) -> None:
         own = run_python(
-            "import hashlib; from aang_core.corpora.demo import load_demo_task;"
+            "import hashlib; from aang.corpora.demo import load_demo_task;"
             "print(hashlib.sha256(repr(load_demo_task()).encode()).hexdigest())",
             PYTHONHASHSEED="1",
         )
@@ -137,7 +137,7 @@ class TestThisInterpreter:
 
     def test_heavy_libraries_stay_unimported(self) -> None:
         heavy = run_python(
-            "import sys, aang_core.corpora.demo as demo; demo.docstring_paragraphs(b'');"
+            "import sys, aang.corpora.demo as demo; demo.docstring_paragraphs(b'');"
             "print({'torch', 'transformers', 'datasets', 'numpy'} & set(sys.modules))"
         )
         assert heavy == "set()"

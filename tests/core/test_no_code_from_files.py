@@ -48,7 +48,10 @@ def _is(keyword: ast.keyword, value: bool) -> bool:
     return isinstance(keyword.value, ast.Constant) and keyword.value.value is value
 
 
-IN_MEMORY = {"aang_core/testing/conformance.py", "aang_core/testing/expectation.py"}
+IN_MEMORY = {
+    "plugins/aang-testing/aang_testing/conformance.py",
+    "plugins/aang-testing/aang_testing/expectation.py",
+}
 """They pickle what they have just made, to see whether it can be, and whether it has changed."""
 
 

@@ -4,11 +4,12 @@ import pwd
 from pathlib import Path
 
 import pytest
+from aang import atomic_write, cache_folder, find_files
 from platformdirs.api import PlatformDirsABC
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
-from aang_core import ConfigError, DataError, ReadReport, atomic_write, cache_folder, find_files
+from aang_core import ConfigError, DataError, ReadReport
 from tests.support.data import chosen_cache_folder, make_folder
 
 

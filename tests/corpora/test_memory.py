@@ -20,11 +20,11 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 import pyarrow.parquet, pyarrow.compute
-from aang_core.corpora.labelled import Columns, read_rows
-from aang_core.corpora.text_files import read_text
+from aang.corpora.labelled import Columns, read_rows
+from aang.corpora.text_files import read_text
 from aang_core.errors import AangError
 from aang_core.objectives.stages import ReadReport
-from aang_core.runs.texts_to_predict import rows_of_file, rows_of_lines
+from aang.runs.texts_to_predict import rows_of_file, rows_of_lines
 now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (now + (700 << 20),) * 2)
 for name in sys.argv[1:]:

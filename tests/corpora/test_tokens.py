@@ -303,7 +303,7 @@ def test_another_process_finds_what_is_stored(
     roberta.save_pretrained(tmp_path / "tokenizer")
     program = (
         "import sys; from pathlib import Path; from transformers import PreTrainedTokenizerFast;"
-        "from aang_core.corpora.tokens import tokenize;"
+        "from aang.corpora.tokens import tokenize;"
         "from aang_core.objectives.stages import Example;"
         "tokenizer = PreTrainedTokenizerFast.from_pretrained(sys.argv[1] + '/tokenizer');"
         "tokenize([Example('a', 'b')], tokenizer, max_length=16, cache=Path(sys.argv[1]))"
@@ -376,7 +376,7 @@ def test_document_statistics_are_computed_once_and_in_pieces(
         return tokenize(SINGLE, roberta, max_length=64, cache=tmp_path)
 
     whole = rows().document_statistics()
-    monkeypatch.setattr("aang_core.corpora.tokens.STATISTICS_ROWS", 2)
+    monkeypatch.setattr("aang.corpora.tokens.STATISTICS_ROWS", 2)
     pieces = rows()
     assert torch.equal(pieces.document_statistics().document_frequency, whole.document_frequency)
     assert pieces.document_statistics() is pieces.document_statistics()

@@ -4,8 +4,9 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from aang import train
 
-from aang_core import AangError, load_plugins, train
+from aang_core import AangError, load_plugins
 from tests.plugins_layer.on_disk import PREAMBLE, Site, transform
 
 

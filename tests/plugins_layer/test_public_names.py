@@ -19,7 +19,7 @@ INDEXES = [
 ]
 """Packages with names that are public, and imported when they are first used."""
 
-PUBLIC = ["aang_core", "aang_core.config", "aang_core.testing", *INDEXES]
+PUBLIC = ["aang_core", "aang.config", "aang_testing", *INDEXES]
 """All modules that plug-ins may import from."""
 
 PLUGINS = [

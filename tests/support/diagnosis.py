@@ -2,20 +2,19 @@
 
 from collections.abc import Mapping
 
-from torch import Tensor, nn
-
 # Private: through the command, gradients are those of an encoder, which no test works out by hand.
-from aang_core.diagnosis.objectives import _compared, _Known
-from aang_core.diagnosis.signal_quality import (
+from aang_plugin_diagnose.objectives import _compared, _Known
+from aang_plugin_diagnose.signal_quality import (
     ObjectiveQuality,
     SignalQuality,
     agreements,
     read_scores,
     scores_of,
 )
-from aang_core.diagnosis.signal_quality.calibrated import Calibrated
-from aang_core.diagnosis.signal_quality.cosines import Reference, Sample
-from aang_core.diagnosis.signal_quality.figures import Figure
+from aang_plugin_diagnose.signal_quality.calibrated import Calibrated
+from aang_plugin_diagnose.signal_quality.cosines import Reference, Sample
+from aang_plugin_diagnose.signal_quality.figures import Figure
+from torch import Tensor, nn
 
 
 def compared(

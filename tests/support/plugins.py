@@ -1,6 +1,11 @@
 """Finding, loading and checking plug-ins."""
 
-from aang_core.authoring.new_plugin import write_plugin
+from aang_testing.authoring.new_plugin import write_plugin
+from aang_testing.conformance import Options, checks_of, warnings_of
+from aang_testing.expectation import PROPERTY
+from aang_testing.rows import MASK, VOCABULARY, SampleRows
+from aang_testing.workbench import RecordingWorkbench
+
 from aang_core.checked.data import CheckedData
 from aang_core.checked.output import CheckedOutput
 from aang_core.checked.representation import CheckedRepresentation
@@ -22,7 +27,3 @@ from aang_core.plugins.standard import (
 )
 from aang_core.plugins.traits import misspelled_traits, unprovided_traits
 from aang_core.printable import ACTING, one_line, printable
-from aang_core.testing.conformance import Options, checks_of, warnings_of
-from aang_core.testing.expectation import PROPERTY
-from aang_core.testing.rows import MASK, VOCABULARY, SampleRows
-from aang_core.testing.workbench import RecordingWorkbench

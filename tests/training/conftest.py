@@ -70,7 +70,7 @@ def _quick_ends(controls: dict[bytes, Any], monkeypatch: pytest.MonkeyPatch) -> 
     The control is computed once for each task; nothing waits for the disk, because no test cuts the
     power; and reports are without plotly.js, which takes long to compress.
     """
-    name = "aang_core.runs.linear_controls.linear_result"
+    name = "aang.runs.linear_controls.linear_result"
     compute = pkgutil.resolve_name(name)
 
     def known(features: Any, task: Any, *given: Any) -> Any:

@@ -3,9 +3,10 @@
 import os
 
 import torch
+from aang import fit
 from torch import nn
 
-from aang_core import TensorTask, fit
+from aang_core import TensorTask
 
 
 def main() -> None:

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from aang import Run
 
-from aang_core import ConfigError, Run, load_plugins
+from aang_core import ConfigError, load_plugins
 from tests.support.plugins import DISABLE_VARIABLE
 from tests.training.conftest import Aang
 

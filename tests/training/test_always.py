@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from aang_testing import RecordingWorkbench
 
 from aang_core import StepwiseWeighter
-from aang_core.testing import RecordingWorkbench
 
 
 class Drawn(StepwiseWeighter):

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from aang import Run, train
 from datasets import ClassLabel, Dataset, DatasetDict
 
-from aang_core import AangError, ConfigError, DataError, Run, train
+from aang_core import AangError, ConfigError, DataError
 from tests.support.runs import GivenData
 from tests.training.resuming import everything, lines
 

@@ -92,7 +92,7 @@ def test_a_mac_trains_on_its_cpu_and_predicts_on_its_gpu(monkeypatch: pytest.Mon
 _JOIN = """
 import sys
 from aang_core.errors import AangError
-from aang_core.runs.training import join
+from aang.runs.training import joi
 try:
     join(sys.argv[1])
 except AangError as error:
@@ -100,7 +100,7 @@ except AangError as error:
 """
 _ON_THAT_OF = """
 import torch
-from aang_core.runs import training
+from aang.runs import training
 training.choose_device = torch.device
 """
 """A machine that has every device; none of them computes anything before the processes join."""
@@ -108,9 +108,9 @@ training.choose_device = torch.device
 
 _CHECK = """
 import sys
-from aang_core.config import resolve_config
+from aang.config import resolve_config
 from aang_core.errors import AangError
-from aang_core.runs.before import check
+from aang.runs.before import check
 try:
     check(resolve_config({}, {"device": "cpu", "log": sys.argv[1].split()}))
 except AangError as error:

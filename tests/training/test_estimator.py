@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from aang import AangClassifier
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError, SkipTestWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -18,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from aang_core import AangClassifier, ReadReport
+from aang_core import ReadReport
 from tests.support.data import Columns, read_rows, table_in_memory
 from tests.support.plugins import NumericalError
 from tests.support.runs import TrainConfig, class_names, labelled_columns

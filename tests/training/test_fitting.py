@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 import torch
+from aang import fit
 from torch import Tensor, nn
 
-from aang_core import ConfigError, DataError, TensorTask, UnknownNameError, fit
+from aang_core import ConfigError, DataError, TensorTask, UnknownNameError
 
 
 def squared(predicted: Tensor, wanted: Tensor) -> Tensor:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from aang import Run, fit
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import Batch, ConfigError, OptimizerSettings, RowLosses, Run, TensorTask, fit
+from aang_core import Batch, ConfigError, OptimizerSettings, RowLosses, TensorTask
 from tests.support.runs import EndTask
 from tests.support.training import BalancedOrder
 from tests.training.conftest import Aang

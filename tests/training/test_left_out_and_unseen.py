@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aang import AangClassifier, Run
 from sklearn.metrics import f1_score
 
-from aang_core import AangClassifier, Run
 from tests.training.conftest import Aang
 
 

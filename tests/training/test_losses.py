@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from aang import Run, fit
 from torch import nn
 from torch.nn import functional
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from aang_core import Run, TensorTask, fit
+from aang_core import TensorTask
 from tests.support.training import LossMeans, load_checkpoint, save_checkpoint
 from tests.training.conftest import Aang
 from tests.training.launching import lines

@@ -11,17 +11,10 @@ from typing import Any
 
 import pytest
 import torch
+from aang import AangClassifier, FitResult, Run, fit, train
 from torch import Tensor, nn
 
-from aang_core import (
-    AangClassifier,
-    AangError,
-    FitResult,
-    Run,
-    TensorTask,
-    fit,
-    train,
-)
+from aang_core import AangError, TensorTask
 from tests.training.callers_world import changed, unusual_world, world
 
 TEXTS = ["It rains again.", "What a fine day!", "Grey clouds come.", "Sun and joy."] * 4

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+from aang import Run
 from safetensors.torch import load_file
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 from transformers import AutoModelForMaskedLM
 from transformers.models.bert.modeling_bert import BertEmbeddings
 
-from aang_core import Run
 from tests.training.conftest import Aang
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aang import AangClassifier, Run, train
 from transformers import AutoTokenizer, pipeline
 
-from aang_core import AangClassifier, Run, train
 from tests.training.conftest import Aang
 
 WORDS = ("the", "event", "loop", "returns", "a", "message", "window", "that", "is", "parsed")

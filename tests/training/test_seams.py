@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from aang_testing import RecordingWorkbench, SampleRows, SmallHeads
 from torch import Generator, Tensor, nn
 
 from aang_core import (
@@ -30,7 +31,6 @@ from aang_core import (
     Vocabulary,
     load_plugins,
 )
-from aang_core.testing import RecordingWorkbench, SampleRows, SmallHeads
 from tests.plugins_layer.made_up import primitive
 from tests.support.data import TaskTypeName
 from tests.support.plugins import (

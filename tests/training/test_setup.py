@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from aang import fit
 from torch import Tensor, nn
 
 from aang_core import (
@@ -15,7 +16,6 @@ from aang_core import (
     StepwiseWeighter,
     TaskCard,
     TensorTask,
-    fit,
     load_plugins,
 )
 from tests.support.gradients import (

@@ -1,7 +1,8 @@
 """The core's own weighter."""
 
+from aang_testing import RecordingWorkbench, check_weighter
+
 from aang_core import TaskCard
-from aang_core.testing import RecordingWorkbench, check_weighter
 from tests.support.training import SingleTask
 
 END = TaskCard("end")

@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from aang import Run
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
-from aang_core import AangError, ConfigError, Run, load_plugins
+from aang_core import AangError, ConfigError, load_plugins
 from benchmarks.small_kinds import KINDS
 from tests.support.runs import (
     Predictor,

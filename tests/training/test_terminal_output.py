@@ -73,7 +73,7 @@ def test_losses_and_the_time_of_all_steps(
     from rich.console import Console
     from rich.progress import Progress
 
-    monkeypatch.setattr("aang_core.cli.progress.WORTH_TELLING", 0.0)
+    monkeypatch.setattr("aang.cli.progress.WORTH_TELLING", 0.0)
     with Progress("{task.fields[state]}", console=Console(stderr=True)) as progress:
         bar = ProgressBar(progress, "", 100, "accuracy")
         for step in range(1, 12):

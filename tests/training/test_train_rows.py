@@ -6,8 +6,8 @@ import signal
 from pathlib import Path
 
 import pytest
+from aang import Run, train
 
-from aang_core import Run, train
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
 from tests.training.resuming import after_lines, everything

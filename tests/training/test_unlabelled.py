@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aang import train
 
-from aang_core import train
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
 from tests.training.launching import finished, flat, launch

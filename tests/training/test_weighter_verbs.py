@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import torch
+from aang import fit
+from aang_testing import Pull, RecordingWorkbench, quadratic_problem
 from torch import nn
 
 from aang_core import (
@@ -17,10 +19,8 @@ from aang_core import (
     StepSignals,
     TaskCard,
     TensorTask,
-    fit,
     load_plugins,
 )
-from aang_core.testing import Pull, RecordingWorkbench, quadratic_problem
 from tests.support.plugins import CheckedWeighter, WeighterError
 from tests.support.runs import (
     Assembly,

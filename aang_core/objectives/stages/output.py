@@ -143,7 +143,7 @@ class HeadBuilder(Protocol):
 
     Examples:
         >>> import torch
-        >>> from aang_core.testing import SmallHeads
+        >>> from aang_testing import SmallHeads
         >>> heads = SmallHeads()  # a HeadBuilder for tests, with a hidden size of 8
         >>> heads.token_regression()(torch.zeros(2, 5, heads.hidden_size)).shape
         torch.Size([2, 5])

@@ -56,7 +56,7 @@ class ShownRows:
     Examples:
         >>> import torch
         >>> from aang_core import ShownRows, sentence_starts
-        >>> from aang_core.testing import VOCABULARY
+        >>> from aang_testing import VOCABULARY
         >>> ids = torch.tensor([[1, 4, 5, 2, 6, 2]])
         >>> rows = ShownRows(ids, real=ids > 0, ordinary=ids > 3, vocabulary=VOCABULARY)
         >>> sentence_starts(rows.ids, rows.ordinary, rows.vocabulary).nonzero()[:, 1]

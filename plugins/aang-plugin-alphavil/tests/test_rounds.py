@@ -6,9 +6,9 @@ import pytest
 import torch
 from aang_plugin_alphavil.alpha_vil import AlphaVil
 from aang_plugin_alphavil.diw import Diw
+from aang_testing import Pull, QuadraticProblem, quadratic_problem
 from torch import Tensor
 
-from aang_core.testing import Pull, QuadraticProblem, quadratic_problem
 from tests.support.training import TrainingBench
 
 RATE = 0.1

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from aang_plugin_alphavil.alpha_vil import AlphaVil
 from aang_plugin_alphavil.diw import Diw
+from aang_testing import check_weighter
 
 from aang_core import AangError, ConfigError, DevLossAlong, TaskCard
-from aang_core.testing import check_weighter
 from tests.support.plugins import RecordingWorkbench
 
 CARDS = [TaskCard("end"), TaskCard("a"), TaskCard("b")]

@@ -8,9 +8,9 @@ import pytest
 from aang_plugin_balance.dwa import DynamicWeightAverage
 from aang_plugin_balance.gradnorm import GradNorm
 from aang_plugin_balance.uncertainty import LIMIT, Uncertainty
+from aang_testing import RecordingWorkbench, check_weighter
 
 from aang_core import ConfigError, StepSignals, TaskCard
-from aang_core.testing import RecordingWorkbench, check_weighter
 
 END = TaskCard("end")
 THREE = [TaskCard(name) for name in "abc"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aang_core.testing import Pull, QuadraticProblem, quadratic_problem
+from aang_testing import Pull, QuadraticProblem, quadratic_problem
 
 
 def problem(auxiliaries: Sequence[Pull], *, seed: int = 0) -> QuadraticProblem:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from aang_plugin_bandit.autosem import AutoSem
 from aang_plugin_bandit.beta_arms import GRID
+from aang_testing import Pull, RecordingWorkbench, check_weighter
 
 from aang_core import AangError, ConfigError, TaskCard
-from aang_core.testing import Pull, RecordingWorkbench, check_weighter
 
 from .quadratics import problem
 

@@ -11,9 +11,9 @@ from aang_plugin_bandit.beliefs import Beliefs
 from aang_plugin_bandit.choices import Choice, Choices
 from aang_plugin_bandit.factored_bandit import DRAWS, FactoredBandit
 from aang_plugin_bandit.gains import Gains
+from aang_testing import Pull, QuadraticProblem, RecordingWorkbench, check_weighter
 
 from aang_core import AangError, ConfigError, TaskCard
-from aang_core.testing import Pull, QuadraticProblem, RecordingWorkbench, check_weighter
 
 from .quadratics import problem
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from aang_plugin_bandit.autosem import AutoSem
+from aang_testing import check_weighter
 
 from aang_core import TaskCard, Workbench
-from aang_core.testing import check_weighter
 
 
 class Longer(AutoSem):

@@ -19,7 +19,7 @@ class Delete:
 
     Examples:
         >>> import torch
-        >>> from aang_core.testing import VOCABULARY
+        >>> from aang_testing import VOCABULARY
         >>> from aang_plugin_bart.delete import Delete
         >>> ids = torch.tensor([[1, 4, 5, 6, 7, 2]])
         >>> ordinary = (ids != 1) & (ids != 2)

@@ -33,7 +33,7 @@ class Infill:
 
     Examples:
         >>> import torch
-        >>> from aang_core.testing import VOCABULARY
+        >>> from aang_testing import VOCABULARY
         >>> from aang_plugin_bart.infill import Infill
         >>> ids = torch.tensor([[1, 4, 5, 6, 7, 8, 9, 10, 2]])
         >>> ordinary = (ids != 1) & (ids != 2)

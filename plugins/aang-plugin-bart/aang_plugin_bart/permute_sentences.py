@@ -15,7 +15,7 @@ class PermuteSentences:
 
     Examples:
         >>> import torch
-        >>> from aang_core.testing import VOCABULARY
+        >>> from aang_testing import VOCABULARY
         >>> from aang_plugin_bart.permute_sentences import PermuteSentences
         >>> VOCABULARY.texts[13]
         '.'

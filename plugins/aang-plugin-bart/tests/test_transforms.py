@@ -13,10 +13,10 @@ import torch
 from aang_plugin_bart.delete import Delete
 from aang_plugin_bart.infill import Infill, filled
 from aang_plugin_bart.permute_sentences import PermuteSentences
+from aang_testing import VOCABULARY, SampleRows, check_transform
 from torch import Generator, Tensor
 
 from aang_core import ConfigError, Corruption, Transform
-from aang_core.testing import VOCABULARY, SampleRows, check_transform
 from tests.support.plugins import MASK
 
 

@@ -9,9 +9,9 @@ from aang_plugin_bert.bidirectional import Bidirectional
 from aang_plugin_bert.denoise import Denoise
 from aang_plugin_bert.mask import Mask
 from aang_plugin_bert.replace import Replace
+from aang_testing import check_output, check_representation, check_transform
 
 from aang_core import ConfigError
-from aang_core.testing import check_output, check_representation, check_transform
 
 torch.set_num_threads(1)
 

@@ -10,6 +10,7 @@ import torch
 from aang_plugin_bert.bidirectional import Bidirectional
 from aang_plugin_bert.denoise import Denoise
 from aang_plugin_bert.mask import Mask
+from aang_testing import check_output, check_representation, check_transform
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -23,7 +24,6 @@ from aang_core import (
     Transform,
     Vocabulary,
 )
-from aang_core.testing import check_output, check_representation, check_transform
 
 torch.set_num_threads(1)
 

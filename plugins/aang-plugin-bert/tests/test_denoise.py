@@ -2,11 +2,11 @@
 
 import torch
 from aang_plugin_bert.denoise import Denoise
+from aang_testing import SmallHeads, corrupted_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aang_core import CorruptedRows
-from aang_core.testing import SmallHeads, corrupted_rows
 
 torch.set_num_threads(1)
 

@@ -6,12 +6,12 @@ import torch
 from aang_plugin_bert.bert_op import BertOp
 from aang_plugin_bert.mask import Mask
 from aang_plugin_bert.replace import Replace
+from aang_testing import SampleRows, token_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from aang_core import Transform, Vocabulary
-from aang_core.testing import SampleRows, token_rows
 
 torch.set_num_threads(1)
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aang_core.config import TrainConfig
+from aang.config import TrainConfig
+
 from aang_plugin_compare.matching import Match
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Annotated, Any
 
+from aang.runs import TF_IDF
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aang_core import DataError, Metric
-from aang_core.runs import TF_IDF
 from aang_core.storage import write_file, writing
 
 FOLDER = "controls"

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 
-from aang_core.config import recorded_config
-from aang_core.runs import Cost, DevScores, Result, read_lines, read_part
+from aang.config import recorded_config
+from aang.runs import Cost, DevScores, Result, read_lines, read_part
+
 from aang_core.storage import csv_line
 from aang_plugin_compare.cells import Cell, Comparison
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from aang.assembly import predict
+from aang.config import TrainConfig
+from aang.corpora import tokenize
+from aang.modeling import load_text_model, load_tokenizer
 from torch import Tensor, nn
 
 from aang_core import Example
-from aang_core.assembly import predict
-from aang_core.config import TrainConfig
-from aang_core.corpora import tokenize
-from aang_core.modeling import load_text_model, load_tokenizer
 
 
 class FrozenEncoder:

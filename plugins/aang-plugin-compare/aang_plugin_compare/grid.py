@@ -12,7 +12,7 @@ Grid = Mapping[str, Sequence[Any]]
 """Values by option; ``NAME.OPTION`` is an option of a weighter or primitive."""
 
 Owners = Mapping[str, Primitive | None]
-"""What may have options in a run, by name; see ``aang_core.assembly.option_owners``."""
+"""What may have options in a run, by name; see ``aang.assembly.option_owners``."""
 
 
 def read_grid(grid: str | Grid, source: Source, registry: Registry) -> Grid:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 import yaml
+from aang.config import TrainConfig, left_to_the_data
 
-from aang_core.config import TrainConfig, left_to_the_data
 from aang_core.storage import write_file, writing
 
 _ATTEMPT = re.compile(r"attempt [0-9]+ on ")

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from aang.runs import Result, read_part
+
 from aang_core import AangError, Registry
-from aang_core.runs import Result, read_part
 from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.control_results import QUICK_CONTROLS, read_result, result_file
 from aang_plugin_compare.matching import matched

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 
-from aang_core.runs import usable_cores
+from aang.runs import usable_cores
+
 from aang_plugin_compare.claim import attempts_so_far
 from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.leashed import command

@@ -7,9 +7,10 @@ into the configuration of the run, which can therefore be repeated and resumed l
 from dataclasses import dataclass
 from pathlib import Path
 
+from aang.config import TrainConfig
+from aang.runs import Result, read_part
+
 from aang_core import ConfigError
-from aang_core.config import TrainConfig
-from aang_core.runs import Result, read_part
 from aang_plugin_compare.controls import What
 
 

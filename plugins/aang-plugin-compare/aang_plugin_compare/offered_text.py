@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from aang.assembly import without_unread_text
+
 from aang_core import ConfigError, Registry
-from aang_core.assembly import without_unread_text
 from aang_plugin_compare.cells import Cell
 
 _TEXT = ("domain", "out_of_domain", "unlabelled")

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aang.assembly import option_owners
+from aang.config import TrainConfig, refuse_trust, resolve_training
+
 from aang_core import AangError, ConfigError, Registry, load_space
-from aang_core.assembly import option_owners
-from aang_core.config import TrainConfig, refuse_trust, resolve_training
 from aang_core.storage import NumberLoader, Source, parse_yaml
 from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.comparison_file import ComparisonFile, read_content

@@ -1,6 +1,6 @@
 """Controls that take seconds: is a deep model worth it on this task at all?
 
-A linear model, as every run has it for TF-IDF (`aang_core.runs.linear_result`), on TF-IDF and on
+A linear model, as every run has it for TF-IDF (`aang.runs.linear_result`), on TF-IDF and on
 features of the encoder without any training: the first token's, and the mean over tokens.
 """
 
@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aang.assembly import encoder_of, metric_of, read_end_task
+from aang.config import TrainConfig
+from aang.corpora import LabelledTask
+from aang.runs import LINEAR, TF_IDF, choose_device, linear_result, tf_idf
+
 from aang_core import AangError, ReadReport
-from aang_core.assembly import encoder_of, metric_of, read_end_task
-from aang_core.config import TrainConfig
-from aang_core.corpora import LabelledTask
-from aang_core.runs import LINEAR, TF_IDF, choose_device, linear_result, tf_idf
 from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.control_results import (
     FROZEN,

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aang_core.config import TrainConfig
-from aang_core.runs import PENALTIES as OF_TF_IDF
-from aang_core.runs import TF_IDF
+from aang.config import TrainConfig
+from aang.runs import PENALTIES as OF_TF_IDF
+from aang.runs import TF_IDF
+
 from aang_plugin_compare.control_results import FROZEN
 
 PENALTIES: Mapping[str, Sequence[float]] = {

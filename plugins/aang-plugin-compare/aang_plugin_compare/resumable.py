@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
+from aang.runs import Interrupted, interruptible
 
 from aang_core.cli import echo, given_arguments
-from aang_core.runs import Interrupted, interruptible
 
 
 @contextmanager

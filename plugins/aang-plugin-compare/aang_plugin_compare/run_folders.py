@@ -4,15 +4,16 @@ import shutil
 from pathlib import Path
 from typing import Literal
 
-from aang_core import ConfigError, Registry
-from aang_core.config import (
+from aang.config import (
     TrainConfig,
     left_to_the_data,
     recorded_config,
     with_absolute_paths,
     without_default_recipe,
 )
-from aang_core.runs import refuse_links
+from aang.runs import refuse_links
+
+from aang_core import ConfigError, Registry
 from aang_core.storage import RunFolder
 
 State = Literal["finished", "interrupted", "new"]

@@ -3,8 +3,9 @@
 import secrets
 from collections.abc import Sequence
 
-from aang_core.config import recorded_config
-from aang_core.runs import settled_precision
+from aang.config import recorded_config
+from aang.runs import settled_precision
+
 from aang_core.storage import writing
 from aang_plugin_compare.launcher import Order
 

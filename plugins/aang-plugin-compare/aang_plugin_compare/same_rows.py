@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from aang.runs import recorded_draw
+
 from aang_core import ConfigError
-from aang_core.runs import recorded_draw
 from aang_core.storage import Source
 from aang_plugin_compare.control_results import read_result
 from aang_plugin_compare.controls import Options

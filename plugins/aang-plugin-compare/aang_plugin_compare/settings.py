@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aang_core.config import TrainConfig
+from aang.config import TrainConfig
 
 PUSHING = tuple(n for n in TrainConfig.model_fields if n == "push_to_hub" or n.startswith("hub_"))
 """Options that push a run's model, which would push one run over another."""

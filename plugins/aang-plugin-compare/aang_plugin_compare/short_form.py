@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from aang.cli import training_options
+
 from aang_core import ConfigError, Registry
-from aang_core.cli import training_options
 from aang_core.storage import Source
 from aang_plugin_compare.cells import Comparison
 from aang_plugin_compare.planning import plan

@@ -10,8 +10,9 @@ from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from aang.runs import ChosenScores, Result, read_part
+
 from aang_core import ConfigError
-from aang_core.runs import ChosenScores, Result, read_part
 from aang_plugin_compare.cells import Cell, Comparison
 from aang_plugin_compare.control_results import (
     FOLDER,

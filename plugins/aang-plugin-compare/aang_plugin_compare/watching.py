@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Lock, Thread
 
+from aang.runs import DevScores, read_lines, shown_score
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from aang_core import DataError
 from aang_core.cli import echo, printable
-from aang_core.runs import DevScores, read_lines, shown_score
 from aang_plugin_compare.cells import Cell
 
 EVERY = 1.0

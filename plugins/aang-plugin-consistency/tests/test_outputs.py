@@ -7,10 +7,10 @@ import torch
 from aang_plugin_consistency.both_views import balanced
 from aang_plugin_consistency.consistency import Consistency
 from aang_plugin_consistency.pseudo_label import PseudoLabel
+from aang_testing import SmallHeads, check_output
 from torch import Tensor, nn
 
 from aang_core import ConfigError, RowLosses
-from aang_core.testing import SmallHeads, check_output
 
 
 class FirstTokenLogits(nn.Module):

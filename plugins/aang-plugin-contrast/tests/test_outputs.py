@@ -7,10 +7,10 @@ import pytest
 import torch
 from aang_plugin_contrast.simcse import SimCSE
 from aang_plugin_contrast.supervised import SupervisedContrast
+from aang_testing import SmallHeads, check_output
 from torch import Tensor, nn
 
 from aang_core import ConfigError, CorruptedRows, DocumentStatistics, PluginError
-from aang_core.testing import SmallHeads, check_output
 from tests.support.plugins import VOCABULARY, SampleRows
 
 

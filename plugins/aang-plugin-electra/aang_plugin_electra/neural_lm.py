@@ -5,15 +5,9 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aang_core import (
-    DataContext,
-    DataError,
-    Example,
-    atomic_write,
-    cache_folder,
-    number_option,
-    whole_number_option,
-)
+from aang import atomic_write, cache_folder
+
+from aang_core import DataContext, DataError, Example, number_option, whole_number_option
 
 _FORMAT = 1
 """Increase when the same settings give other texts, so that old caches are not used."""

@@ -4,10 +4,10 @@ import math
 
 import torch
 from aang_plugin_electra.real_synthetic import RealSynthetic
+from aang_testing import VOCABULARY, check_output
 from torch import Tensor, nn
 
 from aang_core import CorruptedRows, DocumentStatistics
-from aang_core.testing import VOCABULARY, check_output
 
 torch.set_num_threads(1)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from aang_plugin_factored.factored import Factored
+from aang_testing import RecordingWorkbench, check_weighter
 
 from aang_core import ConfigError, StepSignals, TaskCard
-from aang_core.testing import RecordingWorkbench, check_weighter
 
 END = TaskCard("end")
 A = TaskCard("a", {"transform": "mask", "output": "denoise"})

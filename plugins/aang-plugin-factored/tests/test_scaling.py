@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from aang_plugin_factored.factored import Factored
+from aang_testing import check_weighter
 
 from aang_core import ConfigError, StepSignals, TaskCard
-from aang_core.testing import check_weighter
 
 END = TaskCard("end")
 TRANSFORMS = ("bert-op", "mask", "replace", "no-op")

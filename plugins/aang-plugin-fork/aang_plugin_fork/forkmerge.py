@@ -44,7 +44,7 @@ class ForkMerge:
 
     Examples:
         >>> from aang_core import TaskCard
-        >>> from aang_core.testing import RecordingWorkbench
+        >>> from aang_testing import RecordingWorkbench
         >>> from aang_plugin_fork.forkmerge import ForkMerge
         >>> bench = RecordingWorkbench("end", ["a"])
         >>> ForkMerge(TaskCard("end"), [TaskCard("a")], steps=7).round(bench)

@@ -52,7 +52,7 @@ class TapWeight:
 
     Examples:
         >>> from aang_core import TaskCard
-        >>> from aang_core.testing import RecordingWorkbench
+        >>> from aang_testing import RecordingWorkbench
         >>> from aang_plugin_fork.tapweight import TapWeight
         >>> bench = RecordingWorkbench("end", ["a", "b"])
         >>> TapWeight(TaskCard("end"), [TaskCard("a"), TaskCard("b")]).round(bench)

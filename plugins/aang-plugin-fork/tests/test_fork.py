@@ -8,16 +8,16 @@ import pytest
 import torch
 from aang_plugin_fork.forkmerge import ForkMerge
 from aang_plugin_fork.tapweight import TapWeight
-from torch import Tensor
-
-from aang_core import AangError, ConfigError, DevLossAlong, TaskCard, softmax
-from aang_core.testing import (
+from aang_testing import (
     Pull,
     QuadraticProblem,
     RecordingWorkbench,
     check_weighter,
     quadratic_problem,
 )
+from torch import Tensor
+
+from aang_core import AangError, ConfigError, DevLossAlong, TaskCard, softmax
 
 RATE = 0.1
 CENTRES = {"end": (3.0, 1.0), "right": (4.0, -2.0), "up": (0.0, 5.0)}

@@ -6,12 +6,12 @@ import pytest
 import torch
 from aang_plugin_gpt.left_to_right import LeftToRight
 from aang_plugin_gpt.right_to_left import RightToLeft
+from aang_testing import SampleRows, check_representation, token_rows
 from hypothesis import given, settings
 from torch import Tensor
 from transformers import RobertaConfig, RobertaModel
 
 from aang_core import Representation
-from aang_core.testing import SampleRows, check_representation, token_rows
 
 torch.set_num_threads(1)
 

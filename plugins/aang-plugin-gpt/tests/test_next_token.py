@@ -8,11 +8,11 @@ from aang_plugin_gpt.left_to_right import LeftToRight
 from aang_plugin_gpt.next_token import NextToken
 from aang_plugin_gpt.right_to_left import RightToLeft
 from aang_plugin_xlnet.random_factorized import RandomFactorized
+from aang_testing import VOCABULARY, SmallHeads, check_output
 from torch import Generator, Tensor
 from transformers import BertConfig, BertModel
 
 from aang_core import ConfigError, CorruptedRows, DocumentStatistics, Representation
-from aang_core.testing import VOCABULARY, SmallHeads, check_output
 from tests.support.model import EncoderBody
 
 torch.set_num_threads(1)

@@ -33,7 +33,8 @@ def push(
     in HF_TOKEN.
     """
     # Imported here, because plug-ins are loaded for every command.
-    from aang_core import Run
+    from aang import Run
+
     from aang_plugin_hub.pushing import push as push_run
 
     pushed = push_run(

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from aang import Run
+from aang.runs import Origins, card_of, longest_text
 from huggingface_hub import CommitOperationAdd
 
-from aang_core import DataError, Run
-from aang_core.runs import Origins, card_of, longest_text
+from aang_core import DataError
 
 CARD = "README.md"
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from aang_core import RegisterCommand, hookimpl
 
 if TYPE_CHECKING:
-    from aang_core import Run
+    from aang import Run
 
 
 @hookimpl

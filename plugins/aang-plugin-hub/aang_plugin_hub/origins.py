@@ -4,12 +4,13 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+from aang import Run
+from aang.runs import Origins, languages_in
 from huggingface_hub import ModelCard
 from huggingface_hub.errors import EntryNotFoundError
 from yaml import YAMLError
 
-from aang_core import DataError, Run
-from aang_core.runs import Origins, languages_in
+from aang_core import DataError
 from aang_plugin_hub.account import Account
 from aang_plugin_hub.errors import told
 

@@ -3,10 +3,10 @@
 import contextlib
 from dataclasses import dataclass
 
+from aang import Run
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
-from aang_core import Run
 from aang_plugin_hub.account import Account
 from aang_plugin_hub.errors import HubError, taken, told
 from aang_plugin_hub.files import additions

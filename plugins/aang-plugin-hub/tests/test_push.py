@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
+from aang import Run
 from huggingface_hub import HfApi, constants
 
-from aang_core import Run
 from aang_core.cli import main
 from tests.one_layer_encoder import write_one_layer_encoder
 

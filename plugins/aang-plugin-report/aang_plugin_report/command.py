@@ -23,7 +23,8 @@ PAGE = "report.html"
 def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None) -> None:
     """Write one HTML page, which needs no network, about one run or several together."""
     # Imported here, because plug-ins are loaded for every command.
-    from aang_core import Run
+    from aang import Run
+
     from aang_plugin_report.page import write_figures, write_page
 
     opened = [Run.open(run) for run in runs]

@@ -10,7 +10,7 @@ from aang_core.storage import whole_file
 from aang_plugin_report.drawing import plain, plain_names, save_picture
 
 if TYPE_CHECKING:
-    from aang_core import Diagnosis
+    from aang_plugin_diagnose import Diagnosis
 
 STATIC = (".png", ".svg", ".pdf")
 TITLE = "Objectives seen from the end task"

@@ -4,7 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from aang_core import Run, softmax
+from aang import Run
+
+from aang_core import softmax
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
 from aang_plugin_report.losses import losses_chart
 from aang_plugin_report.run_names import run_names

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from aang_core import RegisterCommand, hookimpl
 
 if TYPE_CHECKING:
-    from aang_core import Diagnosis, Run
+    from aang import Run
+    from aang_plugin_diagnose import Diagnosis
 
 
 @hookimpl

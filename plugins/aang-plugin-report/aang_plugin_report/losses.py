@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from aang_core import Run
+from aang import Run
+
 from aang_plugin_report.charts import Lines, Series
 
 END_TASK = "end-task"

@@ -9,8 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from aang_core import Run
-from aang_core.runs import shown_score
+from aang import Run
+from aang.runs import shown_score
+
 from aang_core.storage import write_file, writing
 from aang_plugin_report.drawing import draw_picture, plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from aang_core import ConfigError, Run
+from aang import Run
+
+from aang_core import ConfigError
 from aang_plugin_report.drawing import plotly_figure
 from aang_plugin_report.figures import charts_of
 

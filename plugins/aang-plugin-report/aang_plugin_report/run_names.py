@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from aang_core import Run
+from aang import Run
 
 
 def run_names(runs: Sequence[Run]) -> list[str]:

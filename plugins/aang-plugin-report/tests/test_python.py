@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from aang import Run
 from transformers import PreTrainedModel
 
-import aang_core
-from aang_core import ConfigError, DataError, Run
+from aang_core import ConfigError, DataError
 
 
 def test_a_run_opened_again(run: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_run_opened_again(run: Path) -> None:
 def test_train(report_encoder: Path, run: Path, tmp_path: Path) -> None:
     """Options are keywords; the result is the same kind of run."""
     data = run.parent / "train.jsonl"
-    trained = aang_core.train(
+    trained = aang.train(
         train=data,
         model=str(report_encoder),
         weighter="single-task",
@@ -44,6 +44,6 @@ def test_train(report_encoder: Path, run: Path, tmp_path: Path) -> None:
     assert trained.weights["end-task"].tolist() == [1.0, 1.0]
     assert trained.metrics.index.tolist() == [0, 1, 2]
     with pytest.raises(ConfigError, match="no such option"):
-        aang_core.train(trian=data)
+        aang.train(trian=data)
     with pytest.raises(DataError, match="not a run folder"):
         Run.open(tmp_path)

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from aang import Run
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
 from aang_plugin_report.drawing import plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several
 
-from aang_core import Run
 from aang_core.cli import main
 
 

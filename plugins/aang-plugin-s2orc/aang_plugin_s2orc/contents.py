@@ -8,9 +8,10 @@ from itertools import islice
 from pathlib import Path
 
 import orjson
+from aang import read_lines
+from aang.corpora import stream_table
 
-from aang_core import DataError, ReadReport, read_lines
-from aang_core.corpora import stream_table
+from aang_core import DataError, ReadReport
 from aang_plugin_s2orc.layouts import reader_of
 from aang_plugin_s2orc.paper import Paper, Record
 

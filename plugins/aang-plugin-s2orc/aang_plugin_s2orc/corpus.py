@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from aang_core import DataError, ReadReport, read_text_lines
+from aang import read_text_lines
+
+from aang_core import DataError, ReadReport
 from aang_plugin_s2orc.contents import Contents, look_into, read_papers, read_table
 from aang_plugin_s2orc.endless import EndlessTexts, Records
 from aang_plugin_s2orc.marks import ABSTRACT, ABSTRACT_IN_FULL_TEXT, FULL_TEXT, TITLE, Marks

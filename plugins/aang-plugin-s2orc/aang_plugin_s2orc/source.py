@@ -2,16 +2,10 @@
 
 from collections.abc import Iterator
 
-from aang_core import (
-    ConfigError,
-    DataContext,
-    DataError,
-    Example,
-    ReadReport,
-    find_files,
-    whole_number_option,
-)
-from aang_core.corpora import names_of_files
+from aang import find_files
+from aang.corpora import names_of_files
+
+from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, whole_number_option
 from aang_plugin_s2orc.corpus import Corpus
 from aang_plugin_s2orc.endless import EndlessTexts
 from aang_plugin_s2orc.language import Language

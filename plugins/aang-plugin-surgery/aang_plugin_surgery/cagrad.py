@@ -30,7 +30,7 @@ class CAGrad:
 
     Examples:
         >>> from aang_core import TaskCard
-        >>> from aang_core.testing import RecordingWorkbench
+        >>> from aang_testing import RecordingWorkbench
         >>> from aang_plugin_surgery.cagrad import CAGrad
         >>> vectors = {"end": [1.0, 0.0], "a": [0.0, 1.0]}
         >>> bench = RecordingWorkbench("end", ["a"], gradient=vectors.__getitem__)

@@ -28,7 +28,7 @@ class PCGrad:
 
     Examples:
         >>> from aang_core import TaskCard
-        >>> from aang_core.testing import RecordingWorkbench
+        >>> from aang_testing import RecordingWorkbench
         >>> from aang_plugin_surgery.pcgrad import PCGrad
         >>> vectors = {"end": [1.0, 0.0], "a": [-1.0, 1.0]}
         >>> bench = RecordingWorkbench("end", ["a"], gradient=vectors.__getitem__)

@@ -10,9 +10,9 @@ from aang_plugin_surgery.cagrad import CAGrad
 from aang_plugin_surgery.conflict_averse import direction, onto_simplex
 from aang_plugin_surgery.pcgrad import PCGrad
 from aang_plugin_surgery.projection import conflicts, projected
+from aang_testing import RecordingWorkbench, check_weighter
 
 from aang_core import ConfigError, TaskCard
-from aang_core.testing import RecordingWorkbench, check_weighter
 
 END = TaskCard("end")
 TWO = [TaskCard(name) for name in "ab"]

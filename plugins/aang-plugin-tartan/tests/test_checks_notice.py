@@ -8,9 +8,9 @@ import pytest
 import torch
 from aang_plugin_tartan.meta_tartan import MetaTartan
 from aang_plugin_tartan.static import Static
+from aang_testing import check_weighter
 
 from aang_core import TaskCard, Weighter, Workbench
-from aang_core.testing import check_weighter
 
 
 class Unnormalised(Static):

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from aang_plugin_tartan.meta_tartan import MetaTartan
+from aang_testing import RecordingWorkbench, check_weighter
 
 from aang_core import ConfigError, StepSignals, TaskCard
-from aang_core.testing import RecordingWorkbench, check_weighter
 
 END = TaskCard("end")
 THREE = [TaskCard(name) for name in "abc"]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from aang_plugin_tartan.static import Static
+from aang_testing import RecordingWorkbench, check_weighter
 
 from aang_core import ConfigError, TaskCard
-from aang_core.testing import RecordingWorkbench, check_weighter
 
 END = TaskCard("end")
 THREE = [TaskCard(name) for name in "abc"]

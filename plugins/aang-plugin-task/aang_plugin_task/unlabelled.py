@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from aang.corpora import RepeatedTexts
+
 from aang_core import (
     ConfigError,
     DataContext,
@@ -10,7 +12,6 @@ from aang_core import (
     ReadReport,
     whole_number_option,
 )
-from aang_core.corpora import RepeatedTexts
 
 
 class Unlabelled:

@@ -5,11 +5,11 @@ import dataclasses
 import pytest
 import torch
 from aang_plugin_task.label import Label
+from aang_testing import SmallHeads, check_output, corrupted_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aang_core import CorruptedRows, PluginError
-from aang_core.testing import SmallHeads, check_output, corrupted_rows
 
 torch.set_num_threads(1)
 

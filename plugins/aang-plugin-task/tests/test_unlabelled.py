@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from aang_plugin_task.unlabelled import Unlabelled
+from aang_testing import check_data
 
 from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, load_plugins
 from aang_core import load_space as load
-from aang_core.testing import check_data
 
 SOME = (Example("one"), Example("three"), Example("a", "pair"), Example("four and five"))
 

@@ -4,16 +4,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from aang_core import (
-    ConfigError,
-    DataContext,
-    DataError,
-    Example,
-    ReadReport,
-    find_files,
-    read_text_lines,
-    whole_number_option,
-)
+from aang import find_files, read_text_lines
+
+from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, whole_number_option
 
 Unit = Literal["auto", "line", "paragraph"]
 _EXTENSIONS = (".txt", ".text", ".md", ".rst", ".gz")

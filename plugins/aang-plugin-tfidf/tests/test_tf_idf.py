@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 from aang_plugin_tfidf.tf_idf import TfIdf
+from aang_testing import VOCABULARY, SmallHeads, check_output, corrupted_rows
 from hypothesis import given, settings
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from aang_core import CorruptedRows, DocumentStatistics, RowsBefore
-from aang_core.testing import VOCABULARY, SmallHeads, check_output, corrupted_rows
 
 torch.set_num_threads(1)
 

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from aang.config import TrainConfig, recorded_config
+from aang.runs import Result
 from aang_plugin_compare.plain_tables import plain_table, score_text
 
-from aang_core.config import TrainConfig, recorded_config
-from aang_core.runs import Result
 from aang_core.storage import write_file, writing
 from aang_plugin_tune.refit import Chosen, best_of, read_chosen, refit_folder, refitted
 from aang_plugin_tune.search import FORMING, METHOD, Search, Setting, shown

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from aang.cli import training_options
+from aang.config import TrainConfig, refuse_trust
 from aang_plugin_compare.grid import refuse_unowned
 from aang_plugin_compare.settings import (
     PUSHING,
@@ -14,8 +16,6 @@ from aang_plugin_compare.settings import (
 )
 
 from aang_core import AangError, ConfigError, Registry, did_you_mean
-from aang_core.cli import training_options
-from aang_core.config import TrainConfig, refuse_trust
 from aang_core.storage import Source
 from aang_plugin_tune.dimensions import Dimension, read_dimension
 from aang_plugin_tune.search import METHOD, Search

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from aang.runs import Result, read_part
 from aang_plugin_compare.launcher import Launcher, wait_for, write_order
 from aang_plugin_compare.run_folders import remove_checkpoints, run_state
 
 from aang_core import ConfigError, DataError
-from aang_core.runs import Result, read_part
 from aang_core.storage import write_file, writing
 from aang_plugin_tune.search import Search
 from aang_plugin_tune.study import Tried, all_failed

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from aang.assembly import option_owners, without_unread_text
+from aang.config import TrainConfig, resolve_training
 from aang_plugin_compare.settings import layered, setting_text, with_setting
 
 from aang_core import Primitive, Registry
-from aang_core.assembly import option_owners, without_unread_text
-from aang_core.config import TrainConfig, resolve_training
 from aang_plugin_tune.dimensions import Choices, Dimension
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Search:
         return " ".join([named, *(name for name in others if name != named)])
 
     def owners(self, chosen: Setting) -> Mapping[str, Primitive | None]:
-        """What may have options in a run with this method: see ``aang_core.assembly``.
+        """What may have options in a run with this method: see ``aang.assembly``.
 
         Raises:
             AangError: a recipe, a weighter or a space is unknown.

@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from threading import Event, RLock
 
+from aang.config import TrainConfig
+from aang.runs import Result, read_part
 from aang_plugin_compare.launcher import Launcher, wait_for, write_order
 from aang_plugin_compare.run_folders import remove_checkpoints, run_state
 from optuna.trial import Trial
 
 from aang_core import AangError, ConfigError
-from aang_core.config import TrainConfig
-from aang_core.runs import Result, read_part
 from aang_plugin_tune.search import Search
 from aang_plugin_tune.study import Study, Tried, all_failed, trial_folder
 from aang_plugin_tune.watch import Watch

@@ -4,11 +4,11 @@ import math
 from functools import cached_property
 from pathlib import Path
 
+from aang.config import TrainConfig, recorded_config
+from aang.runs import DevScores, read_lines
 from optuna.trial import Trial
 
 from aang_core import DataError, Metric
-from aang_core.config import TrainConfig, recorded_config
-from aang_core.runs import DevScores, read_lines
 
 SPARED = 0.25
 """The part of its steps that a run trains before it can be pruned."""

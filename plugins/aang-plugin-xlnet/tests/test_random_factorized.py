@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 import torch
 from aang_plugin_xlnet.random_factorized import RandomFactorized
+from aang_testing import SampleRows, check_representation, token_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import RobertaConfig, RobertaModel
 
 from aang_core import ConfigError
-from aang_core.testing import SampleRows, check_representation, token_rows
 
 torch.set_num_threads(1)
 

@@ -2,10 +2,10 @@
 
 import pytest
 from aang_plugin_a_gem import AGem
+from aang_testing import RecordingWorkbench
+from aang_testing.conformance import Check, checks_of
 
 from aang_core import TaskCard
-from aang_core.testing import RecordingWorkbench
-from aang_core.testing.conformance import Check, checks_of
 
 
 @pytest.mark.parametrize("check", checks_of("aang-plugin-a-gem"), ids=lambda check: check.name)

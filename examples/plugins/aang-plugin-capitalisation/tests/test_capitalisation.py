@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 from aang_plugin_capitalisation import NO_TARGET, Capitalisation, kind_of
+from aang_testing import SmallHeads, corrupted_rows
+from aang_testing.conformance import Check, checks_of
 from hypothesis import given
 
 from aang_core import ConfigError, CorruptedRows, Vocabulary, word_starts
-from aang_core.testing import SmallHeads, corrupted_rows
-from aang_core.testing.conformance import Check, checks_of
 
 
 @pytest.mark.parametrize(

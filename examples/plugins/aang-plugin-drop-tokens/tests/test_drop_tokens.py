@@ -3,10 +3,10 @@
 import pytest
 import torch
 from aang_plugin_drop_tokens import DropTokens
+from aang_testing import VOCABULARY, SampleRows
+from aang_testing.conformance import Check, checks_of
 
 from aang_core import ConfigError
-from aang_core.testing import VOCABULARY, SampleRows
-from aang_core.testing.conformance import Check, checks_of
 
 NAME, OPTIONS = "aang-plugin-drop-tokens", {"drop-tokens": {"rate": 0.5}}
 

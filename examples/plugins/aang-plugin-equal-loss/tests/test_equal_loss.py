@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 from aang_plugin_equal_loss import EqualLoss
+from aang_testing import RecordingWorkbench
+from aang_testing.conformance import Check, checks_of
 
 from aang_core import StepSignals, TaskCard
-from aang_core.testing import RecordingWorkbench
-from aang_core.testing.conformance import Check, checks_of
 
 NAME, OPTIONS = "aang-plugin-equal-loss", {"equal-loss": {"memory": 0.0, "n": 1}}
 

@@ -5,10 +5,9 @@ import math
 import pytest
 import torch
 from aang_plugin_r_drop import RDrop
+from aang_testing import SmallHeads
+from aang_testing.conformance import Check, checks_of
 from torch import nn
-
-from aang_core.testing import SmallHeads
-from aang_core.testing.conformance import Check, checks_of
 
 
 @pytest.mark.parametrize("check", checks_of("aang-plugin-r-drop"), ids=lambda check: check.name)

@@ -3,10 +3,10 @@
 import pytest
 import torch
 from aang_plugin_span_mask import SpanMask
+from aang_testing import VOCABULARY
+from aang_testing.conformance import Check, checks_of
 
 from aang_core import ConfigError
-from aang_core.testing import VOCABULARY
-from aang_core.testing.conformance import Check, checks_of
 
 
 @pytest.mark.parametrize("check", checks_of("aang-plugin-span-mask"), ids=lambda check: check.name)

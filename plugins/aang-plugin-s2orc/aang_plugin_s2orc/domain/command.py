@@ -70,10 +70,10 @@ def prepare_domain(
     that this writes to training with --domain.
     """
     import torch
+    from aang.assembly import CheckedData
+    from aang.cli import parse_settings
 
     from aang_core import DataContext, ReadReport
-    from aang_core.assembly import CheckedData
-    from aang_core.cli import parse_settings
     from aang_plugin_s2orc.domain.overlap import Overlap
     from aang_plugin_s2orc.domain.preparation import prepare, read_texts
     from aang_plugin_s2orc.domain.sampling import first, nearest, uniform

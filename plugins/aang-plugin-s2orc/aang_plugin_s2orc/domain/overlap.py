@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from aang_core.corpora import letter_runs
+from aang.corpora import letter_runs
 
 WORDS = 8
 """Two texts hardly ever share this many words in a row by chance."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
+from aang.corpora import read_table, well_formed
 from pyarrow import parquet
 
 from aang_core import DataError, Example, ReadReport
-from aang_core.corpora import read_table, well_formed
 from aang_core.storage import whole_file, writing
 from aang_plugin_s2orc.domain.overlap import Overlap
 from aang_plugin_s2orc.domain.sampling import Sampler

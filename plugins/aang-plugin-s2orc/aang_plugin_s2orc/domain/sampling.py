@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice, pairwise
 
 import torch
+from aang.corpora import is_unspaced, letter_runs
 from sklearn.feature_extraction.text import (
     ENGLISH_STOP_WORDS,
     HashingVectorizer,
@@ -12,7 +13,6 @@ from sklearn.feature_extraction.text import (
 )
 
 from aang_core import DataError
-from aang_core.corpora import is_unspaced, letter_runs
 
 Sampler = Callable[[Iterable[str]], list[str]]
 

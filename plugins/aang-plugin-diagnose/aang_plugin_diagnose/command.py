@@ -1,0 +1,232 @@
+"""``aang diagnose``: how close the objectives of a space are to the end task."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from aang.cli.schema_options import options_of
+from aang.cli.train import given_options
+from aang.config import TrainConfig, read_config_file, resolve_config
+
+from aang_core.cli.loaded import output_of_plugins
+from aang_core.cli.output import echo, note
+from aang_core.cli.tables import print_table
+from aang_core.errors import ConfigError, UnknownNameError
+from aang_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aang_plugin_diagnose.objectives import Diagnosis
+
+# Options of a complete training, and of what comes after it.
+_UNUSED = frozenset(
+    {
+        *("recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every"),
+        *("weights_every", "draws_per_step", "final_fine_tuning", "checkpoint_every", "log"),
+        *("test", "test_score", "out", "push_to_hub", "hub_private", "hub_license"),
+        *("hub_language", "compile", "on_nan"),
+    }
+)
+# Options that only --signal-quality uses.
+_OF_TRAINING = (
+    *("steps", "aux_batch_size", "lr", "head_lr", "weight_decay", "warmup", "max_grad_norm"),
+    *("clip_apart", "task_clip", "dev_average"),
+)
+
+
+@click.command(short_help="Measure how near each objective is to the end task, without training.")
+@click.argument(
+    "config_file", metavar="[CONFIG.yaml]", required=False, type=click.Path(path_type=Path)
+)
+@options_of(TrainConfig, skip=_UNUSED)
+@click.option(
+    "--batches", type=click.IntRange(min=1), help="batches to measure; default: one pass over train"
+)
+@click.option(
+    "--sort",
+    type=click.Choice(["distance", "cosine", "norm"]),
+    default="distance",
+    help="rank by rising distance, falling cosine or rising norm  [default: distance]",
+)
+@click.option(
+    "--signal-quality",
+    is_flag=True,
+    help="train for some steps and measure how well signals stand out from noise",
+)
+@click.option(
+    "--quality-steps",
+    type=click.IntRange(min=1),
+    default=60,
+    show_default=True,
+    help="training steps of --signal-quality",
+)
+@click.option(
+    "--quality-every",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="steps between measurements",
+)
+@click.option(
+    "--quality-sample",
+    type=click.IntRange(min=1),
+    help="objectives to measure each time, drawn anew; default: all",
+)
+@click.option(
+    "--scores",
+    type=click.Path(path_type=Path),
+    help="dev scores of objectives trained alone, CSV or JSON, to compare rankings with",
+)
+@click.option("--plot", type=click.Path(path_type=Path), help="write a figure, .html, .png, .svg")
+@click.option("--quiet", is_flag=True, help="no progress, no notes")
+@click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
+@click.pass_obj
+def diagnose(
+    plugins: Plugins,
+    /,
+    config_file: Path | None,
+    batches: int | None,
+    sort: str,
+    plot: Path | None,
+    signal_quality: bool,
+    quality_steps: int,
+    quality_every: int,
+    quality_sample: int | None,
+    scores: Path | None,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Measure how near each objective of a space is to the end task, without training.
+
+    For each objective: the cosine of its gradient with the dev gradient, its norm, and the distance
+    Δ̂ to the end task's gradient (AANG, section 4), as means and standard deviations over batches.
+
+    With --signal-quality, train for some steps with the given options (--weighter single-task is
+    plain fine-tuning) and measure the cosine of every objective on the way, in several ways, each
+    with its t; --json prints one line per objective and way.
+    """
+    # Nothing is scored on test, so it is not read.
+    given = {**given_options(options), "test_score": False}
+    from_file = read_config_file(config_file) if config_file else {}
+    if signal_quality:
+        from aang_plugin_diagnose.signal_quality_command import run
+
+        _refuse({"--plot": plot, "--batches": batches}, "does not go with --signal-quality")
+        config = resolve_config(from_file, given, plugins.registry)
+        run(plugins, config, (quality_steps, quality_every, quality_sample), scores, quiet, as_json)
+        return
+    training = {f"--{name.replace('_', '-')}": given.get(name) for name in _OF_TRAINING}
+    _refuse({**training, "--scores": scores}, "needs --signal-quality, which trains")
+
+    from aang.assembly.sources import prepare_sources
+    from aang.cli.progress import counting
+    from aang.runs.training import choose_training_device
+
+    from aang_core.training.devices import on_usable_cores
+    from aang_plugin_diagnose.objectives import diagnose as measure
+
+    click.get_current_context().with_resource(on_usable_cores())
+    draw = None if plot is None else _prepared_figure(plugins, plot)
+    config = resolve_config(from_file, given, plugins.registry)
+    with output_of_plugins():
+        sources = prepare_sources(config, plugins.registry)
+    if not sources.objectives:
+        raise ConfigError(
+            f"--weighter {config.weighter} trains the end task alone, so there is no objective "
+            "to diagnose; leave it out"
+        )
+    with counting("batches", quiet=quiet) as progress, output_of_plugins():
+        found = measure(
+            config,
+            sources,
+            device=choose_training_device(config.device),
+            batches=batches,
+            progress=progress,
+            say=(lambda sentence: None) if quiet else note,
+        )
+    if draw is not None:
+        draw(found)
+    if not quiet:
+        for line in sources.report.lines():
+            note(line)
+    if as_json:
+        echo(json.dumps(found.document(), indent=2))
+    else:
+        _print(found, sort)
+        if plot is not None:
+            echo(f"The figure is in {plot}.")
+
+
+def _prepared_figure(plugins: Plugins, path: Path) -> Callable[["Diagnosis"], None]:
+    """What a plug-in writes the figure with.
+
+    Raises:
+        ConfigError: No plug-in draws it, or not in a file of that kind.
+    """
+    try:
+        hook = plugins.registry.hooks.find("aang_plot_diagnosis")
+    except UnknownNameError as error:
+        raise ConfigError(
+            f"--plot {path}: the figure is drawn by a plug-in, and {error}"
+        ) from error
+    draw: Callable[[Diagnosis], None] = hook.call(path=path)
+    return draw
+
+
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    for option, value in options.items():
+        if value is not None:
+            raise ConfigError(f"{option}: {why}; leave it out")
+
+
+def _print(found: Any, sort: str) -> None:
+    keys = {
+        "distance": lambda o: o.distance.mean,
+        "cosine": lambda o: -o.cosine.mean,
+        "norm": lambda o: o.norm.mean,
+    }
+    ranked = sorted(found.objectives, key=keys[sort])
+    rows = [
+        [str(place), o.name, _pair(o.distance, ".3g"), _pair(o.cosine, ".3f"), _pair(o.norm, ".3g")]
+        for place, o in enumerate(ranked, start=1)
+    ]
+    end = found.end_task
+    rows.append(["", "end task", "0", _pair(end.cosine, ".3f"), _pair(end.norm, ".3g")])
+    print_table(["", "objective", "distance Δ̂", "cosine", "norm"], rows, lead=2)
+    nearest = min(found.objectives, key=keys["distance"])
+    farthest = max(found.objectives, key=keys["distance"])
+    ratio = found.total_rows / found.end_task_rows
+    echo(
+        f"\nMeans ± standard deviations over {_counted(found.batches, 'batch', 'batches')}. "
+        "What Theorem 4.1 of AANG says about them:"
+    )
+    farther = (
+        f", farthest {farthest.name} (Δ̂ {farthest.distance.mean:.3g})"
+        if farthest is not nearest
+        else ""
+    )
+    echo(
+        f"P1  A smaller Δ is better. Nearest is {nearest.name} (Δ̂ {nearest.distance.mean:.3g})"
+        f"{farther}."
+    )
+    echo(
+        f"P2  More samples are better, at the same γ. N' = {found.total_rows}: "
+        f"{found.end_task_rows} of the end task and {found.auxiliary_rows} of "
+        f"{_counted(len(found.objectives), 'objective', 'objectives')}, {ratio:.1f} times as many "
+        "as the end task alone."
+    )
+    echo(
+        f"    γ = λ_e N' / N_e = {found.gamma:.3g} with the λ_e of {found.end_task_weight:.3g} "
+        f"that the weighter starts from; λ_e = {1 / ratio:.3g} would give γ = 1."
+    )
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _pair(spread: Any, form: str) -> str:
+    std = "" if spread.std is None else f" ± {spread.std:{form}}"
+    return f"{spread.mean:{form}}{std}"

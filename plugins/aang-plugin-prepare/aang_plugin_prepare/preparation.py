@@ -1,0 +1,326 @@
+"""``aang prepare-encoder``: continued masked-LM pre-training on the user's own text."""
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from aang.assembly.assembly import objective_over
+from aang.assembly.objective_task import ObjectiveTask
+from aang.assembly.unlabelled import UnlabelledText, read_unlabelled
+from aang.config import read_config_file
+from aang.corpora.places import find_files
+from aang.modeling import TextModel, load_text_model, load_tokenizer
+from aang.runs.encoder_settings import encoder_settings
+from aang.runs.encoder_training import ACCURACY, METRIC, EncoderRows, TrainedEncoder, train_encoder
+from aang.runs.preparation_config import PreparationConfig, resolve_preparation
+from aang.runs.pretraining import HeldOutLog
+from aang.runs.same_inputs import refuse_other_files
+from aang.runs.training import join
+
+from aang_core.checked.data import CheckedData
+from aang_core.errors import AangError, ConfigError, DataError, LockedError
+from aang_core.objectives.defaults import PREPARATION
+from aang_core.objectives.objective import Objective
+from aang_core.objectives.stages import ReadReport
+from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.primitive import CORE
+from aang_core.plugins.registry import Registry
+from aang_core.storage.durable import sync, writing
+from aang_core.storage.lock import locked, refuse_if_locked
+from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.processes import Processes
+from aang_core.training.clock import Clock
+from aang_core.training.interruption import Interruption
+from aang_core.training.memory import running_out_told
+from aang_core.training.precision import settle_precision
+from aang_core.training.trainer import Observer
+from aang_core.turns import training_turn
+from aang_plugin_prepare.card import preparation_card
+
+ABOUT = "preparation"
+"""The folder, inside the encoder's folder, that records how the encoder was made."""
+
+_CLASSES = ("LABEL_0", "LABEL_1")
+"""transformers' default names for the classes of a model without a trained classifier."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prepared encoder.
+
+    Attributes:
+        folder: the folder of the encoder.
+        result: the content of ``preparation/result.json``.
+        notes: notes about the text, a sentence each.
+    """
+
+    folder: Path
+    result: Mapping[str, Any]
+    notes: Sequence[str]
+
+
+@training_turn()
+def prepare_encoder(
+    config: PreparationConfig,
+    registry: Registry,
+    *,
+    resume: bool = False,
+    observe: Callable[[Clock], Sequence[Observer]] = lambda clock: (),
+    interruption: Interruption | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> Prepared:
+    """Train an encoder on text and write it to ``config.out`` as an ordinary masked-LM folder.
+
+    The folder is created only when model and text have proved usable. It holds checkpoints until
+    training is over, and the model afterwards.
+
+    Args:
+        config: the options.
+        registry: where the objective is looked up.
+        resume: continue an interrupted preparation.
+        observe: makes the observers, given the clock of the training.
+        interruption: where a request to stop arrives.
+        say: called with each sentence that a user may want to read before training begins.
+
+    Raises:
+        AangError: the model, the text or an option cannot be used, or the disk or memory is full.
+        Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
+    """
+    device, processes = join(config.device)
+    ours = registry.as_meant_by(CORE)
+    objective = Objective.parse(PREPARATION, ours)
+    alone = ours.weighter("single-task")
+    _check_settings(config, objective)
+    places = tuple(Path(place) for place in config.text)
+    refuse_other_files({"--text": places}, processes)
+    files = {str(f): f.stat().st_size for f in find_files(places, ("",), "--text", ReadReport())}
+    report = ReadReport()
+    torch.manual_seed(config.seed)
+    made = objective.data.make(**config.set.get(objective.data.key, {}))
+    with processes.all_or_none():
+        model = _load(config)
+        config = config.model_copy(update={"max_length": min(config.max_length, model.max_length)})
+        text = read_unlabelled(
+            CheckedData(made, objective.data),
+            places,
+            model.tokenizer,
+            max_length=config.max_length,
+            batch_size=config.batch_size,
+            seed=config.seed,
+            report=report,
+            processes=processes,
+        )
+        task = objective_over(text.rows, objective, model, config.set, classes=len(_CLASSES))
+    width = int(model.body.base.config.hidden_size)
+    precision, reason = settle_precision(config.precision, device, width, processes)
+    config = config.model_copy(update={"precision": precision})
+    for sentence in _beginning(config, model, text, reason):
+        say(sentence)
+    asked = interruption or Interruption()
+    result: dict[str, Any] = {}
+    with asked.deferred(), _opened(config.out, resume=resume, processes=processes) as folder:
+        _record_files(folder, files, resume, report)
+        folder.write_text("config.yaml", _reusable(config))
+
+        def finish(trained: TrainedEncoder) -> None:
+            result.update(_result(config, objective, model, text, trained, files))
+            if processes.first:
+                _write_model(config.out, folder, model, task, preparation_card(config, result))
+            # Written last: this file marks the preparation as finished.
+            folder.write_json("result.json", result)
+
+        train_encoder(
+            model.body.to(device),
+            EncoderRows(task, task, replace(task, rows=text.held_out)),
+            encoder_settings(config, config),
+            folder,
+            ".",
+            alone=alone,
+            finish=finish,
+            observe=lambda clock: (HeldOutLog(folder, "metrics.jsonl"), *observe(clock)),
+            interruption=asked,
+            processes=processes,
+        )
+    if result[METRIC]["after"] < result[METRIC]["before"]:
+        report.note("held-out text became less likely; a smaller --lr, or more text, may do better")
+    return Prepared(config.out, result, report.lines())
+
+
+def unfinished_preparation(out: Path, **over: Any) -> PreparationConfig:
+    """The options of the interrupted preparation in ``out``.
+
+    Args:
+        out: its folder.
+        **over: options that override them for the rest of it.
+
+    Raises:
+        ConfigError: there is no preparation in ``out``, or it has finished.
+        LockedError: it is still running.
+    """
+    about = out / ABOUT
+    if not (about / "config.yaml").is_file():
+        raise ConfigError(f"--resume {out}: no encoder is being prepared there")
+    if (about / "result.json").is_file():
+        raise ConfigError(f"--resume {out}: the encoder is ready; there is nothing to resume")
+    refuse_if_locked(about)
+    return resolve_preparation({**read_config_file(about / "config.yaml"), **over, "out": out})
+
+
+def check_free(out: Path) -> None:
+    """Refuse a folder that is not empty, before any work is done.
+
+    Raises:
+        ConfigError: ``out`` is not empty, or not a folder.
+        LockedError: an encoder is being prepared there.
+    """
+    about = out / ABOUT
+    begun = about.is_dir() and [p.name for p in out.iterdir()] == [ABOUT]
+    if begun and (about / "config.yaml").is_file() and not (about / "result.json").is_file():
+        refuse_if_locked(about)
+        raise ConfigError(
+            f"--out {out}: a preparation was interrupted there. To go on with it:\n"
+            f"    {resume_preparation(out)}\nOr give another folder, or remove it"
+        )
+    RunFolder.check_free(about if begun else out)
+
+
+def resume_preparation(out: Path) -> str:
+    """The command that resumes the preparation in ``out``."""
+    return shlex.join(["aang", "prepare-encoder", "--resume", str(out)])
+
+
+@contextmanager
+def _opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFolder]:
+    """Open and lock the folder ``preparation`` in ``out``."""
+    about = out / ABOUT
+    if not processes.first:
+        processes.wait()
+        with running_out_told():
+            yield RunFolder(about, writes=False)
+        return
+    new = not out.exists()
+    if not resume:
+        check_free(out)
+    folder = RunFolder(about) if resume else RunFolder.create(about)
+    try:
+        with locked(about), running_out_told():
+            processes.wait()
+            yield folder
+    except LockedError:
+        raise
+    except AangError as error:
+        if (about / "config.yaml").is_file():
+            error.add_note(f"What was trained is kept. To go on:\n    {resume_preparation(out)}")
+        elif new:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def _check_settings(config: PreparationConfig, objective: Objective) -> None:
+    used = {primitive.key for primitive in objective.primitives}
+    for name in config.set:
+        if name not in used:
+            hint = did_you_mean(name, used, "it uses")
+            raise ConfigError(f"--set {name}.…: preparing an encoder uses no {name!r}; {hint}")
+
+
+def _load(config: PreparationConfig) -> TextModel:
+    return load_text_model(
+        config.model,
+        load_tokenizer(config.model, trust_remote_code=config.trust_remote_code),
+        _CLASSES,
+        allow_missing_weights=config.allow_missing_weights,
+        trust_remote_code=config.trust_remote_code,
+    )
+
+
+def _beginning(
+    config: PreparationConfig, model: TextModel, text: UnlabelledText, reason: str | None
+) -> Iterator[str]:
+    """Sentences for the user before training begins; ``reason`` explains the precision."""
+    if reason is not None:
+        yield reason
+    if model.fresh_language_model:
+        tied = "tied to its word embeddings" if model.tied_decoder else "with a decoder of its own"
+        yield f"{config.model} has no language-model head, so a new one, {tied}, is made and fitted"
+    what = "the text is" if text.whole else "the text begins with"
+    yield (
+        f"{what} {text.looked_at:,} pieces of at most {config.max_length} tokens, "
+        f"{text.tokens:,} tokens in all; {len(text.held_out):,} pieces are held out"
+    )
+
+
+def _record_files(
+    folder: RunFolder, files: Mapping[str, int], resume: bool, report: ReadReport
+) -> None:
+    """Record which files are read, and note if they have changed since training began."""
+    path = folder.path / "files.json"
+    if resume and path.is_file():
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: is damaged: {error}") from error
+        if before != files:
+            report.note(
+                "the files of --text have changed since training began, so the result differs from "
+                "that of a preparation without an interruption"
+            )
+    folder.write_json("files.json", files)
+
+
+def _result(
+    config: PreparationConfig,
+    objective: Objective,
+    model: TextModel,
+    text: UnlabelledText,
+    trained: TrainedEncoder,
+    files: Mapping[str, int],
+) -> dict[str, Any]:
+    """The content of ``result.json``."""
+    result = {
+        "model": config.model,
+        "objective": objective.name,
+        "fresh_language_model": model.fresh_language_model,
+        "text": {"places": list(config.text), "files": dict(files)}
+        | text.summary(trained.steps * config.batch_size),
+        "steps": trained.steps,
+        "train_seconds": round(trained.seconds, 3),
+        "precision": config.precision,
+        METRIC: trained[METRIC],
+    }
+    if ACCURACY in trained.after:
+        result[ACCURACY] = trained[ACCURACY]
+    return result
+
+
+def _write_model(
+    out: Path, folder: RunFolder, model: TextModel, task: ObjectiveTask, card: str
+) -> None:
+    """Write the encoder and its card into ``out``, each file completely or not at all.
+
+    ``config.json`` comes last: transformers recognises a model folder by it.
+    """
+
+    def write(draft: Path) -> None:
+        model.save_language_model(draft, task.head)
+        (draft / "README.md").write_text(card, encoding="utf-8")
+
+    folder.write_folder("model", write)
+    draft = folder.path / "model"
+    with writing(out):
+        for file in sorted(draft.iterdir(), key=lambda f: f.name == "config.json"):
+            file.replace(out / file.name)
+        draft.rmdir()
+        sync(out)
+
+
+def _reusable(config: PreparationConfig) -> str:
+    """The options in YAML, without the folder, which is the one that they are written to."""
+    return yaml.safe_dump(config.model_dump(mode="json", exclude={"out"}))

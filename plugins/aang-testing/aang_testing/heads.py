@@ -1,0 +1,51 @@
+"""Small heads for outputs under test."""
+
+from aang.task_types.choose import NAMED, LabelColumn
+from aang.task_types.names import TaskTypeName
+from torch import Tensor, nn
+
+from aang_core.tasks.task import RowLosses
+from aang_testing.rows import CLASSES, VOCABULARY
+
+HIDDEN_SIZE = 8
+
+
+class SmallHeads:
+    """Linear heads on a hidden size of 8, over 40 token ids and 3 classes; no dropout.
+
+    Args:
+        kind: the kind of end task. With ``regression`` its head computes one number, with
+            ``token-labels`` it reads every token.
+    """
+
+    hidden_size = HIDDEN_SIZE
+    vocabulary = VOCABULARY
+
+    def __init__(self, kind: TaskTypeName = "single-label") -> None:
+        self._type = NAMED[kind](LabelColumn("label", (), ()))
+        self._classifier = self.classification()
+
+    def language_model(self) -> nn.Module:
+        return nn.Linear(HIDDEN_SIZE, VOCABULARY.size)
+
+    def classification(self) -> nn.Module:
+        outputs = 1 if self._type.name == "regression" else CLASSES
+        linear = nn.Linear(HIDDEN_SIZE, outputs)
+        return linear if self._type.reads_every_token else nn.Sequential(_FirstToken(), linear)
+
+    def label_losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
+        return self._type.losses(logits, labels)
+
+    def end_task(self) -> nn.Module:
+        return nn.Sequential(self._classifier)
+
+    def positions(self) -> nn.Module:
+        return nn.Embedding(64, HIDDEN_SIZE)
+
+    def token_regression(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(HIDDEN_SIZE, 1), nn.Flatten(start_dim=-2))
+
+
+class _FirstToken(nn.Module):
+    def forward(self, hidden: Tensor) -> Tensor:
+        return hidden[:, 0]

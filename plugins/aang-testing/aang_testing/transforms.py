@@ -1,0 +1,163 @@
+"""The contract of transforms."""
+
+from collections.abc import Iterable
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Generator, Tensor
+
+from aang_core.objectives.stages import Corruption, Transform
+from aang_testing.expectation import (
+    PROPERTY,
+    expect,
+    expect_tensor,
+    only_generator_draws,
+    unchanged,
+)
+from aang_testing.rows import SampleRows, token_rows
+
+
+def check_transform(transform: Transform, provides: Iterable[str] = ()) -> None:
+    """Check ``transform``, and that it does what the traits in ``provides`` say.
+
+    Args:
+        transform: the primitive.
+        provides: traits to check. ``masks-tokens``: some selected tokens become the mask token.
+            ``replaces-tokens``: some become another ordinary token. ``unchanged-input``: the ids
+            stay as they are.
+
+    Raises:
+        AssertionError: a check failed; it says what was expected and found.
+    """
+
+    # A large plain batch first: hypothesis would report a primitive with state as flaky, and
+    # whether a trait is true shows only in a batch that is large enough.
+    many = SampleRows.of_lengths([64] * 64, tokens=64, seed=0)
+    _check_contract(transform, many, seed=0)
+    _check_traits(_apply(transform, many, seed=0), many, frozenset(provides))
+
+    @PROPERTY
+    @given(rows=token_rows(), seed=st.integers(0, 2**32))
+    def any_rows(rows: SampleRows, seed: int) -> None:
+        _check_contract(transform, rows, seed)
+
+    any_rows()
+
+
+def _apply(transform: Transform, rows: SampleRows, seed: int) -> Corruption:
+    return transform(rows.ids, rows.ordinary, rows.vocabulary, Generator().manual_seed(seed))
+
+
+def _check_contract(transform: Transform, rows: SampleRows, seed: int) -> None:
+    inputs = {
+        "ids": rows.ids,
+        "ordinary": rows.ordinary,
+        "vocabulary.ordinary": rows.vocabulary.ordinary,
+    }
+    with only_generator_draws("the transform"), unchanged("the transform", inputs):
+        corruption = _apply(transform, rows, seed)
+    _check_shapes(corruption, rows)
+    known = (corruption.ids >= 0) & (corruption.ids < rows.vocabulary.size)
+    strange = corruption.ids[~known].tolist()
+    expect(not strange, "corrupted ids", f"ids below {rows.vocabulary.size}", strange)
+    if _moved(corruption):
+        _check_moved(corruption, rows)
+    else:
+        _check_in_place(corruption, rows)
+
+    again = _apply(transform, rows, seed)
+    expect(
+        all(_equal(a, b) for a, b in zip(corruption, again, strict=True)),
+        "a second call with a generator of the same seed",
+        "the same corruption",
+        "another one",
+    )
+
+
+def _check_shapes(corruption: Corruption, rows: SampleRows) -> None:
+    shape, dtypes = tuple(rows.ids.shape), {"ids": torch.int64, "selected": torch.bool}
+    if corruption.real is not None:
+        dtypes["real"] = torch.bool
+    if corruption.origin is not None:
+        dtypes["origin"] = torch.int64
+        shape = (len(rows.ids), *corruption.origin.shape[1:2])
+    for name, dtype in dtypes.items():
+        what = "corrupted ids" if name == "ids" else name
+        expect_tensor(getattr(corruption, name), what, shape, (dtype,))
+
+
+def _check_in_place(corruption: Corruption, rows: SampleRows) -> None:
+    outside = corruption.selected & ~rows.ordinary
+    where = outside.nonzero().tolist()
+    expect(not where, "selected tokens", "ordinary tokens only", f"special or padding at {where}")
+    touched = ((corruption.ids != rows.ids) & ~rows.ordinary).nonzero().tolist()
+    expect(not touched, "special tokens and padding", "left as they are", f"changed at {touched}")
+
+
+def _check_moved(corruption: Corruption, rows: SampleRows) -> None:
+    """Check a corruption that deletes, inserts or moves tokens."""
+    width = rows.ids.shape[1]
+    if corruption.origin is not None:
+        low, high = int(corruption.origin.min()), int(corruption.origin.max())
+        expect(
+            low >= -1 and high < width,
+            "origin",
+            f"places from 0 to {width - 1}, or -1 for an inserted token",
+            f"{low if low < -1 else high}",
+        )
+    placed = rows.placed(corruption)
+    assert placed.before is not None
+    chosen, left = int(corruption.selected.sum()), placed.selected & placed.rows.ordinary
+    expect(
+        chosen == int(left.sum()),
+        "selected tokens",
+        "ordinary tokens that are left, and none that was inserted",
+        f"{chosen - int(left.sum())} others",
+    )
+    special = placed.rows.real & ~placed.text
+    for row, origin in enumerate(placed.before.origin):
+        wanted = (rows.real & ~rows.ordinary)[row].nonzero().flatten()
+        kept = origin[special[row]]
+        expect(
+            torch.equal(kept, wanted) and int(origin[0]) == 0,
+            "special tokens",
+            f"all, in their order, from {wanted.tolist()}, and the first one at the beginning",
+            f"those from {kept.tolist()}, and at the beginning the token from {int(origin[0])}",
+        )
+        changed = (placed.rows.ids[row][special[row]] != rows.ids[row][wanted]).nonzero().tolist()
+        expect(not changed, "special tokens", "left as they are", f"changed at {changed}")
+
+
+def _check_traits(corruption: Corruption, rows: SampleRows, provides: frozenset[str]) -> None:
+    placed = rows.placed(corruption)
+    ids, selected = placed.rows.ids, placed.selected
+    expect(bool(selected.any()), "selected of 4,000 ordinary tokens", "some", "none")
+    chosen, before = ids[selected], placed.original[selected]
+    masked = chosen == rows.vocabulary.mask_id
+    if "masks-tokens" in provides:
+        expect(bool(masked.any()), "trait masks-tokens", "some selected token masked", "none")
+    if "unchanged-input" in provides:
+        left = not _moved(corruption)
+        expect(left, "trait unchanged-input", "every token where it was", "real or origin")
+        changed = (ids != rows.ids).nonzero().tolist()
+        expect(not changed, "trait unchanged-input", "ids as they came in", f"others at {changed}")
+    if "replaces-tokens" in provides:
+        replaced = (chosen != before) & torch.isin(chosen, rows.vocabulary.ordinary)
+        expect(
+            bool(replaced.any()),
+            "trait replaces-tokens",
+            "some selected token that is another ordinary token now",
+            "none",
+        )
+
+
+def _moved(corruption: Corruption) -> bool:
+    """Whether a corruption says that tokens were deleted, inserted or moved."""
+    return corruption.real is not None or corruption.origin is not None
+
+
+def _equal(first: Tensor | None, second: Tensor | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return torch.equal(first, second)

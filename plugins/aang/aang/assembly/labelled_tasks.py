@@ -1,0 +1,153 @@
+"""Chooses the end task among the labelled data sets; the others become data primitives."""
+
+from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from aang.config import TrainConfig
+from aang.corpora.labelled import Columns
+from aang.corpora.names import task_name
+from aang.corpora.task_files import LabelledFile, TaskFiles, column_options
+from aang_core.errors import ConfigError, UnknownNameError
+from aang_core.objectives.defaults import AUXILIARY_OBJECTIVE
+from aang_core.objectives.objective import Objective
+from aang_core.plugins.primitive import CORE, Origin, Primitive
+from aang_core.plugins.registry import Registry
+
+
+class _AuxiliaryOptions(BaseModel):
+    """The options ``--set NAME.…`` of an auxiliary task."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    text_pair: str | None
+    label: str
+    dev: Path | None = None
+    test: Path | None = None
+
+
+def end_task_files(config: TrainConfig) -> TaskFiles | None:
+    """The files of the end task; None for a Hugging Face data set and for the demo.
+
+    Raises:
+        ConfigError: an option is wrong.
+        UnknownNameError: ``--target`` names no task of the run.
+    """
+    tasks = _tasks(config)
+    main = tasks.get(config.task_name) if config.train is not None else None
+    if config.target is None or (main is None and config.target == config.task_name):
+        return main
+    if config.target not in tasks:
+        known = ", ".join(dict.fromkeys([config.task_name, *tasks]))
+        raise UnknownNameError(
+            f"--target {config.target}: is not among the tasks of this run, which are {known}"
+        )
+    return tasks[config.target]
+
+
+def end_task_columns(config: TrainConfig) -> Columns:
+    """The columns of the end task; raises like :func:`end_task_files`."""
+    files = end_task_files(config)
+    return Columns(config.text, config.text_pair, config.label) if files is None else files.columns
+
+
+def auxiliary_files(config: TrainConfig) -> list[TaskFiles]:
+    """The labelled data sets besides the end task; raises like :func:`end_task_files`."""
+    target = end_task_files(config)
+    if target is not None and target.name in config.aux_task and config.dataset is not None:
+        raise ConfigError(
+            f"--target {target.name}: --dataset {config.dataset} would become an auxiliary task, "
+            "and only files can be one; leave --dataset out, or give --train"
+        )
+    return [task for task in _tasks(config).values() if task != target]
+
+
+def with_auxiliary_data(registry: Registry, tasks: Sequence[TaskFiles]) -> Registry:
+    """Return the registry with a data primitive for each auxiliary task.
+
+    Raises:
+        ConfigError: a data primitive has the same name as a task.
+    """
+    taken = {primitive.name for primitive in registry.primitives("data")}
+    for task in tasks:
+        if task.name in taken:
+            raise ConfigError(
+                f"--aux-task {task.name}=…: a data primitive is called {task.name}; "
+                "give the task another name"
+            )
+    return registry.with_primitives([_primitive(task) for task in tasks])
+
+
+def supervised_objectives(
+    registry: Registry, tasks: Sequence[TaskFiles], besides: Sequence[Objective] = ()
+) -> list[Objective]:
+    """Make an objective that predicts the labels, for each auxiliary task.
+
+    Args:
+        registry: where the primitives are looked up.
+        tasks: the auxiliary tasks.
+        besides: further objectives of the run; a task that one of them reads is left out.
+    """
+    read = {objective.data.name for objective in besides}
+    ours = registry.as_meant_by(CORE)
+    return [
+        Objective.parse(f"{task.name}/{AUXILIARY_OBJECTIVE}", ours)
+        for task in tasks
+        if task.name not in read
+    ]
+
+
+def _tasks(config: TrainConfig) -> dict[str, TaskFiles]:
+    """All labelled data sets that are files, by name; the one of ``--train`` comes first."""
+    columns = Columns(config.text, config.text_pair, config.label)
+    tasks = {}
+    if config.train is not None:
+        name = task_name(config.train)
+        tasks[name] = TaskFiles(
+            name, config.train, config.dev, config.test, columns, config.skip_bad_rows
+        )
+    for name, path in config.aux_task.items():
+        if name in tasks:
+            raise ConfigError(
+                f"--aux-task {name}={path}: the end task is called {name} too, after its file; "
+                "give the auxiliary task another name"
+            )
+        tasks[name] = _auxiliary(name, path, columns, config)
+    return tasks
+
+
+def _auxiliary(name: str, path: Path, columns: Columns, config: TrainConfig) -> TaskFiles:
+    given = config.set.get(name, {})
+    try:
+        options = _AuxiliaryOptions.model_validate({**column_options(columns), **given})
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        option = ".".join(str(part) for part in wrong["loc"])
+        known = ", ".join(_AuxiliaryOptions.model_fields)
+        raise ConfigError(
+            f"--set {name}.{option}: {wrong['msg']}; an auxiliary task has the options {known}"
+        ) from error
+    return TaskFiles(
+        name,
+        path,
+        options.dev,
+        options.test,
+        Columns(options.text, options.text_pair, options.label, task=name),
+        config.skip_bad_rows,
+    )
+
+
+def _primitive(task: TaskFiles) -> Primitive:
+    return Primitive(
+        stage="data",
+        name=task.name,
+        summary=f"the labelled texts of {task.train}",
+        target=partial(LabelledFile, task, **column_options(task.columns)),
+        provides=frozenset({"text", "labels:own"}),
+        requires=frozenset(),
+        origin=Origin(CORE, version(CORE), "aux-task"),
+    )

@@ -1,0 +1,111 @@
+"""The rows of a stream of texts, one block at a time."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from aang.corpora.tokens import PaddedRows, TokenRows
+from aang_core.objectives.stages import DocumentStatistics, Example, TextStream
+from aang_core.tasks.processes import ALONE, Processes
+
+
+class StreamRows:
+    """The rows of one block of a stream, replaced by the next block every ``steps`` steps.
+
+    The texts of a block are drawn in random order, then the next block is read. Memory therefore
+    holds one block, and a checkpoint needs only the position where the block begins.
+
+    Args:
+        stream: the texts.
+        buffer: texts per block.
+        steps: training steps per block.
+        tokenize: turns the texts of a block into rows.
+        name: what messages call the texts.
+        processes: the processes that read the same stream, each for itself.
+    """
+
+    labels = None
+
+    def __init__(
+        self,
+        stream: TextStream,
+        buffer: int,
+        steps: int,
+        tokenize: Callable[[Sequence[Example]], TokenRows],
+        name: str = "the text",
+        processes: Processes = ALONE,
+    ) -> None:
+        self._stream = stream
+        self._buffer = buffer
+        self._steps = steps
+        self._tokenize = tokenize
+        self._name = name
+        self._processes = processes
+        self._rows = self._next_block()
+        self._statistics = self._rows
+
+    def __len__(self) -> int:
+        """Number of rows in this block."""
+        return len(self._rows)
+
+    @property
+    def lengths(self) -> Tensor:
+        """Tokens of each row of this block, int64 ``[N]``."""
+        return self._rows.lengths
+
+    @property
+    def truncated(self) -> int:
+        """How many texts of this block were cut."""
+        return self._rows.truncated
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of this block."""
+        return self._rows.digest
+
+    def rows(self, indices: Tensor) -> PaddedRows:
+        """The rows of this block with the given indices, int64 ``[B]``, in that order."""
+        return self._rows.rows(indices)
+
+    def document_statistics(self) -> DocumentStatistics:
+        """In how many rows of the first block each token id occurs."""
+        return self._statistics.document_statistics()
+
+    def set_aside(self) -> TokenRows:
+        """Return this block, to be held out, and move on to the next one."""
+        aside, self._rows = self._rows, self._next_block()
+        return aside
+
+    def after_step(self, steps: int) -> None:
+        """Move on to the next block if this one is used up after ``steps`` training steps.
+
+        Raises:
+            DataError: there is nothing left to read.
+            SharedError: another process cannot read the next block, or reads another one.
+        """
+        if steps % self._steps == 0:
+            with self._processes.all_or_none():
+                self._rows = self._next_block()
+            if self._processes.size > 1:
+                self._processes.refuse_if_different(self.digest, self._differs)
+
+    def _differs(self, first: str, other: str) -> str:
+        return (
+            f"{self._name}: the next {self._buffer} texts are others than in the first process, so "
+            "a file has changed there, or could not be read"
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position in the stream where this block begins."""
+        return self._began
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Read the block that begins at a position returned by :meth:`state_dict`."""
+        if state != self._began:
+            self._stream.load_state_dict(state)
+            self._rows = self._next_block()
+
+    def _next_block(self) -> TokenRows:
+        self._began = self._stream.state_dict()
+        return self._tokenize([next(self._stream) for _ in range(self._buffer)])

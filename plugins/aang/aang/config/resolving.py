@@ -1,0 +1,245 @@
+"""Combines a configuration file, options, a recipe and the defaults into one configuration."""
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from aang.config.files import read_config_file
+from aang.config.schema import ROWS, TrainConfig
+from aang_core.errors import ConfigError, PluginError, UnknownNameError
+from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
+from aang_core.objectives.recipes import find_recipe
+from aang_core.objectives.space import name_in_full
+from aang_core.plugins.primitive import CORE
+from aang_core.plugins.registry import RecipeEntry, Registry
+
+AUXILIARY_TASKS = "aux-tasks"
+"""The space of only the auxiliary tasks, each of which predicts its labels from its text."""
+
+DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
+"""Other defaults for the built-in demo, chosen on its dev set."""
+
+
+def resolve_config(
+    from_file: Mapping[str, Any],
+    from_options: Mapping[str, Any],
+    registry: Registry | None = None,
+) -> TrainConfig:
+    """Resolve a configuration: options override the file, then the recipe, then the defaults.
+
+    Args:
+        from_file: the options in a configuration file.
+        from_options: the options given in addition.
+        registry: where recipes are looked up; without it every recipe is unknown.
+
+    Raises:
+        ConfigError: a key is unknown or a value is invalid; the message names each.
+        UnknownNameError: there is no such recipe.
+    """
+    registry = registry or Registry()
+    name = {**from_file, **from_options}.get("recipe")
+    recipe = None if name is None else find_recipe(str(name), registry)
+    return _resolve(from_file, from_options, recipe, _defaults(registry), registry)
+
+
+def recorded_config(path: Path, **over: Any) -> TrainConfig:
+    """Read the configuration that a run has recorded.
+
+    Its recipe is applied already, so the recipe's plug-in need not be installed any more.
+
+    Args:
+        path: the run's ``config.yaml``.
+        **over: options that override it.
+
+    Raises:
+        ConfigError: the file cannot be read, a key is unknown, or a value is invalid.
+    """
+    return _resolve(read_config_file(path), over, None, {}, Registry())
+
+
+def _defaults(registry: Registry) -> dict[str, str]:
+    """The default names, in full where a plug-in of others has registered one of them too."""
+    ours = registry.as_meant_by(CORE)
+    return {
+        "space": name_in_full(DEFAULT_SPACE, ours),
+        "weighter": ours.in_full("weighter", DEFAULT_WEIGHTER),
+    }
+
+
+def _resolve(
+    from_file: Mapping[str, Any],
+    from_options: Mapping[str, Any],
+    recipe: RecipeEntry | None,
+    defaults: Mapping[str, str],
+    registry: Registry,
+) -> TrainConfig:
+    given = {**from_file, **from_options}
+    given["set"] = _merged_set(from_file.get("set") or {}, from_options.get("set") or {})
+    own_rows = {name for name in ROWS if given.get(name) is not None}
+    if recipe is not None:
+        theirs = registry.as_meant_by(recipe.origin.distribution)
+        given = _with_recipe(recipe, given, theirs)
+    if given.get("aux_task") and given.get("space") is None:
+        given["space"] = AUXILIARY_TASKS
+    given = {**defaults, **given}
+    is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
+    try:
+        given = {**(DEMO_DEFAULTS if is_demo else {}), **given}
+        config = TrainConfig.model_validate(given)
+        if config.scale_rows == 1.0:
+            return config
+        scaled = {
+            name: max(1, math.floor(getattr(config, name) * config.scale_rows + 0.5))
+            for name in ROWS
+            if name not in own_rows
+        }
+        return TrainConfig.model_validate({**given, **scaled})
+    except ValidationError as error:
+        told = (sentence(e, "aang train", TrainConfig.model_fields) for e in error.errors())
+        raise ConfigError("; ".join(told)) from error
+
+
+def resolve_training(
+    from_file: Mapping[str, Any], from_options: Mapping[str, Any], registry: Registry
+) -> TrainConfig:
+    """Like :func:`resolve_config`, for a new training.
+
+    Without a recipe, space, weighter and auxiliary task, the recipe is :data:`DEFAULT_RECIPE`.
+
+    Raises:
+        ConfigError: like :func:`resolve_config`.
+        UnknownNameError: like :func:`resolve_config`.
+    """
+    given = {**from_file, **from_options}
+    if any(given.get(name) for name in ("recipe", "space", "weighter", "aux_task")):
+        return resolve_config(from_file, from_options, registry)
+    recipe = registry.as_meant_by(CORE).recipes.in_full(DEFAULT_RECIPE)
+    try:
+        config = resolve_config(from_file, {**from_options, "recipe": recipe}, registry)
+        # Nobody asked for it, so it gives way where the end task is of a kind that it cannot serve.
+        config.model_fields_set.discard("recipe")
+        return config
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"{error}. It is what aang train does by default; --recipe, or --space and --weighter, "
+            "choose something else"
+        ) from error
+
+
+def left_to_the_data(config: TrainConfig) -> set[str]:
+    """The options that nobody gave and that a run chooses by the kind of its end task.
+
+    A configuration file that leaves them out lets a run choose them as if no other option had been
+    written down.
+    """
+    left = {"task_type", "metric"} - config.model_fields_set
+    return left | ({"recipe", "space", "weighter"} if _has_default_recipe(config) else set())
+
+
+def without_default_recipe(config: TrainConfig, registry: Registry) -> TrainConfig | None:
+    """The options with the default space and weighter in place of the default recipe.
+
+    What the user has set for the recipe's weighter stays, and is refused where another one trains.
+
+    Returns:
+        The options; None if the user has chosen the recipe or there is none.
+    """
+    if config.recipe is None or not _has_default_recipe(config):
+        return None
+    recipe = find_recipe(config.recipe, registry)
+    own = _own_settings(recipe, registry.as_meant_by(recipe.origin.distribution))
+    kept = {
+        name: {o: value for o, value in of.items() if own.get(name, {}).get(o, ...) != value}
+        for name, of in config.set.items()
+    }
+    users = {name: of for name, of in kept.items() if of}
+    return config.model_copy(update={"recipe": None, "set": users, **_defaults(registry)})
+
+
+def _has_default_recipe(config: TrainConfig) -> bool:
+    return config.recipe is not None and "recipe" not in config.model_fields_set
+
+
+def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry) -> dict[str, Any]:
+    """Add the recipe's options to the given ones, which take precedence.
+
+    The recipe's options of a weighter are dropped if another weighter was given, and those of the
+    primitives of its space if another space was given; those of its stages of pre-training stay.
+
+    Args:
+        recipe: the recipe.
+        given: the options of the user.
+        theirs: the registry as the recipe's authors mean its names.
+
+    Raises:
+        PluginError: the recipe sets an option that ``aang train`` does not have.
+    """
+    if unknown := sorted(set(recipe.options) - set(TrainConfig.model_fields)):
+        raise PluginError(
+            f"recipe {recipe.name} of {recipe.origin} sets {', '.join(unknown)}, which is no "
+            f"option of aang train. This is for the authors of {recipe.origin.distribution} to "
+            "repair"
+        )
+    own = dict(recipe.options)
+    if "space" in own:
+        own["space"] = name_in_full(str(own["space"]), theirs)
+    if "weighter" in own:
+        own["weighter"] = theirs.in_full("weighter", str(own["weighter"]))
+    options = {**own, **given}
+    settings = _own_settings(recipe, theirs)
+    # A user may write "aang-plugin-tartan:static" for "static"; a run has it under that name.
+    weighter = str(options.get("weighter", ""))
+    if (settings_of := settings.pop(theirs.in_full("weighter", weighter), None)) is not None:
+        settings[weighter] = settings_of
+    kept = {*recipe.pretraining, weighter}
+    if "space" not in own or name_in_full(str(options["space"]), theirs) == own["space"]:
+        kept |= {name for name in settings if theirs.stage_of(name) is not None}
+    used = {name: of for name, of in settings.items() if name in kept}
+    return {**options, "set": _merged_set(used, given["set"])}
+
+
+def _own_settings(recipe: RecipeEntry, theirs: Registry) -> dict[str, Any]:
+    """What a recipe sets for its stages, weighters and primitives, the latter two in full."""
+
+    def in_full(name: str) -> str:
+        if name in recipe.pretraining:
+            return name
+        return theirs.in_full(theirs.stage_of(name) or "weighter", name)
+
+    return {in_full(name): of for name, of in recipe.options.get("set", {}).items()}
+
+
+def _merged_set(own: Mapping[str, Any], given: Any) -> Any:
+    """Merge options of primitives; ``given`` wins. Malformed options are left for the schema."""
+    formed = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
+    return _merge(own, given) if formed else given
+
+
+def _merge(base: Any, over: Mapping[str, Mapping[str, Any]]) -> Any:
+    if not isinstance(base, Mapping) or not all(isinstance(v, Mapping) for v in base.values()):
+        return base
+    return {name: {**base.get(name, {}), **over.get(name, {})} for name in {**base, **over}}
+
+
+def sentence(error: Any, command: str, known: Iterable[str]) -> str:
+    """Word pydantic's error about an option for the user of ``command``, which knows ``known``."""
+    where = ".".join(str(part) for part in error["loc"])
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if not where:
+        return message
+    option = f"--{where.replace('_', '-')}"
+    if error["type"] == "extra_forbidden":
+        return no_such_option(where, command, known)
+    return f"{option} {error['input']!r}: {message[:1].lower()}{message[1:]}"
+
+
+def no_such_option(name: str, command: str, known: Iterable[str]) -> str:
+    """The message about an option that ``command`` does not have, with a similar one if any."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"{name}: there is no such option; " + (
+        f"did you mean {near[0]}?" if near else f"{command} --help lists them"
+    )

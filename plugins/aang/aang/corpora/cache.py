@@ -1,0 +1,131 @@
+"""The folder for results that are expensive to compute again, and atomic writes into it."""
+
+import atexit
+import functools
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+
+from aang_core.errors import ConfigError
+from aang_core.storage.durable import whole_file
+
+_log = logging.getLogger(__name__)
+
+
+def cache_folder() -> Path:
+    """The folder of all of AANG's caches, which exists.
+
+    It is ``AANG_CACHE`` if that is set, otherwise ``aang`` in the platform's cache folder, such as
+    ``$XDG_CACHE_HOME`` or ``~/.cache``. If that folder cannot be written to, a warning says so, and
+    this process gets a temporary one.
+
+    Raises:
+        ConfigError: it would be in a home folder, and there is none; or neither folder can be
+            written to.
+
+    Examples:
+        >>> import os
+        >>> from aang import cache_folder
+        >>> os.environ["AANG_CACHE"] = "my-cache"
+        >>> cache_folder().name
+        'my-cache'
+    """
+    folder = chosen_cache_folder()
+    try:
+        return make_folder(folder)
+    except ConfigError as error:
+        return _temporary_folder(str(error), os.getpid())
+
+
+@functools.cache  # one folder and one warning a process
+def _temporary_folder(problem: str, process: int) -> Path:
+    try:
+        folder = tempfile.mkdtemp(prefix="aang-cache-")
+    except OSError as error:
+        raise ConfigError(f"{problem} There is no temporary folder either ({error})") from error
+
+    def remove() -> None:
+        if os.getpid() == process:  # a fork may end before its parent
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    _log.warning("%s Until then, nothing is kept for the next time", problem)
+    return Path(folder)
+
+
+def chosen_cache_folder() -> Path:
+    """The folder that the user or the platform has chosen; it may not exist, or be unusable.
+
+    Raises:
+        ConfigError: it would be in a home folder, and there is none.
+    """
+    chosen = os.environ.get("AANG_CACHE")
+    if chosen:
+        try:
+            return Path(chosen).expanduser()
+        except RuntimeError as error:
+            raise ConfigError(
+                f"AANG_CACHE={chosen}: there is no such home folder; give the whole path"
+            ) from error
+    none = "there is no home folder to cache token ids in: set AANG_CACHE to a folder, or HOME"
+    try:
+        folder = platformdirs.user_cache_path("aang", appauthor=False, opinion=False)
+    except RuntimeError as error:
+        raise ConfigError(none) from error
+    # In earlier versions of platformdirs, "~" would be a folder in the current one.
+    if not folder.is_absolute():
+        raise ConfigError(none)
+    return folder
+
+
+def make_folder(folder: Path) -> Path:
+    """Create ``folder`` and its missing parents, and return it.
+
+    Raises:
+        ConfigError: the folder cannot be created or written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unusable(folder, error) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise unusable(folder, PermissionError("it is read-only"))
+    return folder
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; the file replaces ``path`` when the block succeeds.
+
+    Readers see the old file or the new one, never a part of one. If two processes write the same
+    file at once, the last one wins. If the block fails, nothing is left behind.
+
+    Raises:
+        ConfigError: the folder of ``path`` cannot be created or written to.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang import atomic_write
+        >>> with atomic_write(Path("texts/sampled.txt")) as draft:
+        ...     characters = draft.write_text("hello")
+        >>> Path("texts/sampled.txt").read_text()
+        'hello'
+    """
+    make_folder(path.parent)
+    with whole_file(path, shared=True) as draft:
+        yield draft
+
+
+def unusable(folder: Path, error: OSError) -> ConfigError:
+    """The error to raise if writing to the cache ``folder`` failed with ``error``."""
+    reason = error.strerror or str(error)
+    return ConfigError(
+        f"{folder}: AANG cannot write its cache there ({reason}). "
+        "Set AANG_CACHE to a folder that can be written to and has space."
+    )

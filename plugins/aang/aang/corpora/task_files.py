@@ -1,0 +1,103 @@
+"""Several labelled data sets in files: one is the end task and the others help."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+from aang.corpora.held_out import HeldOutTexts
+from aang.corpora.labelled import Columns, LabelledRows, read_rows
+from aang.corpora.labelled_task import fit_to
+from aang_core.errors import DataError
+from aang_core.objectives.stages.data import DataContext, Example, ReadReport
+
+
+@dataclass(frozen=True)
+class TaskFiles:
+    """A labelled data set of the user: its files and its columns.
+
+    Attributes:
+        name: the task's name.
+        train: its training file.
+        dev: its dev file, used only if this is the end task.
+        test: its test file, used only if this is the end task.
+        columns: names of its columns.
+        skip_bad_rows: whether rows that lack a text or label are left out.
+    """
+
+    name: str
+    train: Path
+    dev: Path | None
+    test: Path | None
+    columns: Columns
+    skip_bad_rows: bool = False
+
+
+class LabelledFile:
+    """The data of an auxiliary task: texts with their own labels, from one file.
+
+    Args:
+        files: the task; only its training file is read.
+        text: column of the text.
+        text_pair: column of the second text; None for single texts.
+        label: column of the label.
+    """
+
+    def __init__(
+        self, files: TaskFiles, *, text: str, text_pair: str | None = None, label: str
+    ) -> None:
+        self._path = files.train
+        self._skip_bad_rows = files.skip_bad_rows
+        self._columns = Columns(text, text_pair, label, task=files.name)
+        self._held_out: HeldOutTexts | None = None
+
+    def leave_out(self, held_out: HeldOutTexts) -> None:
+        """Leave out texts of the end task's dev and test, whose labels may tell those there."""
+        self._held_out = held_out
+
+    def examples(self, context: DataContext) -> Iterable[Example]:
+        """The examples in file order.
+
+        Raises:
+            DataError: the file cannot be used, all its examples are left out, or those that are not
+                have one label.
+        """
+        rows = read_rows(
+            self._path, self._columns, context.report, skip_bad_rows=self._skip_bad_rows
+        )
+        if not rows.examples:
+            raise DataError(f"{rows.source}: it contains no examples.")
+        rows = self._usable(rows, context.report)
+        fit_to(rows, self._columns.option_of("label"), context.report)
+        return rows.examples
+
+    def _usable(self, rows: LabelledRows, report: ReadReport) -> LabelledRows:
+        if self._held_out is None:
+            return rows
+        kept = []
+        for example, where in zip(rows.examples, rows.places, strict=True):
+            if part := self._held_out.part_of(example):
+                name = self._columns.task
+                report.add(f"text of {name} that is also in the end task's {part}, left out", where)
+            else:
+                kept.append((example, where))
+        if not kept:
+            raise DataError(
+                f"{rows.source}: every text is also in dev or test of the end task. Nothing may "
+                "train on those; give other texts."
+            )
+        examples, places = zip(*kept, strict=True)
+        return LabelledRows(rows.source, examples, places)
+
+
+class ColumnOptions(TypedDict):
+    """Names of columns as options of :class:`LabelledFile` and of :func:`load_task`."""
+
+    text: str
+    text_pair: str | None
+    label: str
+
+
+def column_options(columns: Columns) -> ColumnOptions:
+    """The columns as options."""
+    return {"text": columns.text, "text_pair": columns.text_pair, "label": columns.label}

@@ -1,0 +1,148 @@
+"""Texts like the end task's own, without labels: from files, or left out by a draw."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from aang.corpora.held_out import HeldOutTexts
+from aang.corpora.labelled import Columns, require_columns
+from aang.corpora.labelled_task import LabelledTask
+from aang.corpora.names import REST
+from aang.corpora.places import find_files, read_lines, read_text_lines
+from aang.corpora.tables import FORMATS, NOTHING_IN_MEMORY, Row, Table, TableSource, stream_table
+from aang.corpora.text_files import well_formed
+from aang_core.errors import DataError
+from aang_core.objectives.stages.data import Example, ReadReport
+
+OPTION = "--unlabelled"
+
+_JSON_LINES = (".jsonl", ".ndjson")
+_TABLES = (*FORMATS, *(f"{extension}.gz" for extension in FORMATS))
+_EXTENSIONS = (*FORMATS, ".txt", ".text", ".gz")
+
+_Found = tuple[Example, str]
+"""An example and its place, ``file:line``."""
+
+
+class UnlabelledTexts:
+    """The texts that ``--unlabelled`` names, without labels, dev and test examples.
+
+    Files are read each time that the texts are iterated over, JSON Lines and plain text line by
+    line. Tables have the end task's columns; a plain text file holds one text per line.
+
+    Texts that are also in dev or test are left out; see :class:`.held_out.HeldOutTexts`.
+
+    Args:
+        places: files, folders and globs; :data:`.names.REST` stands for the training rows that a
+            draw has left out.
+        columns: names of the columns. That of the label is not read.
+        task: the end task.
+        report: where to count what was left out. Another pass does not count it again.
+        in_memory: places that are tables in memory, by the path of their copy.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[str],
+        columns: Columns,
+        task: LabelledTask,
+        report: ReadReport,
+        in_memory: Mapping[Path, TableSource] = NOTHING_IN_MEMORY,
+    ) -> None:
+        self._tables = [in_memory[Path(p)] for p in places if Path(p) in in_memory]
+        self._places = tuple(dict.fromkeys(p for p in places if Path(p) not in in_memory))
+        self._columns = columns
+        self._task = task
+        self._report = report
+
+    def __iter__(self) -> Iterator[Example]:
+        """The texts: the rows that a draw left out, then the files by sorted paths and lines.
+
+        Raises:
+            DataError: a place does not exist, a file has another format or lacks a column, or no
+                text is left.
+        """
+        report, count = ReadReport(), 0
+        held_out = HeldOutTexts(self._task)
+        try:
+            for example, where in self._found(report):
+                if part := held_out.part_of(example):
+                    report.add(f"unlabelled text that is also in {part}, left out", where)
+                else:
+                    count += 1
+                    yield example
+        finally:
+            self._report.include(report)
+        if not count:
+            met = "; ".join(report.lines()) or "nothing in it"
+            named = [*self._places, *(table.table(()).source for table in self._tables)]
+            raise DataError(f"{OPTION} {' '.join(named)}: no usable text: {met}.")
+
+    def _found(self, report: ReadReport) -> Iterator[_Found]:
+        if REST in self._places:
+            yield from self._rest()
+        for source in self._tables:
+            yield from self._rows(source.table(self._columns.texts()), report)
+        places = [Path(place) for place in self._places if place != REST]
+        for path in find_files(places, _EXTENSIONS, OPTION, report):
+            name = path.name.lower()
+            if name.endswith(_TABLES):
+                yield from self._rows(self._table(path, name, report), report)
+            else:
+                yield from self._lines(path, report)
+
+    def _rest(self) -> Iterator[_Found]:
+        if not self._task.rest:
+            raise DataError(
+                f"{OPTION} {REST}: --train-rows takes all {len(self._task.train)} training rows, "
+                "so none is left; draw fewer, or name a file"
+            )
+        for number, example in enumerate(self._task.rest, start=1):
+            yield Example(example.text, example.text_pair), f"{REST}, row {number}"
+
+    def _table(self, path: Path, name: str, report: ReadReport) -> Table:
+        if name.removesuffix(".gz").endswith(_JSON_LINES):
+            # Line by line: unlike labelled data it may be larger than memory.
+            return Table(str(path), "line", None, _json_lines(path, report))
+        return stream_table(path, self._columns.texts())
+
+    def _rows(self, table: Table, report: ReadReport) -> Iterator[_Found]:
+        wanted = self._columns.texts()
+        if table.columns is not None:
+            require_columns(table.columns, wanted, self._columns, table.source)
+        for number, values in table.rows:
+            where = table.where(number)
+            require_columns(values, wanted, self._columns, where)
+            texts = [_text(values[column]) for column in wanted]
+            if all(texts):
+                yield Example(*texts), where
+            else:
+                report.add("unlabelled row without a text, skipped", where)
+
+    def _lines(self, path: Path, report: ReadReport) -> Iterator[_Found]:
+        if self._columns.text_pair is not None:
+            raise DataError(
+                f"{OPTION} {path}: holds one text per line, and the end task has two texts per "
+                f"example; give a table with the columns {' and '.join(self._columns.texts())}"
+            )
+        for line, where in read_text_lines(path, report):
+            # Unicode has more kinds of blank than those of a line that was blank already.
+            if text := line.strip():
+                yield Example(text), where
+
+
+def _json_lines(path: Path, report: ReadReport) -> Iterator[Row]:
+    for number, line in read_lines(path, report):
+        try:
+            record = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict):
+            yield number, record
+        else:
+            report.add("unlabelled line that is not a JSON object, skipped", f"{path}:{number}")
+
+
+def _text(value: object) -> str:
+    """The text; empty if ``value`` is none."""
+    return well_formed(value) if isinstance(value, str) and value.strip() else ""

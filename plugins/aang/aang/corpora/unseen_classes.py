@@ -1,0 +1,69 @@
+"""Classes that dev, test or other labelled data has and the training data lacks.
+
+With few labels this is usual. Such rows stay: without them the score would be that of easier data.
+"""
+
+from collections.abc import Sequence
+
+from aang.corpora.labelled import LabelledRows
+from aang.task_types.class_names import listed, note_look_alikes
+from aang.task_types.single_label import SingleLabel
+from aang.task_types.task_type import TaskType
+from aang_core.errors import DataError
+from aang_core.objectives.stages.data import Example, ReadReport
+
+
+def know_unseen(
+    task_type: TaskType,
+    parts: Sequence[tuple[str, LabelledRows]],
+    report: ReadReport,
+    option: str,
+    lacking: str = "train lacks",
+) -> TaskType:
+    """The kind of task that also knows classes which only these parts have.
+
+    Args:
+        task_type: the kind of task, fitted to its training data.
+        parts: the rows to score, and what messages call them.
+        report: where to note how many rows have such a class, and which.
+        option: the option that names the column of the label.
+        lacking: what messages say of such a class.
+
+    Raises:
+        DataError: a part has classes, but none that can be predicted.
+    """
+    known, unseen = set(task_type.labels), set[str]()
+    for name, rows in parts:
+        named = [set(task_type.names(e.label)) for e in rows.examples if e.label is not None]
+        every = set().union(*named)
+        if every and not every & known:
+            raise DataError(
+                f"{rows.source}: no row has a class that can be predicted. The classes are "
+                f"{listed(task_type.labels)}; here they are {listed(sorted(every))}. Does {option} "
+                "name the right column?"
+            )
+        if found := sorted(every - known):
+            count = sum(not classes <= known for classes in named)
+            report.note(_note(task_type, name, count, found, lacking))
+            note_look_alikes(rows.source, [*task_type.labels, *found], report)
+        unseen.update(found)
+    return task_type.knowing(sorted(unseen)) if unseen else task_type
+
+
+def can_be_learned(example: Example, task_type: TaskType) -> bool:
+    """Whether an example has a class of train, or none at all."""
+    names = () if example.label is None else task_type.names(example.label)
+    return not names or any(name in task_type.labels for name in names)
+
+
+def _note(task_type: TaskType, part: str, count: int, classes: Sequence[str], lacking: str) -> str:
+    rows = f"{count} row of {part} has" if count == 1 else f"{count} rows of {part} have"
+    a_class = "a class" if len(classes) == 1 else "classes"
+    # Of a text with several classes or tags, only these are wrong.
+    whole = isinstance(task_type, SingleLabel)
+    wrong = ("so they count" if count > 1 else "so it counts") + " as wrong"
+    if not whole:
+        wrong = ("which count" if len(classes) > 1 else "which counts") + " as missed"
+    several = count > 1 if whole else len(classes) > 1
+    loss = f"; the loss on dev leaves {'them' if several else 'it'} out" if part == "dev" else ""
+    return f"{rows} {a_class} that {lacking} ({listed(classes, 5)}), {wrong}{loss}"

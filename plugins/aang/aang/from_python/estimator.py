@@ -1,0 +1,230 @@
+"""A classifier of texts with scikit-learn's conventions."""
+
+import difflib
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from aang.config import TrainConfig
+from aang.from_python.arrays import class_names, labelled_columns, labels_of, text_columns, texts_of
+from aang.from_python.training import train
+from aang.runs.predictor import WINDOW, Predictor, Text
+from aang.runs.training import choose_device
+from aang_core.errors import ConfigError, DataError
+from aang_core.turns import training_turn
+
+_OF_FIT = {
+    *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),
+    *("aux_task", "target", "domain", "out_of_domain", "unlabelled", "out"),
+    *("task_type", "label_names", "skip_bad_rows"),
+}
+"""Options that ``fit`` receives or chooses: they name data, the kind of task or the run folder.
+
+It takes no rows that lack something, as scikit-learn expects.
+"""
+
+_OPTIONS = [name for name in TrainConfig.model_fields if name not in _OF_FIT]
+_DEFAULTS: Mapping[str, Any] = {**dict.fromkeys(_OPTIONS), "runs": None, "quiet": True}
+
+
+class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+    """Trains as ``aang train`` does, and predicts, as scikit-learn expects of a classifier.
+
+    It works in ``Pipeline``, ``cross_val_score`` and ``GridSearchCV``. Every fit with the same
+    parameters and data gives the same classifier.
+
+    Args:
+        **parameters: The options of ``aang train`` that name neither data nor the kind of task,
+            which is one class per text, with underscores for dashes, such as ``space``,
+            ``weighter``, ``model``, ``steps``, ``lr``, ``seed`` and ``set``, a mapping. None, the
+            default of each, stands for that of ``aang train``. Besides, ``runs`` is a folder in
+            which every fit keeps its run folder; None keeps none.
+            ``quiet=False`` shows the progress of every fit.
+
+    Attributes:
+        classes_ (ndarray): the labels, sorted, ``[C]``.
+        result_ (Mapping): the content of the run's ``result.json``.
+        run_ (Run | None): the run, if ``runs`` names a folder.
+
+    Raises:
+        TypeError: There is no such parameter.
+
+    Examples:
+        >>> from aang import AangClassifier
+        >>> texts = 10 * ["It rains again.", "What a fine day!"]
+        >>> labels = 10 * ["bad", "good"]
+        >>> classifier = AangClassifier(weighter="single-task", steps=2).fit(texts, labels)
+        >>> classifier.classes_.tolist()
+        ['bad', 'good']
+        >>> classifier.predict_proba(["It snows."]).shape
+        (1, 2)
+    """
+
+    def __init__(self, **parameters: Any) -> None:
+        if unknown := sorted(parameters.keys() - _DEFAULTS.keys()):
+            near = difflib.get_close_matches(unknown[0], list(_DEFAULTS), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise TypeError(f"AangClassifier has no parameter {unknown[0]!r}{hint}")
+        for name, default in _DEFAULTS.items():
+            setattr(self, name, parameters.get(name, default))
+
+    # scikit-learn and help() read the parameters from here.
+    __init__.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter("self", Parameter.POSITIONAL_ONLY),
+            *(Parameter(n, Parameter.KEYWORD_ONLY, default=d) for n, d in _DEFAULTS.items()),
+        ]
+    )
+
+    @training_turn()
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        dev: tuple[Any, Any] | None = None,
+        unlabelled: Any = None,
+        domain: Any = None,
+    ) -> "AangClassifier":
+        """Train on texts and labels.
+
+        Args:
+            X: N texts, or N pairs of texts: a list, a Series, an array ``[N]``, or a DataFrame or
+                array with one column of texts or two.
+            y: N labels: strings, integers or booleans.
+            dev: texts and labels of the dev set; those of a class that ``y`` lacks count as wrong.
+                None splits ``dev_fraction`` of the training data off, stratified by class.
+            unlabelled: further texts of the same kind without labels, for the data ``unlabelled``.
+            domain: in-domain texts, for the data ``s2orc``.
+
+        Raises:
+            ValueError: a text or label cannot be used, or a parameter is wrong.
+        """
+        texts = texts_of(X)
+        labels = labels_of(y, len(texts))
+        classes = np.unique(labels)
+        if len(classes) < 2:
+            raise ValueError(f"y holds one class, {classes[0]!r}; a classifier needs at least two")
+        every = classes
+        if dev is not None:
+            dev_texts = texts_of(dev[0])
+            dev_labels = labels_of(dev[1], len(dev_texts))
+            if not set(dev_labels.tolist()) & set(labels.tolist()):
+                raise ValueError(
+                    f"no label of dev, such as {dev_labels.tolist()[0]!r}, occurs in y"
+                )
+            every = np.unique(np.concatenate([labels, dev_labels]))
+        names = class_names(every)
+        # Names that spell numbers, such as "1.5", would otherwise be taken for numbers.
+        given: dict[str, Any] = {"task_type": "single-label"}
+        given["train"] = labelled_columns(texts, labels, every, names)
+        if dev is not None:
+            given["dev"] = labelled_columns(dev_texts, dev_labels, every, names)
+        if unlabelled is not None:
+            given["unlabelled"] = text_columns(texts_of(unlabelled))
+        if domain is not None:
+            given["domain"] = text_columns(texts_of(domain))
+        if texts and isinstance(texts[0], tuple):
+            given["text_pair"] = "text_pair"
+        options = {n: getattr(self, n) for n in _OPTIONS if getattr(self, n) is not None}
+        with _run_folder(self.runs) as out, _bad_input():
+            run = train(**options, **given, out=out, quiet=self.quiet)
+            predictor = Predictor.load(
+                run.folder,
+                choose_device(self.device or "auto"),
+                trust_remote_code=bool(self.trust_remote_code),
+            )
+        place = {label: i for i, label in enumerate(predictor.labels)}
+        of_train = np.searchsorted(every, classes).tolist()
+        # All at the end: after a fit that fails, the classifier is the one from before it.
+        self.predictor_ = predictor
+        self.classes_ = classes
+        self._order = [place[names[i]] for i in of_train]
+        self.result_ = run.result
+        self.run_ = None if self.runs is None else run
+        return self
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restore a pickle, which holds the model on the CPU: put it on ``device`` if it exists."""
+        super().__setstate__(state)
+        if "predictor_" in state:
+            with suppress(ConfigError):
+                self.predictor_.model.to(choose_device(self.device or "auto"))  # type: ignore[arg-type]
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        """The probability of each class, ``[N, C]``, in the order of ``classes_``.
+
+        Raises:
+            NotFittedError: there is no classifier yet.
+            ValueError: a text cannot be used.
+        """
+        check_is_fitted(self)
+        texts: list[Text] = [t if isinstance(t, tuple) else (t, None) for t in texts_of(X)]
+        pairs = self.predictor_.columns.text_pair is not None
+        if (texts[0][1] is not None) != pairs:
+            raise ValueError(
+                f"this classifier was fitted to {'pairs of' if pairs else 'single'} texts"
+            )
+        found = self.predictor_.predict(texts, window=WINDOW)
+        rows = np.array([list(p.probabilities.values()) for p in found], dtype=np.float64)
+        return rows[:, self._order]
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """The most probable class of each text, ``[N]``; raises like :meth:`predict_proba`."""
+        shares = self.predict_proba(X)
+        found: np.ndarray = self.classes_[shares.argmax(axis=1)]
+        return found
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+@contextmanager
+def _run_folder(runs: str | Path | None) -> Iterator[Path]:
+    """A new folder for a run: under ``runs``, or one that is removed afterwards."""
+    if runs is None:
+        with tempfile.TemporaryDirectory(prefix="aang-") as folder:
+            try:
+                yield Path(folder)
+            except BaseException as error:
+                _forget(folder, error)
+                raise
+        return
+    Path(runs).mkdir(parents=True, exist_ok=True)
+    # A new name even if several processes fit at once, as GridSearchCV does with n_jobs.
+    yield Path(tempfile.mkdtemp(prefix="fit-", dir=runs))
+
+
+def _forget(folder: str, error: BaseException) -> None:
+    """Take back what an error and its causes say about going on from a folder that is removed."""
+    cause: BaseException | None = error
+    said = False
+    while cause is not None:
+        notes = getattr(cause, "__notes__", [])
+        kept = [note for note in notes if folder not in note]
+        said = said or len(kept) < len(notes)
+        notes[:] = kept
+        cause = cause.__cause__
+    if said:
+        error.add_note("Nothing of this fit is kept; AangClassifier(runs=FOLDER) keeps it.")
+
+
+@contextmanager
+def _bad_input() -> Iterator[None]:
+    """Raise the error that scikit-learn's tools expect for bad data and parameters."""
+    try:
+        yield
+    except (ConfigError, DataError) as error:
+        raise ValueError(str(error)) from error

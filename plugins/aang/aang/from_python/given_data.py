@@ -1,0 +1,210 @@
+"""Data that the arguments of a training hold, in place of the files that options name."""
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aang.assembly.labelled_tasks import end_task_columns
+from aang.config import TrainConfig
+from aang.corpora.dataset_task import parts_of
+from aang.corpora.in_memory import DOMAIN_TEXT, TableInMemory, plain_list, table_in_memory
+from aang.corpora.labelled import Columns
+from aang.corpora.names import PARTS, REST
+from aang.runs.kept_data import TEXTS, copy_of
+from aang_core.errors import ConfigError
+from aang_core.objectives.stages import ReadReport
+
+_FILES_ALONE = ("out_of_domain", "aux_task")
+_FILE = re.compile(r"\S*(/\S*|\*|\.(jsonl|ndjson|json|csv|tsv|parquet|txt|text|gz))")
+
+
+@dataclass(frozen=True)
+class GivenData:
+    """The arguments of a training, told apart: options, and data in memory.
+
+    Attributes:
+        options: the options, with the names of copies, ``data/train.jsonl``, for data in memory.
+        values: the data in memory, by option.
+        report: notes about splits of a data set that are left out.
+    """
+
+    options: Mapping[str, Any]
+    values: Mapping[str, object]
+    report: ReadReport
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> "GivenData":
+        """Tell the arguments apart.
+
+        Raises:
+            AangError: an argument holds data that cannot be used.
+        """
+        report = ReadReport()
+        given = _with_splits(_with_saved(arguments), report)
+        values = {n: given[n] for n in PARTS if _in_memory(given.get(n))}
+        values |= {n: given[n] for n in TEXTS if _texts_in_memory(given.get(n), n)}
+        for name in _FILES_ALONE:
+            if _in_memory(given.get(name)) and not isinstance(given[name], Mapping | list | tuple):
+                raise ConfigError(f"{name}: takes files only, not a {type(given[name]).__name__}")
+        if given.get("text_pair") is None and _holds_pairs(values.get("train")):
+            given["text_pair"] = "text_pair"
+        return cls({**given, **{name: copy_of(name) for name in values}}, values, report)
+
+    def placed(self, config: TrainConfig, out: Path) -> tuple[TrainConfig, "PlacedData"]:
+        """Read the data as tables whose copies will be in the run folder.
+
+        Args:
+            config: the options, resolved.
+            out: the run folder.
+
+        Returns:
+            The options, which name the copies by their full path, and the data.
+
+        Raises:
+            DataError: a value has another form, columns differ in length, or labels differ in type.
+        """
+        columns = end_task_columns(config)
+        tables: dict[Path, TableInMemory] = {}
+        wanted: dict[Path, Sequence[str]] = {}
+        names: dict[str, Any] = {}
+        for name, value in self.values.items():
+            path = out.absolute() / copy_of(name)
+            labelled = name in PARTS
+            table = table_in_memory(value, name, path, columns, labelled=labelled)
+            if labelled:
+                table.require_one_type(columns.label)
+                wanted[path] = columns.names()
+            elif name == "domain":
+                table, wanted[path] = _with_domain_text(table, columns), (DOMAIN_TEXT,)
+            else:
+                wanted[path] = columns.texts()
+            tables[path] = table
+            names[name] = path if labelled else (str(path),)
+        return config.model_copy(update=names), PlacedData(tables, wanted)
+
+
+@dataclass(frozen=True)
+class PlacedData:
+    """Data in memory, by the file that will hold its copy.
+
+    Attributes:
+        tables: the tables.
+        wanted: the columns of each that are read, and kept.
+    """
+
+    tables: Mapping[Path, TableInMemory]
+    wanted: Mapping[Path, Sequence[str]]
+
+    def copies(self) -> dict[str, str]:
+        """The copies as JSON Lines, by their names in the run folder."""
+        return {
+            copy_of(path.stem): table.copy(self.wanted[path]) for path, table in self.tables.items()
+        }
+
+
+def _with_saved(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, where folders that ``save_to_disk`` has written are what it has saved."""
+
+    def saved(name: str, mark: str) -> bool:
+        value = arguments.get(name)
+        return isinstance(value, str | Path) and (Path(value) / mark).is_file()
+
+    given = dict(arguments)
+    if saved("train", "dataset_dict.json"):
+        given["dataset"], given["train"] = str(arguments["train"]), arguments.get("dataset")
+    for name in PARTS:
+        if saved(name, "state.json"):
+            given[name] = _loaded(arguments[name])
+    return given
+
+
+def _loaded(folder: Any) -> Any:
+    from datasets import Dataset
+
+    return Dataset.load_from_disk(folder)
+
+
+def _with_splits(arguments: Mapping[str, Any], report: ReadReport) -> dict[str, Any]:
+    """The arguments, where a DatasetDict is its splits.
+
+    Raises:
+        AangError: there are other data besides it, or it cannot be used.
+    """
+    given = dict(arguments)
+    for name in ("dataset", "train"):
+        splits = _splits(given.get(name))
+        if splits is None:
+            continue
+        if also := [o for o in (*PARTS, "dataset") if given.get(o) is not None and o != name]:
+            raise ConfigError(
+                f"{name}: this DatasetDict has its own splits; leave {also[0]} out, or give "
+                "its splits one by one"
+            )
+        label = str(given.get("label") or "label")
+        parts = parts_of(f"{name} DatasetDict", splits, label, report)
+        given |= {"dataset": None, **{part: rows for part, (_, rows) in parts.items()}}
+    return given
+
+
+def _splits(value: object) -> Mapping[str, Any] | None:
+    datasets = sys.modules.get("datasets")
+    if datasets is not None and isinstance(value, datasets.DatasetDict):
+        return {str(name): rows for name, rows in value.items()}
+    return None
+
+
+def _in_memory(value: object) -> bool:
+    return value is not None and not isinstance(value, str | Path)
+
+
+def _texts_in_memory(value: object, name: str) -> bool:
+    """Whether the value is texts, and not the names of files.
+
+    A list of strings may be either; a string without spaces that ends like a file, or that is one,
+    names a file.
+
+    Raises:
+        ConfigError: a list of strings is partly one and partly the other.
+    """
+    if not isinstance(value, list | tuple):
+        return _in_memory(value)
+    named = [item for item in value if isinstance(item, Path) or _names_a_file(item)]
+    if named and len(named) < len(value):
+        other = next(item for item in value if item not in named)
+        raise ConfigError(
+            f"{name}: {named[0]!r:.60} looks like a file and {other!r:.60} like a text. Give texts "
+            f"as {name}={{'text': [...]}}, and files as a list of pathlib.Path"
+        )
+    return bool(value) and not named
+
+
+def _names_a_file(item: object) -> bool:
+    # os.path.exists is False where Path.exists raises: a text may be longer than names can be.
+    if not isinstance(item, str) or len(item) > 255 or "\n" in item or "\0" in item:
+        return False
+    return item == REST or _FILE.fullmatch(item) is not None or os.path.exists(item)  # noqa: PTH110
+
+
+def _holds_pairs(value: object) -> bool:
+    """Whether ``(texts, labels)`` has a pair of texts as its first text."""
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return False
+    texts = plain_list(value[0])
+    first = texts[0] if texts else None
+    return isinstance(first, tuple) and len(first) == 2 and all(isinstance(t, str) for t in first)
+
+
+def _with_domain_text(table: TableInMemory, columns: Columns) -> TableInMemory:
+    """The table with its column of texts under the name that readers of domain text expect."""
+    if columns.text == DOMAIN_TEXT or table.columns is None or columns.text not in table.columns:
+        return table
+
+    def rows(wanted: Sequence[str]) -> Any:
+        for row in table.rows([columns.text] if wanted else []):
+            yield {DOMAIN_TEXT: row[columns.text]}
+
+    return replace(table, columns=(DOMAIN_TEXT,), rows=rows)

@@ -1,0 +1,171 @@
+"""Training from Python, as the command line trains."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from aang.assembly.sources import Sources, prepare_sources
+from aang.cli.train import RESUMABLE_WITH
+from aang.config import TrainConfig, read_config_file, resolve_training
+from aang.config.resolving import no_such_option
+from aang.from_python.given_data import GivenData
+from aang.from_python.progress import progress
+from aang.from_python.wording import errors_in_python, in_python
+from aang.runs.new_folder import new_run_folder
+from aang.runs.recorded_plugins import recorded_differences
+from aang.runs.run import Run
+from aang.runs.run_files import refuse_links
+from aang.runs.train_run import train_run
+from aang.runs.training import join
+from aang.runs.unfinished import unfinished
+from aang_core.cli.output import note, note_once
+from aang_core.errors import ConfigError
+from aang_core.plugins import Plugins, load_plugins
+from aang_core.plugins.loading import shadow_notice
+from aang_core.tasks.processes import Processes
+from aang_core.training.interruption import Interrupted, interruptible
+from aang_core.turns import training_turn
+
+
+@training_turn()
+def train(
+    config: str | PathLike[str] | None = None,
+    /,
+    *,
+    resume: str | PathLike[str] | None = None,
+    accept_changes: bool = False,
+    quiet: bool = False,
+    **options: Any,
+) -> Run:
+    """Train as ``aang train`` does, from Python.
+
+    Args:
+        config: A configuration file.
+        resume: The folder of an interrupted run to continue. It takes no other option but
+            ``on_nan``, ``micro_batch_size``, ``save_memory`` and ``trust_remote_code``.
+        accept_changes: Continue that run although its data, encoder, objectives or options have
+            changed since it began.
+        quiet: Show neither progress nor notes.
+        **options: Those of ``aang train``, with underscores for dashes, and ``set`` as a mapping:
+            ``train(space="td", set={"factored": {"n": 6}})``. ``train``, ``dev`` and ``test`` also
+            take a pandas DataFrame, a ``datasets.Dataset``, a list of records, a dict of columns,
+            or a pair ``(texts, labels)``. Given alone, ``train`` and ``dataset`` take a
+            ``DatasetDict``, or a folder that ``save_to_disk`` has written. ``unlabelled`` and
+            ``domain`` also take a table, or a list of texts. The run folder keeps a copy of data
+            in memory.
+
+    Returns:
+        The run, finished.
+
+    Raises:
+        AangError: Something that was named cannot be used.
+        KeyboardInterrupt: Training was interrupted, in a notebook by its stop button; a checkpoint
+            has been written, and a note of the error says how to continue.
+
+    Examples:
+        >>> from aang_core import train
+        >>> texts = 10 * ["It rains again.", "What a fine day!"]
+        >>> labels = 10 * ["bad", "good"]
+        >>> run = train(
+        ...     train=(texts, labels), weighter="single-task", steps=2, out="mood", quiet=True
+        ... )
+        >>> run.result["steps"]
+        2
+    """
+    if unknown := [name for name in options if name not in TrainConfig.model_fields]:
+        known = [*TrainConfig.model_fields, "resume", "accept_changes", "quiet"]
+        raise ConfigError(no_such_option(unknown[0], "aang train", known))
+    plugins = load_plugins()
+    for record in plugins.shadowed:
+        note(shadow_notice(record))
+    with errors_in_python(), ExitStack() as stack:
+        if resume is None:
+            start = _first_start(config, options, plugins, stack)
+        elif config is None and set(options) <= RESUMABLE_WITH:
+            start = _resumption(Path(resume), options, plugins)
+        else:
+            raise ConfigError(
+                "resume: an interrupted run continues with its own options; leave the others out"
+            )
+        quiet = quiet or not start.processes.first
+        once = note_once()
+        say: Callable[[str], None] = (
+            (lambda sentence: None) if quiet else (lambda sentence: once(in_python(sentence)))
+        )
+        for sentence in start.notes:
+            say(sentence)
+        try:
+            with interruptible() as interruption, progress(quiet=quiet) as observe:
+                run = train_run(
+                    start.sources.config,
+                    start.sources,
+                    out=start.out,
+                    plugins=plugins,
+                    observe=observe,
+                    resume=resume is not None,
+                    accept_changes=accept_changes,
+                    interruption=interruption,
+                    say=say,
+                    copies=start.copies,
+                )
+        except Interrupted as stopped:
+            if (start.out / "config.yaml").is_file():
+                stopped.add_note(f"To continue: train(resume={str(start.out)!r})")
+            raise
+    # A push that failed, for instance, is more than a note.
+    for sentence in run.failures if quiet else run.notes:
+        (note if quiet else say)(sentence)
+    return run
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a training begins or continues with.
+
+    Attributes:
+        sources: its sources, with its options.
+        out: the run folder.
+        processes: the processes that share the training.
+        copies: the copies of data in memory, by their names in the run folder.
+        notes: what has changed since the run was interrupted.
+    """
+
+    sources: Sources
+    out: Path
+    processes: Processes
+    copies: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def _resumption(out: Path, options: Mapping[str, Any], plugins: Plugins) -> _Start:
+    refuse_links(out)
+    config = unfinished(out, **{"trust_remote_code": False, **options})
+    _, processes = join(config.device)
+    with processes.all_or_none():
+        sources = prepare_sources(config, plugins.registry)
+    return _Start(sources, out, processes, notes=recorded_differences(out, plugins))
+
+
+def _first_start(
+    config_file: str | PathLike[str] | None,
+    options: Mapping[str, Any],
+    plugins: Plugins,
+    stack: ExitStack,
+) -> _Start:
+    given = GivenData.of(options)
+    from_file = {} if config_file is None else read_config_file(Path(config_file))
+    resolved = resolve_training(from_file, given.options, plugins.registry)
+    _, processes = join(resolved.device)
+    # The folder is named after what is trained, which only the data decides.
+    config, data = given.placed(resolved, resolved.out or Path("runs"))
+    with processes.all_or_none():
+        sources = prepare_sources(config, plugins.registry, data.tables)
+    sources.report.include(given.report)
+    out = stack.enter_context(new_run_folder(sources.config, processes))
+    if given.values:
+        config, data = given.placed(sources.config, out)
+        sources = replace(sources, config=config)
+    return _Start(sources, out, processes, data.copies())

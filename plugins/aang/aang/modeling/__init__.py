@@ -1,0 +1,41 @@
+"""The shared encoder and the heads on it, built from transformers' own classes.
+
+Public, for commands of plug-ins: :func:`load_text_model` loads an encoder, a :class:`TextModel`
+with its :class:`EncoderBody`, from a folder or from the hub, :func:`load_tokenizer` its tokenizer
+and :func:`load_classifier` a trained classifier. :class:`LoraSettings` asks for low-rank
+:class:`Adapters` on the encoder. :class:`EncoderHeads` makes heads on the body, each a
+:class:`TransformersHead`.
+"""
+
+from typing import TYPE_CHECKING
+
+from aang_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from aang.modeling.adapters import Adapters, LoraSettings
+    from aang.modeling.body import EncoderBody
+    from aang.modeling.encoder import TextModel, load_classifier, load_text_model, load_tokenizer
+    from aang.modeling.heads import EncoderHeads, TransformersHead
+
+__all__ = [
+    "Adapters",
+    "EncoderBody",
+    "EncoderHeads",
+    "LoraSettings",
+    "TextModel",
+    "TransformersHead",
+    "load_classifier",
+    "load_text_model",
+    "load_tokenizer",
+]
+
+_HOMES = {
+    "aang.modeling.adapters": "Adapters LoraSettings",
+    "aang.modeling.body": "EncoderBody",
+    "aang.modeling.encoder": "TextModel load_classifier load_text_model load_tokenizer",
+    "aang.modeling.heads": "EncoderHeads TransformersHead",
+}
+
+# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,221 @@
+"""Linear controls: is a deep model worth it on this task at all?
+
+A linear model (logistic regression, one per class where a text has several, or ridge regression)
+on TF-IDF of words and pairs of words, or on features that somebody else computed. The penalty is
+chosen by cross-validation on train, so dev and test are only scored.
+
+scikit-learn is imported in functions: it takes a second, and commands that only read results should
+not wait for it.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from aang.corpora.labelled_task import LabelledTask
+from aang.runs.evaluating import intervals_of
+from aang.runs.schema import Scores
+from aang.task_types.task_type import TaskType
+from aang_core.objectives.stages import Example, ReadReport
+from aang_core.training.evaluation import Metric
+
+TF_IDF = "tf-idf"
+"""The name of the control that every run has."""
+
+PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
+"""The inverse penalties C that are tried on TF-IDF."""
+
+FOLDS = 5
+
+MOST_WORK = 5_000_000
+"""Characters of train times classes above which a run has no control: about 20 seconds of a core
+go into this many. Twenty characters of dev and test cost as much as one of train and class."""
+
+Model = Callable[[Any], Tensor]
+"""From features of N texts to what the end task's head would compute: ``[N, C]``."""
+
+
+@dataclass(frozen=True)
+class LinearResult:
+    """What a linear control reaches.
+
+    Attributes:
+        scores: on dev and, if the task has one, on test.
+        penalty: the inverse penalty C that was chosen.
+        intervals: the 95% bootstrap interval of each score.
+    """
+
+    scores: Scores
+    penalty: float
+    intervals: Mapping[str, Sequence[float]]
+
+
+def controls_of(task: LabelledTask, metric: Metric, report: ReadReport) -> dict[str, Scores]:
+    """The scores of a run's control: the linear model on TF-IDF of all its training rows.
+
+    A task that labels words has none. Nor has one that would take minutes, which the report notes.
+
+    Args:
+        task: the run's task.
+        metric: the run's metric.
+        report: collects notes.
+    """
+    kind = task.task_type
+    if kind.name not in LINEAR:
+        return {}
+    characters, others = (
+        sum(len(e.text) + len(e.text_pair or "") for e in part)
+        for part in (task.train, task.dev + task.test)
+    )
+    if characters * len(kind.labels) + others // 20 > MOST_WORK:
+        report.note(
+            "TF-IDF with a linear model, the control of every run, is left out: "
+            f"{len(task.train)} training texts of {characters} characters in all"
+            + (f" and {len(kind.classes)} classes" if kind.classes else "")
+            + f", with {others} of dev and test, would take it minutes"
+        )
+        return {}
+    parts = tf_idf((task.train, task.dev, task.test))
+    return {TF_IDF: linear_result(parts, task, metric, PENALTIES).scores}
+
+
+def tf_idf(parts: Sequence[Sequence[Example]]) -> list[Any]:
+    """TF-IDF of each part, fitted to the first; None for an empty part."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    # Punctuation counts, because tasks use it to mark what they ask about, as in "[[ this ]]".
+    pattern = r"(?u)\w+|[^\w\s]+"
+    vectors = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=pattern)
+    texts = [[" ".join(filter(None, (e.text, e.text_pair))) for e in part] for part in parts]
+    return [
+        vectors.fit_transform(texts[0]),
+        *(vectors.transform(t) if t else None for t in texts[1:]),
+    ]
+
+
+def linear_result(
+    features: Sequence[Any], task: LabelledTask, metric: Metric, penalties: Sequence[float]
+) -> LinearResult:
+    """The scores with the penalty that is best by cross-validation on train.
+
+    What the kind of task chooses for its predictions, such as a threshold, is chosen there as well.
+
+    Args:
+        features: of train, dev and test, ``[N, F]`` each; None for a test without examples.
+        task: a task of a kind in `LINEAR`.
+        metric: what the best penalty is chosen by, and what is returned.
+        penalties: inverse penalties, the strongest penalty first, which wins ties.
+    """
+    train = _labels(task, task.train)
+    kind, fit = task.task_type, LINEAR[task.task_type.name]
+    folds = _folds(kind.strata([e.label for e in task.train if e.label is not None]))
+    parts = [np.flatnonzero(folds == k) for k in range(folds.max() + 1)]
+    truth = train[np.concatenate(parts)]
+    found: list[tuple[float, float, TaskType]] = []
+    for penalty in penalties:
+        # Scored together: one fold has too few rows of a small class for a score of its own.
+        outputs = torch.cat(
+            [
+                fit(features[0][rest], train[rest], kind, metric, penalty)(features[0][part])
+                for part, rest in ((p, np.setdiff1d(np.arange(len(folds)), p)) for p in parts)
+            ]
+        )
+        tuned = kind.tuned(truth, outputs, metric)
+        found.append((tuned.scores(truth, outputs)[metric], penalty, tuned))
+    _, penalty, tuned = max(found, key=lambda one: one[0])
+    model = fit(features[0], train, kind, metric, penalty)
+    scores, intervals = {}, {}
+    for name, examples, given in zip(
+        ("dev", "test"), (task.dev, task.test), features[1:], strict=True
+    ):
+        if examples:
+            labels, outputs = _labels(task, examples), model(given)
+            scores[name] = tuned.scores(labels, outputs)[metric]
+            intervals[name] = intervals_of(tuned, labels, outputs)[metric]
+    return LinearResult(Scores(dev=scores["dev"], test=scores.get("test")), penalty, intervals)
+
+
+def _labels(task: LabelledTask, examples: Sequence[Example]) -> Tensor:
+    rows = task.task_type.encode([e.label for e in examples], lambda: (), task.name).rows
+    assert rows is not None  # tasks with labels of words have no linear model
+    return rows
+
+
+def _folds(strata: Sequence[str]) -> NDArray[np.int64]:
+    """The fold of each row; every fold has its share of each stratum.
+
+    Strata with fewer rows than folds are fine, which scikit-learn's would warn of or refuse.
+    """
+    shuffled = np.random.default_rng(0).permutation(len(strata))
+    folds = np.empty(len(strata), dtype=np.int64)
+    folds[sorted(shuffled, key=lambda row: strata[row])] = np.arange(len(strata)) % FOLDS
+    return folds
+
+
+def _classes(
+    features: Any, labels: Tensor, kind: TaskType, metric: Metric, penalty: float
+) -> Model:
+    count, seen = len(kind.labels), labels.unique()
+    if len(seen) == 1:  # of few rows, a fold may leave one class
+        return lambda given: one_hot(seen, count).float().expand(given.shape[0], count)
+    model = _fitted(_regression(metric, penalty), features, labels)
+    return lambda given: one_hot(torch.tensor(model.predict(given)), count).float()
+
+
+def _sets_of_classes(
+    features: Any, labels: Tensor, kind: TaskType, metric: Metric, penalty: float
+) -> Model:
+    from sklearn.multiclass import OneVsRestClassifier
+
+    model = _fitted(OneVsRestClassifier(_regression(metric, penalty)), features, labels)
+    return lambda given: torch.tensor(model.predict_proba(given)).logit(eps=1e-6)
+
+
+def _numbers(
+    features: Any, labels: Tensor, kind: TaskType, metric: Metric, penalty: float
+) -> Model:
+    from sklearn.linear_model import Ridge
+
+    model = _fitted(Ridge(alpha=1 / penalty), features, labels)
+    return lambda given: torch.tensor(model.predict(given)).unsqueeze(1)
+
+
+LINEAR: Mapping[str, Callable[[Any, Tensor, TaskType, Metric, float], Model]] = {
+    "single-label": _classes,
+    "multi-label": _sets_of_classes,
+    "regression": _numbers,
+}
+"""By the kind of end task, a function that fits the model to features ``[N, F]`` and labels."""
+
+
+def _regression(metric: Metric, penalty: float) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    # Classes count alike in training if they do in the metric.
+    weights = "balanced" if metric == "macro-f1" else None
+    return LogisticRegression(C=penalty, max_iter=1000, class_weight=weights)
+
+
+def _fitted(regression: Any, features: Any, labels: Tensor) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    # Features of an encoder differ widely in scale; sparse ones are scaled already.
+    model = (
+        regression if hasattr(features, "tocsr") else make_pipeline(StandardScaler(), regression)
+    )
+    with warnings.catch_warnings():
+        # With almost no penalty it may not converge; its score then decides all the same.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # It warns of a class that every text has, or no text; either is predicted for all.
+        warnings.filterwarnings("ignore", "Label .* is present in all training examples")
+        warnings.filterwarnings("ignore", "Label not .* is present in all training examples")
+        return model.fit(features, labels.numpy())

@@ -1,0 +1,288 @@
+"""The model card: what somebody who finds the model folder needs to know."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_from_cache
+from yaml import YAMLError
+
+from aang.runs.markdown import plain, table
+from aang.runs.run import Run
+from aang.task_types.names import MODELS
+from aang_core.training.evaluation import shown_score
+
+LISTED = 10
+TRAINED_WITH = (
+    *("steps", "eval_every", "patience", "batch_size", "dev_batch_size", "aux_batch_size"),
+    *("lr", "head_lr", "weight_decay", "warmup", "max_grad_norm", "max_length", "seed"),
+)
+"""Options that the card lists; none of them can hold a path."""
+
+_ON_THE_HUB = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
+_METRICS = {"macro-f1": "f1", "micro-f1": "f1"}
+_SPLITS = {"dev": "validation"}
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Where a model comes from and what may be done with it, as its card says.
+
+    Attributes:
+        name: the model's name on the hub; None for a folder.
+        base_model: the encoder's name on the hub; None if it has none.
+        dataset: the data set's name on the hub; None if it has none.
+        licence: the hub's identifier of the licence, such as ``apache-2.0``; None if unknown.
+        languages: ISO 639-1 codes, such as ``en``.
+    """
+
+    name: str | None = None
+    base_model: str | None = None
+    dataset: str | None = None
+    licence: str | None = None
+    languages: tuple[str, ...] = ()
+
+    @classmethod
+    def of_options(cls, options: Mapping[str, Any]) -> "Origins":
+        """What the options of a run say: names on the hub, and what the encoder's own card says.
+
+        Call it where the run was trained, since a folder there is not a name on the hub.
+        """
+        dataset, model = options.get("dataset"), options.get("model")
+        said = _card_of_encoder(model)
+        return cls(
+            base_model=_hub_name(model),
+            dataset=_hub_name(dataset.partition(":")[0] if dataset else None),
+            licence=options.get("hub_license") or said.get("license"),
+            languages=languages_in(options.get("hub_language") or said.get("language")),
+        )
+
+
+def languages_in(said: object) -> tuple[str, ...]:
+    """The languages that the header of a card names, one or a list.
+
+    YAML takes ``no``, Norwegian, for false.
+    """
+    several = said if isinstance(said, list | tuple) else [said]
+    codes = ("no" if code is False else code for code in several)
+    return tuple(code for code in codes if isinstance(code, str))
+
+
+def _card_of_encoder(model: str | None) -> Mapping[str, Any]:
+    """The header of the card of an encoder, if the card is on this machine; empty otherwise."""
+    folder = files("aang_core") / "assets" / "demo-encoder" if model is None else Path(model)
+    card = Path(str(folder)) / "README.md"
+    if not card.is_file():
+        cached = None
+        if model is not None and _hub_name(model) is not None:
+            cached = try_to_load_from_cache(model, "README.md")
+        if not isinstance(cached, str):
+            return {}
+        card = Path(cached)
+    try:
+        said: Mapping[str, Any] = ModelCard.load(card, ignore_metadata_errors=True).data.to_dict()
+    except (ValueError, TypeError, OSError, YAMLError):  # no text, or a header of another kind
+        return {}
+    return said
+
+
+def _hub_name(source: str | None) -> str | None:
+    """``source`` if it is a name on the hub and not a path."""
+    if source is None or Path(source).exists() or not _ON_THE_HUB.fullmatch(source):
+        return None
+    return None if set(source) <= set("./") or source.startswith(".") else source
+
+
+def card_of(run: Run, origins: Origins | None = None) -> str:
+    """``README.md`` of a model folder, with the metadata header that the Hugging Face hub reads.
+
+    No path of this machine is in it.
+
+    Args:
+        run: the run.
+        origins: where the model comes from; default: what the run's options say.
+    """
+    known = Origins.of_options(run.options) if origins is None else origins
+    sections = [
+        *(_header(run, known), _what(run, known), _use(run, known), _data(run, known)),
+        *(_scores(run), _training(run), _weights(run)),
+    ]
+    return "\n".join([*filter(None, sections), _made(run)])
+
+
+def _header(run: Run, origins: Origins) -> str:
+    name = origins.name or run.name
+    evaluated = run.records.evaluation.parts
+    data = ModelCardData(
+        library_name="transformers",
+        pipeline_tag=run.outcome.pipeline,
+        base_model=origins.base_model,
+        license=origins.licence,
+        language=list(origins.languages) or None,
+        datasets=[origins.dataset] if origins.dataset else None,
+        metrics=sorted({_METRICS.get(name, name) for name in evaluated["dev"].scores}),
+        tags=["auxiliary-learning", "aang"],
+        model_name=name.rpartition("/")[2],
+        eval_results=[
+            result for part in reversed(evaluated) for result in _eval_results(run, part, origins)
+        ],
+    )
+    return f"---\n{data.to_yaml()}\n---\n"
+
+
+def _eval_results(run: Run, part: str, origins: Origins) -> list[EvalResult]:
+    """The scores on ``dev`` or ``test``, the metric that chose the model first."""
+    task, scores = run.records.data.task, run.records.evaluation.parts[part].scores
+    return [
+        EvalResult(
+            task_type=run.outcome.pipeline,
+            dataset_type=origins.dataset or task,
+            dataset_name=task,
+            dataset_split=_SPLITS.get(part, part),
+            metric_type=_METRICS.get(name, name),
+            metric_name=name,
+            metric_value=round(scores[name], 4),
+        )
+        for name in sorted(scores, key=lambda name: name != run.metric)
+    ]
+
+
+def _what(run: Run, origins: Origins) -> str:
+    evaluation = run.records.evaluation
+    labels = ", ".join(_code(name) for name in evaluation.labels if name not in evaluation.unseen)
+    result = run.outcome
+    how = f"with the weighter `{result.weighter}`"
+    if result.objectives:
+        several = "s" if result.objectives > 1 else ""
+        space = Path(result.space).stem
+        how += f" over {result.objectives} objective{several} of the space `{space}`"
+    if result.recipe:
+        how += f", recipe `{result.recipe}`"
+    what = MODELS[run.records.data.task_type]
+    if labels:
+        what += f" with the classes {labels}"
+    return (
+        f"# {plain(origins.name or run.records.data.task)}\n\n"
+        f"{what}. {_encoder(run, origins)} was fine-tuned by "
+        f"AANG {how}; seed {result.seed}, best on dev at step "
+        f"{result.best_step} of {result.steps}.\n"
+    )
+
+
+def _encoder(run: Run, origins: Origins) -> str:
+    source = run.options.get("model")
+    if not source:
+        return "The small encoder of AANG's demo"
+    return plain(origins.base_model or f"The encoder {Path(source).name} of a local folder")
+
+
+def _use(run: Run, origins: Origins) -> str:
+    argument = '{"text": "…", "text_pair": "…"}' if run.options.get("text_pair") else '"…"'
+    kind = run.records.data.task_type
+    more = 'aggregation_strategy="first"' if kind == "token-labels" else "truncation=True"
+    lines = [
+        f'classify = pipeline("{run.outcome.pipeline}", model="{origins.name or "."}", {more})',
+        f"classify({argument})",
+    ]
+    if kind == "multi-label":
+        lines[1:] = [
+            f"scored = classify({argument}, top_k=None)",
+            "threshold = classify.model.config.threshold",
+            '[one["label"] for one in scored if one["score"] >= threshold]',
+        ]
+    code = "\n".join(lines)
+    return (
+        f"## How to load it\n\n```python\nfrom transformers import pipeline\n\n{code}\n```\n\n"
+        f"Texts are cut to {longest_text(run)} tokens, as in training.{_chosen(run)}\n"
+    )
+
+
+def longest_text(run: Run) -> int:
+    """The tokens that texts were cut to: those of the option, or fewer if the encoder takes fewer.
+
+    The tokenizer knows it, but that of a run of an earlier version knows what the encoder takes.
+    """
+    settings = json.loads((run.model_folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    return int(min(run.options["max_length"], settings.get("model_max_length", math.inf)))
+
+
+def _chosen(run: Run) -> str:
+    """What was chosen on dev for predictions, which transformers leaves to its user."""
+    chosen = run.records.evaluation.chosen
+    return "".join(f" The {name} chosen on dev is {value:g}." for name, value in chosen.items())
+
+
+def _data(run: Run, origins: Origins) -> str:
+    parts = run.records.data.parts
+    header = ["class", *parts]
+    rows = [
+        [plain(label), *(str(part.labels[label]) for part in parts.values())]
+        for label in run.records.evaluation.labels
+    ]
+    rows.append(["all", *(str(part.examples) for part in parts.values())])
+    called = origins.dataset or run.records.data.task
+    return f"## Data\n\nThe task is {plain(called)}.\n\n" + table(header, rows)
+
+
+def _scores(run: Run) -> str:
+    parts = run.records.evaluation.parts
+    names = list(run.records.evaluation.dev.scores)
+    rows = [[name, *(part.shown(name) for part in parts.values())] for name in names]
+    majority = [shown_score(run.outcome.majority.on(part), run.metric) for part in parts]
+    rows.append([f"{run.metric} of the {run.outcome.baseline}", *majority])
+    brackets = " In brackets: 95% bootstrap intervals over the rows."
+    return (
+        "## Scores\n\n"
+        + table(["score", *parts], rows)
+        + "\nDev chose the model and could end the training; test was read once, at the end."
+        + (brackets if run.outcome.metric.intervals else "")
+        + "\n"
+    )
+
+
+def _training(run: Run) -> str:
+    options = [(name, run.options.get(name)) for name in TRAINED_WITH]
+    rows = [
+        [f"`--{n.replace('_', '-')}`", f"{v}"] for n, v in options if isinstance(v, int | float)
+    ]
+    outcome = run.outcome
+    return (
+        f"## Training\n\n{outcome.steps} steps. In all, {outcome.all_body_rows} rows went through "
+        f"the encoder, in {outcome.all_seconds:.0f} seconds. The main options of `aang train`:\n\n"
+        + table(["option", "value"], rows)
+    )
+
+
+def _weights(run: Run) -> str:
+    records = run.records
+    if not records.objectives:
+        return ""
+    late = records.mean_weights(0.5, 1)
+    ranked = sorted(late, key=lambda name: -late[name])[:LISTED]
+    return (
+        "## What was learned\n\nMean weight in the last half of training, the heaviest "
+        f"{len(ranked)} of {len(late)} objectives; λ_e was "
+        f"{records.rounds[-1].end_task_weight:.3f} at the end.\n\n"
+        + table(["objective", "weight"], [[f"`{n}`", f"{late[n]:.4f}"] for n in ranked])
+    )
+
+
+def _made(run: Run) -> str:
+    used = set(run.plugins.primitives.values())
+    rows = [
+        [plugin.distribution, plugin.version]
+        for plugin in run.plugins.plugins
+        if plugin.distribution in used or plugin.distribution == "aang-core"
+    ]
+    rows += [[name, version(name)] for name in ("torch", "transformers")]
+    return "## Made with\n\n" + table(["distribution", "version"], rows)
+
+
+def _code(label: str) -> str:
+    return f"“{plain(label)}”"

@@ -1,0 +1,296 @@
+"""A finished run, read from its folder."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aang.config import TrainConfig, read_config_file
+from aang.runs.finished import finished_result, recorded_options
+from aang.runs.records import Records, missing
+from aang.runs.run_files import inside, read_part
+from aang.runs.run_html import run_html
+from aang.runs.schema import PluginsUsed, Result
+from aang_core.errors import ConfigError, UnknownNameError
+from aang_core.plugins import Plugins, load_plugins
+from aang_core.plugins.comparison import plugin_differences
+from aang_core.training.evaluation import Metric, shown_score
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Index
+    from transformers import PreTrainedModel
+
+    from aang.runs.applied import AppliedScores
+    from aang.runs.predictor import Predictor
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A finished run.
+
+    The logs and the model are read when they are first used. They raise :class:`DataError` if they
+    are damaged.
+
+    Attributes:
+        folder: the run folder.
+        options: the content of ``config.yaml``.
+        outcome: the content of ``result.json``.
+        plugins: the content of ``plugins.json``.
+        failures: which plug-ins failed after the training, a sentence each; for a run that was
+            opened later it is empty.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang import Run
+        >>> from aang_core import trai
+        >>> lines = ["text,label"] + 10 * ["It rains again.,bad", "What a fine day!,good"]
+        >>> characters = Path("mood.csv").write_text("\\n".join(lines))
+        >>> trained = train(train="mood.csv", weighter="single-task", steps=2, out="mood")
+        >>> run = Run.open("mood")
+        >>> run.metric
+        'macro-f1'
+        >>> list(run.metrics.columns)
+        ['macro-f1', 'micro-f1', 'accuracy', 'loss']
+    """
+
+    folder: Path
+    options: Mapping[str, Any]
+    outcome: Result
+    plugins: PluginsUsed
+    failures: Sequence[str] = field(default=(), compare=False)
+    _notes: Sequence[str] | None = field(default=None, compare=False)
+    _loaded: "list[Predictor]" = field(default_factory=list, compare=False)
+
+    @classmethod
+    def open(cls, folder: str | PathLike[str]) -> "Run":
+        """Open the folder of a finished run.
+
+        Raises:
+            DataError: ``folder`` is not a run folder, the run did not finish, another version wrote
+                it, or a file in it is damaged.
+        """
+        place = Path(folder)
+        return cls.about_to_finish(place, finished_result(place))
+
+    @classmethod
+    def about_to_finish(
+        cls, folder: Path, outcome: Result, notes: Sequence[str] | None = None
+    ) -> "Run":
+        """Open a run folder whose ``result.json`` may not be written yet.
+
+        Args:
+            folder: the run folder.
+            outcome: the content, present or future, of ``result.json``.
+            notes: what the user should know about the run, a sentence each; by default the notes in
+                ``data.json``.
+
+        Raises:
+            DataError: a file is damaged, or missing because another version wrote the run.
+        """
+        options = read_config_file(folder / "config.yaml")
+        try:
+            plugins = read_part(PluginsUsed, folder)
+        except FileNotFoundError as error:
+            raise missing(folder, error) from error
+        return cls(folder, options, outcome, plugins, _notes=notes)
+
+    @property
+    def name(self) -> str:
+        """The name of the run folder."""
+        return self.folder.absolute().name
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        """The content of ``result.json``, as plain values."""
+        return self.outcome.document()
+
+    @property
+    def metric(self) -> Metric:
+        """The metric that the best model was chosen by."""
+        return self.outcome.metric.name
+
+    @cached_property
+    def config(self) -> TrainConfig:
+        """The options, validated.
+
+        Raises:
+            AangError: this version does not have these options, or the record of drawn rows is
+                damaged.
+        """
+        return recorded_options(self.folder)
+
+    @cached_property
+    def records(self) -> Records:
+        """What the run recorded about its data, its training and its model."""
+        return Records.read(self.folder, self.metric, self.outcome.logs)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the user should know about the run, such as problems in its data."""
+        return self.records.data.notes if self._notes is None else self._notes
+
+    @property
+    def weights(self) -> "DataFrame":
+        """λ_e, as ``end-task``, and the weight of every objective: a row per round, by step."""
+        from pandas import DataFrame
+
+        rounds = self.records.rounds
+        rows = [{"end-task": line.end_task_weight, **line.weights} for line in rounds]
+        return DataFrame(rows, index=_by_step([line.step for line in rounds]))
+
+    @property
+    def metrics(self) -> "DataFrame":
+        """Every score on dev, and the loss there: a row per evaluation, by step."""
+        from pandas import DataFrame
+
+        lines = self.records.evaluations
+        return DataFrame([line.dev for line in lines], index=_by_step([li.step for li in lines]))
+
+    def plot(self, what: str = "scores") -> Any:
+        """Draw a chart of the run.
+
+        This needs a plug-in that draws runs, such as aang-plugin-report.
+
+        Args:
+            what: ``scores``, ``end-task-weight``, ``factors-transform``, ``ranking``, ``cosines``
+                and so on; the weighter decides which charts there are.
+
+        Returns:
+            A figure that notebooks can show.
+
+        Raises:
+            ConfigError: the run has no such chart, and the message lists its charts; or no plug-in
+                draws runs, and the message says which one to install.
+        """
+        try:
+            hook = load_plugins().registry.hooks.find("aang_plot_run")
+        except UnknownNameError as error:
+            raise ConfigError(f"charts are drawn by a plug-in, and {error}") from error
+        return hook.call(run=self, what=what)
+
+    @property
+    def model_folder(self) -> Path:
+        """The folder of the classifier.
+
+        Raises:
+            DataError: ``result.json`` names a folder outside the run folder.
+        """
+        return inside(self.folder, self.outcome.model)
+
+    @property
+    def model(self) -> "PreTrainedModel":
+        """The classifier, an ordinary transformers model, in evaluation mode."""
+        from aang.modeling import load_classifier
+
+        return load_classifier(str(self.model_folder))
+
+    def predict(
+        self, data: object, *, batch_size: int = 32, trust_remote_code: bool = False
+    ) -> "DataFrame":
+        """Predict the labels of texts.
+
+        Args:
+            data: a text; a list or Series of texts, or of pairs of texts; a DataFrame, a Dataset, a
+                list of records or a dict of columns, with the columns of the training data; or the
+                ``Path`` of a file.
+            batch_size: texts per batch.
+            trust_remote_code: run the Python code that comes with the model, if any.
+
+        Returns:
+            A row per text, with the index of ``data`` if it has one: ``predicted``, and
+            ``P(class)``, the probability of each class.
+
+        Raises:
+            DataError: the data cannot be used; the message names the row.
+
+        Examples:
+            >>> from aang_core import train
+            >>> data = (10 * ["It rains again.", "What a fine day!"], 10 * ["bad", "good"])
+            >>> run = train(train=data, weighter="single-task", steps=2, quiet=True)
+            >>> list(run.predict("It snows.").columns)
+            ['predicted', 'P(bad)', 'P(good)']
+        """
+        from aang.runs.applied import predictions
+
+        return predictions(self._predictor(trust_remote_code), data, batch_size=batch_size)
+
+    def evaluate(
+        self,
+        data: object,
+        *,
+        batch_size: int = 64,
+        skip_bad_rows: bool = False,
+        trust_remote_code: bool = False,
+    ) -> "AppliedScores":
+        """Score the classifier on labelled data.
+
+        Args:
+            data: a pair ``(texts, labels)``; a DataFrame, a Dataset, a list of records or a dict of
+                columns, with the columns of the training data; or the path of a file.
+            batch_size: rows per batch.
+            skip_bad_rows: leave out rows that lack a text or a label; without it they are an error.
+            trust_remote_code: run the Python code that comes with the model, if any.
+
+        Returns:
+            The metrics as ``scores``, and the tables ``classes`` and ``confusion``. Rows of a class
+            that the classifier does not know count as wrong, and ``notes`` say how many there are.
+
+        Raises:
+            DataError: the data cannot be used, or has no class that the classifier knows.
+
+        Examples:
+            >>> from aang_core import train
+            >>> data = (10 * ["It rains again.", "What a fine day!"], 10 * ["bad", "good"])
+            >>> run = train(train=data, weighter="single-task", steps=2, quiet=True)
+            >>> list(run.evaluate((["It snows."], ["bad"])).classes.columns)
+            ['precision', 'recall', 'f1', 'examples']
+        """
+        from aang.runs.applied import applied_scores
+
+        return applied_scores(
+            self._predictor(trust_remote_code),
+            data,
+            batch_size=batch_size,
+            skip_bad_rows=skip_bad_rows,
+        )
+
+    def _predictor(self, trust_remote_code: bool) -> "Predictor":
+        """The classifier, loaded once."""
+        from aang.runs.predictor import Predictor
+        from aang.runs.training import choose_device
+
+        if not self._loaded:
+            device = choose_device("auto")
+            self._loaded.append(
+                Predictor.load(self.folder, device, trust_remote_code=trust_remote_code)
+            )
+        return self._loaded[0]
+
+    def __repr__(self) -> str:
+        result, chosen = self.outcome, self.outcome.metric
+        how = self.options.get("recipe") or result.weighter
+        count = f"{result.objectives} objective{'' if result.objectives == 1 else 's'}"
+        return (
+            f"Run {self.folder}: {how}, seed {result.seed}, {result.steps} steps in "
+            f"{result.train_seconds:.1f} s, the best model from step {result.best_step}\n"
+            f"{chosen.name}: dev {chosen.shown('dev')}, test {chosen.shown('test')}; "
+            f"{result.baseline}: dev {shown_score(result.majority.dev, chosen.name)}, "
+            f"test {shown_score(result.majority.test, chosen.name)}\n"
+            f"{count}; model in {self.folder / result.model}"
+        )
+
+    def _repr_html_(self) -> str:
+        """The scores and the heaviest objectives as tables, for notebooks."""
+        return run_html(repr(self).splitlines()[0], self.outcome, self.records)
+
+    def differences(self, installed: Plugins) -> list[str]:
+        """How the plug-ins that the run used differ from those installed, a sentence each."""
+        return plugin_differences(self.plugins.document(), installed)
+
+
+def _by_step(steps: Sequence[int]) -> "Index[int]":
+    from pandas import Index
+
+    return Index(steps, name="step")

@@ -1,0 +1,201 @@
+"""Cells of a table as texts, names of classes and numbers."""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from aang.task_types.written_lists import list_in, looks_like_list
+from aang_core.errors import DataError
+from aang_core.objectives.stages.data import ReadReport
+
+_INTEGRAL = re.compile(r"([+-]?\d+)\.0+")
+
+_MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
+"""How programs write a missing value, in small letters."""
+
+_NUMERAL = re.compile(
+    r"[+-]?(\d{1,3}([ ,.'_]\d{3})+|\d+)?([.,]\d+)?\s*%?|[+-]?inf(inity)?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of a table and its place.
+
+    Attributes:
+        value: the value.
+        column: its column.
+        where: ``file:line`` or similar.
+        option: the option that names the column.
+    """
+
+    value: object
+    column: str
+    where: str
+    option: str
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is None or NaN."""
+        return is_null(self.value)
+
+    def fault(self, what: str) -> DataError:
+        """An error, for the caller to raise, that names the place."""
+        return DataError(f"{self.where}: column {self.column!r} {what}")
+
+    def inner(self, value: object) -> "Cell":
+        """A part of the value, at the same place."""
+        return Cell(value, self.column, self.where, self.option)
+
+    def with_list(self) -> "Cell":
+        """The cell with the list that its text spells; itself if it holds anything else.
+
+        Raises:
+            DataError: its text looks like a list and is none.
+        """
+        if not isinstance(self.value, str):
+            return self
+        found = list_in(self.value)
+        if found is not None:
+            return self.inner(found)
+        if looks_like_list(self.value):
+            raise self.fault(
+                f"holds {self.value!r:.60}, which looks like a list but cannot be read as one. "
+                'Write ["a", "b"], with quotes around each part and commas between them; '
+                "--task-type single-label takes it for the name of a class."
+            )
+        return self
+
+
+def is_null(value: object) -> bool:
+    """Whether a value stands for nothing."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def text_of(cell: Cell) -> str:
+    """The text in a cell.
+
+    Raises:
+        DataError: it is missing, empty or something else.
+    """
+    if cell.is_null:
+        raise cell.fault("is null. Fill it in or remove the example.")
+    if not isinstance(cell.value, str):
+        raise cell.fault(
+            f"holds {cell.value!r:.60}, which is not text. "
+            "Write it as a string, or name another column."
+        )
+    if not cell.value.strip():
+        raise cell.fault("is empty. Fill it in or remove the example.")
+    return cell.value
+
+
+def class_name(cell: Cell, report: ReadReport) -> str:
+    """The name of the class in a cell.
+
+    ``1``, ``1.0`` and ``"1.0"`` are all ``"1"``, and true is ``"True"``, as pandas writes it to
+    CSV, so that the formats agree. Space around a name is dropped.
+
+    Raises:
+        DataError: it is missing, empty or not a class.
+    """
+    name = _as_text(cell)
+    if not name.strip():
+        raise cell.fault("is empty. Every example needs a label.")
+    if name != name.strip():
+        report.add("label with space around it, read without", cell.where)
+    name = name.strip()
+    if spells_missing(name):
+        report.add(
+            f"label {name!r}, which often stands for a missing value, read as a class", cell.where
+        )
+    if len(name) > 1 and name[0] == name[-1] == '"':
+        report.add("label in quotes, which are read as part of its name", cell.where)
+    if list_in(name) is not None:
+        report.add("label that looks like a list, read as the name of one class", cell.where)
+    # CSV and Parquet written from a column that once had nulls hold 1 as 1.0, and the same
+    # class must not be two.
+    if integral := _INTEGRAL.fullmatch(name):
+        report.add(f"label {name!r} read as {integral[1]!r}", cell.where)
+        return integral[1]
+    return name
+
+
+def _as_text(cell: Cell) -> str:
+    match cell.value:
+        case str():
+            return cell.value
+        case None:
+            raise cell.fault("is null. Every example needs a label.")
+        case bool() | int():
+            return str(cell.value)
+        case float() | Decimal():
+            if math.isnan(cell.value):
+                raise cell.fault("is null. Every example needs a label.")
+            if cell.value % 1 == 0:
+                return f"{cell.value:.1f}"
+            raise cell.fault(
+                f"holds the number {cell.value}, which is a score and not a class. Give "
+                "--task-type regression if every label is a number, put the scores into classes "
+                f"first, or name another column with {cell.option}."
+            )
+    raise cell.fault(
+        f"holds {cell.value!r:.60}, which is not one class. A single-label task has one label an "
+        f"example; give --task-type for another kind, or name another column with {cell.option}."
+    )
+
+
+def spells_missing(name: str) -> bool:
+    """Whether a text is what programs write for a missing value, such as ``NA`` or nothing."""
+    return name.strip().casefold() in _MISSING
+
+
+def spoils_numbers(value: object) -> bool:
+    """Whether a value that is no number may stand among numbers: missing, or written differently.
+
+    Examples:
+        >>> from aang.task_types.cells import spoils_numbers
+        >>> [spoils_numbers(value) for value in ("NA", "3,5", "5.5%", "1,001.5", "high")]
+        [True, True, True, True, False]
+    """
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, str) and (
+        spells_missing(value) or _NUMERAL.fullmatch(value.strip()) is not None
+    )
+
+
+def refuse_alike(names: Iterable[str], where: str, *, spaces: bool = True) -> None:
+    """Raise DataError if two names of classes would be read as one, such as 1 and 1.0.
+
+    Args:
+        names: the names.
+        where: what messages call the column.
+        spaces: whether names that differ only in the space around them are refused too.
+    """
+    known: dict[str, str] = {}
+    for name in names:
+        read = name.strip()
+        if integral := _INTEGRAL.fullmatch(read):
+            read = integral[1]
+        other = known.setdefault(read, name)
+        if other != name and (spaces or other.strip() != name.strip()):
+            raise DataError(
+                f"{where}: the classes {other!r} and {name!r} would both be read as {read!r}. "
+                "Rename one of them, or write them alike if they are one class."
+            )
+
+
+def number(value: object) -> float | None:
+    """The number that a value is or spells; None if it is not a finite number."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        return None
+    if isinstance(value, str) and "_" in value:  # 1_000, a number to Python alone
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
