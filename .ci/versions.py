@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 _OWN = re.compile(r'(?m)^version = "(?P<version>[^"]+)"$')
-_PINNED = re.compile(r'"(?P<name>aang-plugin-[a-z0-9]+)==(?P<version>[^"]+)"')
+_PINNED = re.compile(r'"(?P<name>aang(-[a-z0-9]+)*)==(?P<version>[^"]+)"')
 _CITED = re.compile(r"(?m)^version: (?P<version>\S+)$")
 _NUMBER = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 
@@ -23,9 +23,9 @@ def places(root: Path) -> dict[Path, list[re.Pattern[str]]]:
     """The files that hold the version, and how it is written in each."""
     plugins = sorted((root / "plugins").glob("*/pyproject.toml"))
     return {
-        root / "pyproject.toml": [_OWN, _PINNED],
+        root / "pyproject.toml": [_OWN],
         root / "CITATION.cff": [_CITED],
-        **{path: [_OWN] for path in plugins},
+        **{path: [_OWN, _PINNED] for path in plugins},
     }
 
 

@@ -6,11 +6,11 @@ plug-ins can register, and commands can list things, without importing torch.
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 if TYPE_CHECKING:
-    from aang_core.corpora.cache import atomic_write, cache_folder
-    from aang_core.corpora.places import find_files, read_lines, read_text_lines
-    from aang_core.diagnosis.objectives import Diagnosis
+    from aang.runs.fitting import FitResult, fit
+
     from aang_core.errors import (
         AangError,
         AmbiguousNameError,
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
         PluginError,
         UnknownNameError,
     )
-    from aang_core.from_python.estimator import AangClassifier
-    from aang_core.from_python.training import train
     from aang_core.hookspecs import (
         RegisterCommand,
         RegisterGrid,
@@ -69,8 +67,6 @@ if TYPE_CHECKING:
     from aang_core.plugins.options import number_option, sample_size_option, whole_number_option
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.plugins.registry import Registry
-    from aang_core.runs.fitting import FitResult, fit
-    from aang_core.runs.run import Run
     from aang_core.tasks.restoring import restored_by_task
     from aang_core.tasks.signals import Signal, StepSignals
     from aang_core.tasks.softmax import softmax
@@ -85,7 +81,6 @@ __all__ = [
     "PLUGIN_API",
     "SELECTION_RATE",
     "STAGES",
-    "AangClassifier",
     "AangError",
     "AmbiguousNameError",
     "Batch",
@@ -97,7 +92,6 @@ __all__ = [
     "DataContext",
     "DataError",
     "DevLossAlong",
-    "Diagnosis",
     "DocumentStatistics",
     "EndTaskData",
     "Example",
@@ -124,7 +118,6 @@ __all__ = [
     "Representation",
     "RowLosses",
     "RowsBefore",
-    "Run",
     "ShownRows",
     "Signal",
     "Space",
@@ -146,40 +139,29 @@ __all__ = [
     "Vocabulary",
     "Weighter",
     "Workbench",
-    "atomic_write",
-    "cache_folder",
     "did_you_mean",
-    "find_files",
     "fit",
     "hookimpl",
     "load_plugins",
     "load_space",
     "number_option",
     "random_tokens",
-    "read_lines",
-    "read_text_lines",
     "restored_by_task",
     "sample_size_option",
     "scores",
     "select_tokens",
     "sentence_starts",
     "softmax",
-    "train",
     "whole_number_option",
     "word_starts",
 ]
 
 _HOMES = {
-    "from_python.estimator": "AangClassifier",
-    "from_python.training": "train",
-    "corpora.cache": "atomic_write cache_folder",
-    "corpora.places": "find_files read_lines read_text_lines",
-    "diagnosis.objectives": "Diagnosis",
     "errors": (
         "AangError AmbiguousNameError ConfigError DataError LockedError ModelError PluginError "
         "UnknownNameError"
     ),
-    "runs.fitting": "FitResult fit",
+    "aang.runs.fitting": "FitResult fit",
     "hookspecs": (
         "RegisterCommand RegisterGrid RegisterObjective RegisterPrimitive RegisterRecipe "
         "RegisterSpace hookimpl"
@@ -191,7 +173,6 @@ _HOMES = {
     "plugins.primitive": "STAGES Origin Primitive Stage",
     "plugins.name_table": "did_you_mean",
     "plugins.registry": "Registry",
-    "runs.run": "Run",
     "objectives.space": "Space load_space",
     "objectives.stages": (
         "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "
@@ -209,15 +190,34 @@ _HOMES = {
     "tasks.weighting": "StepwiseWeighter TaskCard Weighter",
     "tasks.workbench": "DevLossAlong Update Workbench",
 }
+_MOVED = {
+    "AangClassifier": "aang",
+    "Diagnosis": "aang_plugin_diagnose",
+    "Run": "aang",
+    "atomic_write": "aang",
+    "cache_folder": "aang",
+    "find_files": "aang",
+    "read_lines": "aang",
+    "read_text_lines": "aang",
+    "train": "aang",
+}
+"""Names that this package had, and the package that has each; they go in the next release."""
+
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 # Hidden from type checkers: otherwise they would accept any misspelled name.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name in _MOVED:
+            warn(
+                f"{__name__}.{name} is {_MOVED[name]}.{name} now", DeprecationWarning, stacklevel=2
+            )
+            return getattr(import_module(_MOVED[name]), name)
         if name not in _HOME_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+        home = _HOME_OF[name]
+        value = getattr(import_module(home if "aang" in home else f"{__name__}.{home}"), name)
         globals()[name] = value
         return value
 

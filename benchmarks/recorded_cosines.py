@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
-from aang_plugin_diagnose.signal_quality.figures import Figure
 
 from aang_core.tasks.names import END_TASK
 from benchmarks.comparison_files import FOLDER
 from benchmarks.seed_runs import finished_runs
+from benchmarks.signal_quality.figures import Figure
 
 
 def kind(task: str) -> str:

@@ -34,7 +34,7 @@ from benchmarks.kills.forked import Forked, aang, import_what_a_run_needs
 from benchmarks.small_kinds import KINDS, write_kinds
 from benchmarks.small_task import EncoderSize, write_encoder, write_files
 
-PUBLIC = ("aang_core", "aang_testing")
+PUBLIC = ("aang_core", "aang", "aang_testing")
 
 KILLS = (3, 7)
 """Lines of the log of weights after which the run is killed."""

@@ -1,6 +1,6 @@
 """Do signals rank objectives alike when they are measured twice, and as their scores alone do?
 
-    aang diagnose --signal-quality --space td --weighter single-task --json --seed 0 > seed-0.jsonl
+    python -m benchmarks.signal_quality --space td --weighter single-task --json > seed-0.jsonl
     python -m benchmarks.signal_agreement ALONE seed-0.jsonl seed-1.jsonl
 
 ALONE is the folder of a comparison, or holds a copy of its ``table.json``, in which each objective

@@ -50,7 +50,7 @@ DISTINCT = 2
 """Shards that are written; the others are links to them."""
 PARAGRAPHS = 40
 """Of a paper; with their length of some 700 characters they make the 29 kB that papers have."""
-ENCODER = Path(__file__).parents[1] / "aang_core" / "assets" / "demo-encoder"
+ENCODER = Path(__file__).parents[1] / "plugins" / "aang" / "aang" / "assets" / "demo-encoder"
 PLACES = ("beginning", "middle", "end")
 MB = 1e6
 

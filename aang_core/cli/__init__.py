@@ -6,7 +6,6 @@ Public, for commands of plug-ins:
   makes text from files safe to show on a terminal.
 - :func:`plugin_options` and :func:`given_arguments` say how ``aang`` was called, so that another
   process can be started in the same way.
-- :func:`training_options` and :func:`parse_settings` read options as ``aang train`` does.
 - :func:`main` is ``aang`` itself.
 """
 
@@ -17,9 +16,6 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from aang.cli.train import training_options
-    from aang.config.settings import parse_settings
-
     from aang_core.cli.app import given_arguments
     from aang_core.cli.loaded import plugin_options
     from aang_core.cli.output import echo, note
@@ -31,11 +27,9 @@ __all__ = [
     "given_arguments",
     "main",
     "note",
-    "parse_settings",
     "plugin_options",
     "print_table",
     "printable",
-    "training_options",
 ]
 
 _HOMES = {
@@ -43,8 +37,6 @@ _HOMES = {
     "aang_core.cli.loaded": "plugin_options",
     "aang_core.cli.output": "echo note",
     "aang_core.cli.tables": "print_table",
-    "aang.cli.train": "training_options",
-    "aang.config.settings": "parse_settings",
     "aang_core.printable": "printable",
 }
 

@@ -24,17 +24,6 @@ from aang_core.printable import printable
 from aang_core.tasks.launched import is_first
 
 COMMANDS = {
-    "train": ("aang.cli.train:train", "Train a classifier with auxiliary objectives."),
-    "evaluate": ("aang.cli.evaluate:evaluate", "Evaluate a trained classifier."),
-    "predict": ("aang.cli.predict:predict", "Predict the labels of texts."),
-    "diagnose": (
-        "aang_plugin_diagnose.command:diagnose",
-        "Measure how near each objective is to the end task, without training.",
-    ),
-    "prepare-encoder": (
-        "aang_plugin_prepare.command:prepare_encoder",
-        "Train an encoder further on unlabelled text.",
-    ),
     "list-primitives": (
         "aang_core.cli.list_primitives:list_primitives",
         "List the primitives of every stage, and the weighters.",
@@ -48,19 +37,7 @@ COMMANDS = {
         "aang_core.cli.spaces:show_space",
         "Show a space's objectives, and what was dropped and why.",
     ),
-    "new-plugin": (
-        "aang_testing.new_plugin:new_plugin",
-        "Write a new plug-in, complete with its tests.",
-    ),
-    "check-plugin": (
-        "aang_testing.check_plugin:check_plugin",
-        "Check that a plug-in keeps its contracts.",
-    ),
     "plugins": ("aang_core.cli.plugins:plugins", "List the plug-ins and whether they loaded."),
-    "doctor": (
-        "aang.cli.doctor:doctor",
-        "Say what this machine has, to paste into an issue.",
-    ),
 }
 """The core's commands: the object to import when one is run, and its line in the help."""
 
@@ -78,10 +55,10 @@ def given_arguments(context: click.Context) -> list[str]:
 
 
 class AangGroup(click.Group):
-    """The core's commands, imported when used, then those of plug-ins; errors in one line."""
+    """Commands of plug-ins and of the core, imported when used; errors in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*COMMANDS, *self._plugin_commands(ctx)]
+        return [*self._plugin_commands(ctx), *COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Find a command of the core, or load the plug-ins to find one of theirs."""
@@ -98,9 +75,9 @@ class AangGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""
-        rows = [(name, help_line) for name, (_, help_line) in COMMANDS.items()]
-        for name, entry in self._plugin_commands(ctx).items():
-            rows.append((name, f"{entry.summary} ({entry.origin})"))
+        plugins = self._plugin_commands(ctx).items()
+        rows = [(name, f"{entry.summary} ({entry.origin})") for name, entry in plugins]
+        rows += [(name, help_line) for name, (_, help_line) in COMMANDS.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

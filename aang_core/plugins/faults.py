@@ -1,10 +1,11 @@
 """Finds out whether an exception comes from a plug-in, and from which line."""
 
 import os
+import sys
 import traceback
 from pathlib import Path
 
-_CORE = Path(__file__).parents[1]
+_OURS = ("aang_core", "aang", "aang_testing")
 _STDLIB = Path(os.__file__).parent
 # If a plug-in calls one of these wrongly, the line of the call is more useful than their own line.
 _CALLED = {
@@ -35,7 +36,7 @@ def raised_by_plugin(error: BaseException) -> bool:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if _is_of_plugin(frame.filename):
             return True
-        if Path(frame.filename).is_relative_to(_CORE):
+        if _is_ours(Path(frame.filename)):
             return False
     return False
 
@@ -47,5 +48,11 @@ def _is_of_plugin(filename: str) -> bool:
     path = Path(filename)
     if "site-packages" in path.parts:
         package = path.parts[path.parts.index("site-packages") + 1]
-        return package not in _CALLED and not path.is_relative_to(_CORE)
-    return not (path.is_relative_to(_CORE) or path.is_relative_to(_STDLIB))
+        return package not in _CALLED and not _is_ours(path)
+    return not (_is_ours(path) or path.is_relative_to(_STDLIB))
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is of the core, of the text application or of the checks of plug-ins."""
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in _OURS]
+    return any(path.is_relative_to(Path(file).parent) for file in files if file)

@@ -10,7 +10,6 @@ from textwrap import dedent
 import pytest
 from click.testing import CliRunner, Result
 
-import aang_core
 from aang_core import ConfigError, load_plugins
 from tests.plugins_layer.on_disk import Site
 from tests.support.commands import aang
@@ -92,18 +91,6 @@ BAD = {
         ["FAILED  objective odd: it is legal", "sentence-representation"],
     ),
 }
-
-
-def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line; a plain installation does not have it."""
-    monkeypatch.setattr(aang_core, "testing", aang_testing)
-    for name in [name for name in sys.modules if name.startswith("aang_testing")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "hypothesis", None)
-    done = CliRunner().invoke(aang, ["check-plugin", "aang-plugin-bert"])
-    assert done.exit_code == 2
-    assert done.stdout == ""
-    assert done.stderr == "Error: the checks need hypothesis; pip install 'aang-core[testing]'\n"
 
 
 @pytest.fixture
@@ -453,7 +440,8 @@ def test_a_plugin_may_build_on_those_that_it_depends_on(
     monkeypatch.setenv("PYTHONPATH", str(site.folder), prepend=":")
     (message,) = failures(Path("aang-plugin-upper")).values()
     assert "no transform mine" in message
-    assert "plug-ins that are not loaded: aang-plugin-base" in message
+    assert "plug-ins that are not loaded: " in message
+    assert "aang-plugin-base" in message
     (metadata,) = site.folder.glob("aang_plugin_upper-*/METADATA")
     metadata.write_text(f"{metadata.read_text()}Requires-Dist: aang-plugin-base>=1\n")
     assert not failures(Path("aang-plugin-upper"))

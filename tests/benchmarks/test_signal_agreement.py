@@ -7,8 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.signal_agreement import main, signals
+from benchmarks.signal_quality import plugin
 from benchmarks.table_methods import OBJECTIVES
 from tests.support.commands import aang
+
+COMMAND = ("--plugin", str(plugin.__file__), "signal-quality")
 
 pytestmark = pytest.mark.release
 
@@ -41,7 +44,9 @@ def _measured(folder: Path, seed: int) -> Path:
     options += ["--max-length", "16", "--batch-size", "4", "--aux-batch-size", "4"]
     options += ["--dev-batch-size", "4", "--dev-head-rows", "8", "--steps", "20"]
     options += ["--quality-steps", "3", "--quality-every", "1", "--seed", str(seed), "--json"]
-    done = CliRunner().invoke(aang, ["diagnose", "--signal-quality", "--quiet", *options])
+    done = CliRunner().invoke(
+        aang, ["--plugin", plugin.__file__, "signal-quality", "--quiet", *options]
+    )
     assert done.exit_code == 0, done.output
     file = folder / f"seed-{seed}.jsonl"
     file.write_text(done.stdout, encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
-    for folder in (ROOT / "aang_core", *(ROOT / "plugins").glob("*/aang_plugin_*"))
+    for folder in (ROOT / "aang_core", *(ROOT / "plugins").glob("*/aang*"))
     for path in folder.rglob("*.py")
 )
 

@@ -13,7 +13,7 @@ from tests.docs.documents import ROOT, without_code
 from tests.support.data import Cutter, PieceStream, RepeatedTexts, digest, pieces_of
 from tests.support.model import load_tokenizer
 
-DEMO_ENCODER = ROOT / "aang_core" / "assets" / "demo-encoder"
+DEMO_ENCODER = ROOT / "plugins" / "aang" / "aang" / "assets" / "demo-encoder"
 PARAGRAPHS = [
     " ".join(paragraph.split())
     for paragraph in without_code(ROOT / "docs" / "writing-plugins.md").split("\n\n")

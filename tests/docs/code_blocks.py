@@ -432,7 +432,7 @@ def _is_known(name: str, registry: Registry) -> bool:
     registered = {part for p in registry.primitives() for part in (p.name, p.stage)}
     if all(part in registered for part in parts) or name.isdigit():  # a checkpoint's number
         return True
-    assets = ROOT / "aang_core" / "assets" / "demo-encoder"
+    assets = ROOT / "plugins" / "aang" / "aang" / "assets" / "demo-encoder"
     return (assets / name).is_file() or any(name in _strings(path) for path in _sources())
 
 

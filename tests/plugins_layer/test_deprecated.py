@@ -70,7 +70,7 @@ def test_a_deprecated_argument_warns_and_works(tmp_path: Path, signature: str) -
 
 
 @pytest.mark.usefixtures("_old_hook")
-@pytest.mark.filterwarnings("ignore:plug-in .* \\(aang-plugin-:FutureWarning")
+@pytest.mark.filterwarnings("ignore:plug-in .* \\(aang:FutureWarning")
 def test_a_deprecated_hook_warns_and_works(tmp_path: Path) -> None:
     path = written(
         tmp_path,

@@ -15,19 +15,29 @@ import aang_core
 from tests.docs.documents import ROOT
 
 INDEXES = [
-    f"aang_core.{name}" for name in ("assembly", "cli", "corpora", "modeling", "runs", "storage")
+    *("aang_core.cli", "aang_core.storage"),
+    *(f"aang.{name}" for name in ("assembly", "cli", "corpora", "modeling", "runs")),
 ]
 """Packages with names that are public, and imported when they are first used."""
 
-PUBLIC = ["aang_core", "aang.config", "aang_testing", *INDEXES]
+PUBLIC = ["aang_core", "aang", "aang.config", "aang_testing", "aang_plugin_diagnose", *INDEXES]
 """All modules that plug-ins may import from."""
+
+PINNED = [
+    str(path.parent.relative_to(ROOT))
+    for path in (ROOT / "plugins").glob("*/pyproject.toml")
+    if '"aang-core==' in path.read_text(encoding="utf-8")
+]
+"""Plug-ins that go with one version of the core, and use its inside."""
 
 PLUGINS = [
     path
     for folder in (ROOT / "plugins", ROOT / "examples" / "plugins", ROOT / "docs")
     for path in sorted(folder.rglob("*.py"))
     if "aang_plugin" in str(path.relative_to(folder)) and "tests" not in path.parts
+    if f"plugins/{path.relative_to(folder).parts[0]}" not in PINNED
 ]
+"""Plug-ins as others write them, too."""
 
 HEAVY = {"torch", "transformers", "datasets", "numpy", "sklearn", "pydantic", "rich", "yaml"}
 

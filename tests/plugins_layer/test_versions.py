@@ -33,9 +33,10 @@ def test_there_is_one_version() -> None:
 def test_it_is_set_everywhere(copy: Path) -> None:
     done = versions(copy, "--set", "7.8.9", "--tag", "v7.8.9")
     assert (done.returncode, done.stdout) == (0, "7.8.9\n"), done.stderr
-    core = (copy / "pyproject.toml").read_text(encoding="utf-8")
-    assert '"aang-plugin-bert==7.8.9"' in core
-    assert "0.1.0" not in core
+    assert "0.1.0" not in (copy / "pyproject.toml").read_text(encoding="utf-8")
+    application = (copy / "plugins" / "aang" / "pyproject.toml").read_text(encoding="utf-8")
+    assert '"aang-plugin-bert==7.8.9"' in application
+    assert "0.1.0" not in application
     assert "\nversion: 7.8.9\n" in (copy / "CITATION.cff").read_text(encoding="utf-8")
 
 

@@ -4,17 +4,18 @@ from collections.abc import Mapping
 
 # Private: through the command, gradients are those of an encoder, which no test works out by hand.
 from aang_plugin_diagnose.objectives import _compared, _Known
-from aang_plugin_diagnose.signal_quality import (
+from torch import Tensor, nn
+
+from benchmarks.signal_quality import (
     ObjectiveQuality,
     SignalQuality,
     agreements,
     read_scores,
     scores_of,
 )
-from aang_plugin_diagnose.signal_quality.calibrated import Calibrated
-from aang_plugin_diagnose.signal_quality.cosines import Reference, Sample
-from aang_plugin_diagnose.signal_quality.figures import Figure
-from torch import Tensor, nn
+from benchmarks.signal_quality.calibrated import Calibrated
+from benchmarks.signal_quality.cosines import Reference, Sample
+from benchmarks.signal_quality.figures import Figure
 
 
 def compared(

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from aang import FitResult, fit
 from torch import Tensor, nn
 
-from aang_core import OptimizerSettings, TaskCard, TensorTask, load_plugins
+from aang_core import FitResult, OptimizerSettings, TaskCard, TensorTask, fit, load_plugins
 from tests.support.gradients import FIRST, EngineSettings
 from tests.support.plugins import NumericalError
 from tests.support.training import (

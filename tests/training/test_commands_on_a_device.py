@@ -11,6 +11,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
+from benchmarks.signal_quality import plugin
 from tests.training.conftest import Aang
 from tests.training.pretend_device import Elsewhere, pretend_device
 
@@ -118,7 +119,7 @@ def test_an_encoder_is_prepared(
 def test_signals_are_measured(aang: Aang, train_options: list[object]) -> None:
     asked = without(train_options, "--test", "--eval-every", "--space")
     measuring = [
-        *("diagnose", "--signal-quality", *asked, "--space", "tapt"),
+        *("--plugin", plugin.__file__, "signal-quality", *asked, "--space", "tapt"),
         *("--weighter", "single-task"),
         *("--quality-steps", 4, "--quality-every", 2, "--dev-head-rows", 16, "--json"),
     ]

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 import torch
-from aang import FitResult, fit
 from torch import Tensor, nn
 from torch.nn import functional
 
 from aang_core import (
     Batch,
     ConfigError,
+    FitResult,
     OptimizerSettings,
     RowLosses,
     Signal,
     StepSignals,
     StepwiseWeighter,
+    fit,
 )
 from tests.support.gradients import EndTaskHead, GradientEngine, PackedEngine, StreamEngine
 from tests.support.training import Optimization, RowBudget, SignalMean, TrainingBench, rows_of_draw

@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 import torch
-from aang import fit
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import AangError, OptimizerSettings, PluginError, TaskCard, TensorTask, Workbench
+from aang_core import (
+    AangError,
+    OptimizerSettings,
+    PluginError,
+    TaskCard,
+    TensorTask,
+    Workbench,
+    fit,
+)
 from tests.support.gradients import EndTaskHead, GradientEngine, PackedEngine, StreamEngine
 from tests.support.plugins import NumericalError, WeighterError
 from tests.support.training import Optimization, RowBudget, TrainingBench

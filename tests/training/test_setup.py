@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from aang import fit
 from torch import Tensor, nn
 
 from aang_core import (
@@ -16,6 +15,7 @@ from aang_core import (
     StepwiseWeighter,
     TaskCard,
     TensorTask,
+    fit,
     load_plugins,
 )
 from tests.support.gradients import (

@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 import torch
-from aang import FitResult, fit
 from torch import nn
 
-from aang_core import AangError, DataError, OptimizerSettings, StepSignals, TensorTask, load_plugins
+from aang_core import (
+    AangError,
+    DataError,
+    FitResult,
+    OptimizerSettings,
+    StepSignals,
+    TensorTask,
+    fit,
+    load_plugins,
+)
 from tests.support.runs import SourceReader, assemble, load_model, prepare_sources, resolve_config
 from tests.support.training import Optimization, load_checkpoint, save_checkpoint
 from tests.training.trainers import assert_goes_on, build

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from aang import fit
 from aang_testing import Pull, RecordingWorkbench, quadratic_problem
 from torch import nn
 
@@ -19,6 +18,7 @@ from aang_core import (
     StepSignals,
     TaskCard,
     TensorTask,
+    fit,
     load_plugins,
 )
 from tests.support.plugins import CheckedWeighter, WeighterError

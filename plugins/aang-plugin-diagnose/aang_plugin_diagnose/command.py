@@ -1,7 +1,7 @@
 """``aang diagnose``: how close the objectives of a space are to the end task."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,9 @@ _UNUSED = frozenset(
         *("weights_every", "draws_per_step", "final_fine_tuning", "checkpoint_every", "log"),
         *("test", "test_score", "out", "push_to_hub", "hub_private", "hub_license"),
         *("hub_language", "compile", "on_nan"),
+        *("steps", "aux_batch_size", "lr", "head_lr", "weight_decay", "warmup", "max_grad_norm"),
+        *("clip_apart", "task_clip", "dev_average"),
     }
-)
-# Options that only --signal-quality uses.
-_OF_TRAINING = (
-    *("steps", "aux_batch_size", "lr", "head_lr", "weight_decay", "warmup", "max_grad_norm"),
-    *("clip_apart", "task_clip", "dev_average"),
 )
 
 
@@ -49,35 +46,6 @@ _OF_TRAINING = (
     default="distance",
     help="rank by rising distance, falling cosine or rising norm  [default: distance]",
 )
-@click.option(
-    "--signal-quality",
-    is_flag=True,
-    help="train for some steps and measure how well signals stand out from noise",
-)
-@click.option(
-    "--quality-steps",
-    type=click.IntRange(min=1),
-    default=60,
-    show_default=True,
-    help="training steps of --signal-quality",
-)
-@click.option(
-    "--quality-every",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="steps between measurements",
-)
-@click.option(
-    "--quality-sample",
-    type=click.IntRange(min=1),
-    help="objectives to measure each time, drawn anew; default: all",
-)
-@click.option(
-    "--scores",
-    type=click.Path(path_type=Path),
-    help="dev scores of objectives trained alone, CSV or JSON, to compare rankings with",
-)
 @click.option("--plot", type=click.Path(path_type=Path), help="write a figure, .html, .png, .svg")
 @click.option("--quiet", is_flag=True, help="no progress, no notes")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
@@ -89,11 +57,6 @@ def diagnose(
     batches: int | None,
     sort: str,
     plot: Path | None,
-    signal_quality: bool,
-    quality_steps: int,
-    quality_every: int,
-    quality_sample: int | None,
-    scores: Path | None,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -102,24 +65,10 @@ def diagnose(
 
     For each objective: the cosine of its gradient with the dev gradient, its norm, and the distance
     Δ̂ to the end task's gradient (AANG, section 4), as means and standard deviations over batches.
-
-    With --signal-quality, train for some steps with the given options (--weighter single-task is
-    plain fine-tuning) and measure the cosine of every objective on the way, in several ways, each
-    with its t; --json prints one line per objective and way.
     """
     # Nothing is scored on test, so it is not read.
     given = {**given_options(options), "test_score": False}
     from_file = read_config_file(config_file) if config_file else {}
-    if signal_quality:
-        from aang_plugin_diagnose.signal_quality_command import run
-
-        _refuse({"--plot": plot, "--batches": batches}, "does not go with --signal-quality")
-        config = resolve_config(from_file, given, plugins.registry)
-        run(plugins, config, (quality_steps, quality_every, quality_sample), scores, quiet, as_json)
-        return
-    training = {f"--{name.replace('_', '-')}": given.get(name) for name in _OF_TRAINING}
-    _refuse({**training, "--scores": scores}, "needs --signal-quality, which trains")
-
     from aang.assembly.sources import prepare_sources
     from aang.cli.progress import counting
     from aang.runs.training import choose_training_device
@@ -173,12 +122,6 @@ def _prepared_figure(plugins: Plugins, path: Path) -> Callable[["Diagnosis"], No
         ) from error
     draw: Callable[[Diagnosis], None] = hook.call(path=path)
     return draw
-
-
-def _refuse(options: Mapping[str, Any], why: str) -> None:
-    for option, value in options.items():
-        if value is not None:
-            raise ConfigError(f"{option}: {why}; leave it out")
 
 
 def _print(found: Any, sort: str) -> None:

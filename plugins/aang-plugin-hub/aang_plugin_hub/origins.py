@@ -73,7 +73,7 @@ def _encoder_card(run: Run, base: str | None, account: Account, name: str) -> Mo
 
 def demo_encoder() -> Path:
     """The folder of the demo's small encoder."""
-    return Path(str(files("aang_core"))) / "assets" / "demo-encoder"
+    return Path(str(files("aang"))) / "assets" / "demo-encoder"
 
 
 def _card(path: Path) -> ModelCard:

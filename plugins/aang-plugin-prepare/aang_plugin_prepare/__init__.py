@@ -1,0 +1,1 @@
+"""Further training of an encoder on unlabelled text: ``aang prepare-encoder``."""

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import aang
 import pytest
 from aang import Run
 from transformers import PreTrainedModel

@@ -13,8 +13,7 @@ def test_shuffle_keeps_the_contract():
 
 Pass the traits that the primitive is registered to provide as ``provides``: those with a meaning
 here are checked too. ``aang check-plugin`` runs all checks over a whole plug-in, and so does
-``pytest -p aang_testing.pytest_plugin --aang-plugin NAME``. The checks need hypothesis, which
-``aang-core[testing]`` installs.
+``pytest -p aang_testing.pytest_plugin --aang-plugin NAME``.
 
 | name | what it is |
 |---|---|
@@ -32,15 +31,20 @@ here are checked too. ``aang check-plugin`` runs all checks over a whole plug-in
 | task_cards | a hypothesis strategy for the tasks that a weighter receives |
 """
 
-from aang_testing.data import check_data
-from aang_testing.heads import SmallHeads
-from aang_testing.outputs import check_output
-from aang_testing.quadratic import Pull, QuadraticProblem, quadratic_problem
-from aang_testing.representations import check_representation
-from aang_testing.rows import VOCABULARY, SampleRows, corrupted_rows, token_rows
-from aang_testing.transforms import check_transform
-from aang_testing.weighters import check_weighter, task_cards
-from aang_testing.workbench import RecordingWorkbench
+from typing import TYPE_CHECKING
+
+from aang_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from aang_testing.data import check_data
+    from aang_testing.heads import SmallHeads
+    from aang_testing.outputs import check_output
+    from aang_testing.quadratic import Pull, QuadraticProblem, quadratic_problem
+    from aang_testing.representations import check_representation
+    from aang_testing.rows import VOCABULARY, SampleRows, corrupted_rows, token_rows
+    from aang_testing.transforms import check_transform
+    from aang_testing.weighters import check_weighter, task_cards
+    from aang_testing.workbench import RecordingWorkbench
 
 __all__ = [
     "VOCABULARY",
@@ -59,3 +63,19 @@ __all__ = [
     "task_cards",
     "token_rows",
 ]
+
+_HOMES = {
+    "aang_testing.data": "check_data",
+    "aang_testing.heads": "SmallHeads",
+    "aang_testing.outputs": "check_output",
+    "aang_testing.quadratic": "Pull QuadraticProblem quadratic_problem",
+    "aang_testing.representations": "check_representation",
+    "aang_testing.rows": "VOCABULARY SampleRows corrupted_rows token_rows",
+    "aang_testing.transforms": "check_transform",
+    "aang_testing.weighters": "check_weighter task_cards",
+    "aang_testing.workbench": "RecordingWorkbench",
+}
+
+# Hidden from type checkers: with it they would take any misspelled name for an attribute.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

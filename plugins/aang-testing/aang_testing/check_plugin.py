@@ -5,7 +5,6 @@ from aang.config.settings import parse_settings
 
 from aang_core.cli.loaded import output_of_plugins
 from aang_core.cli.output import echo
-from aang_core.errors import ConfigError
 
 
 @click.command(short_help="Check that a plug-in keeps its contracts.")
@@ -23,12 +22,7 @@ def check_plugin(plugin: str, settings: tuple[str, ...]) -> None:
     Prints one line per check and, for a check that fails, what was expected and what to do. Other
     plug-ins are left out meanwhile, except the standard ones and those that the plug-in depends on.
     """
-    try:
-        from aang_testing.conformance import checks_of, require_path, warnings_of
-    except ImportError as error:
-        raise ConfigError(
-            f"the checks need {error.name}; pip install 'aang-core[testing]'"
-        ) from error
+    from aang_testing.conformance import checks_of, require_path, warnings_of
 
     plugin = require_path(plugin)
     with output_of_plugins():

@@ -40,7 +40,7 @@ from aang_core.plugins.registry import Registry
 DEMO = "demo"
 """Name of the built-in demo task."""
 
-_ASSETS = files("aang_core") / "assets"
+_ASSETS = files("aang") / "assets"
 
 
 @dataclass(frozen=True)

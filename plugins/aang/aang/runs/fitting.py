@@ -46,7 +46,7 @@ class FitResult:
         history: one mapping per round, with the keys of a line of ``weights.jsonl``.
 
     Examples:
-        >>> from aang import FitResult
+        >>> from aang_core import FitResult
         >>> rounds = [{"step": 1, "end_task_weight": 0.4}, {"step": 2, "end_task_weight": 0.5}]
         >>> result = FitResult(2, 0.9, 2, {"sign": 0.5, "order": 0.5}, rounds)
         >>> [line["end_task_weight"] for line in result.history]
@@ -164,8 +164,7 @@ def fit(
 
     Examples:
         >>> import torch
-        >>> from aang import fit
-        >>> from aang_core import TensorTask
+        >>> from aang_core import TensorTask, fit
         >>> x = torch.randn(64, 4)
         >>> loss = torch.nn.CrossEntropyLoss(reduction="none")
         >>> def task(name, targets):

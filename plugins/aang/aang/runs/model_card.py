@@ -76,7 +76,7 @@ def languages_in(said: object) -> tuple[str, ...]:
 
 def _card_of_encoder(model: str | None) -> Mapping[str, Any]:
     """The header of the card of an encoder, if the card is on this machine; empty otherwise."""
-    folder = files("aang_core") / "assets" / "demo-encoder" if model is None else Path(model)
+    folder = files("aang") / "assets" / "demo-encoder" if model is None else Path(model)
     card = Path(str(folder)) / "README.md"
     if not card.is_file():
         cached = None

@@ -28,9 +28,9 @@ from aang_core.training.bench import TrainingBench
 from aang_core.training.draws import Draws
 from aang_core.training.precision import in_effect
 from aang_core.training.trainer import Trainer
-from aang_plugin_diagnose.signal_quality.calibrated import Calibrated
-from aang_plugin_diagnose.signal_quality.cosines import ADAM, BEYOND, Gradient, Reference, Sample
-from aang_plugin_diagnose.signal_quality.figures import (
+from benchmarks.signal_quality.calibrated import Calibrated
+from benchmarks.signal_quality.cosines import ADAM, BEYOND, Gradient, Reference, Sample
+from benchmarks.signal_quality.figures import (
     OWN_NOISE,
     OWN_SPREAD,
     ObjectiveQuality,
@@ -103,7 +103,7 @@ def measure_signal_quality(
             "later; raise --quality-steps, or lower --quality-every or --dev-head-rows"
         )
     if config.precision == "fp16":
-        raise ConfigError("--signal-quality: --precision fp16 may overflow; use bf16 or fp32")
+        raise ConfigError("--precision fp16 may overflow; use bf16 or fp32")
     torch.manual_seed(config.seed)
     remembers = config.model_copy(update={"dev_head": "remembered"})
     assembly = assemble(remembers, sources)

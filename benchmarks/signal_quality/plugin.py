@@ -1,44 +1,94 @@
-"""``aang diagnose --signal-quality``: how reliable the signals of a training are."""
+"""The command ``aang signal-quality``: how reliable the signals of a training are."""
 
 import json
 from pathlib import Path
+from typing import Any
 
-from aang.config import TrainConfig
+import click
+from aang.cli.schema_options import options_of
+from aang.cli.train import given_options
+from aang.config import TrainConfig, read_config_file, resolve_config
 
+from aang_core import RegisterCommand, hookimpl
 from aang_core.cli.loaded import output_of_plugins
 from aang_core.cli.output import echo, note
 from aang_core.cli.tables import print_table
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
-from aang_plugin_diagnose.signal_quality.figures import Figure, ObjectiveQuality, SignalQuality
+from benchmarks.signal_quality.figures import Figure, ObjectiveQuality, SignalQuality
+
+# Options of a complete training, and of what comes after it.
+_UNUSED = frozenset(
+    {
+        *("recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every"),
+        *("weights_every", "draws_per_step", "final_fine_tuning", "checkpoint_every", "log"),
+        *("test", "test_score", "out", "push_to_hub", "hub_private", "hub_license"),
+        *("hub_language", "compile", "on_nan"),
+    }
+)
 
 
-def run(
+@hookimpl
+def aang_register_commands(register: RegisterCommand) -> None:
+    """Register ``signal-quality``."""
+    register("signal-quality", "Measure how well signals stand out from noise.", signal_quality)
+
+
+@click.command(short_help="Measure how well signals stand out from noise.")
+@click.argument(
+    "config_file", metavar="[CONFIG.yaml]", required=False, type=click.Path(path_type=Path)
+)
+@options_of(TrainConfig, skip=_UNUSED)
+@click.option(
+    "--quality-steps",
+    type=click.IntRange(min=1),
+    default=60,
+    show_default=True,
+    help="training steps",
+)
+@click.option(
+    "--quality-every",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="steps between measurements",
+)
+@click.option(
+    "--quality-sample",
+    type=click.IntRange(min=1),
+    help="objectives to measure each time, drawn anew; default: all",
+)
+@click.option(
+    "--scores",
+    type=click.Path(path_type=Path),
+    help="dev scores of objectives trained alone, CSV or JSON, to compare rankings with",
+)
+@click.option("--quiet", is_flag=True, help="no progress, no notes")
+@click.option("--json", "as_json", is_flag=True, help="print lines of JSON")
+@click.pass_obj
+def signal_quality(
     plugins: Plugins,
-    config: TrainConfig,
-    plan: tuple[int, int, int | None],
+    /,
+    config_file: Path | None,
+    quality_steps: int,
+    quality_every: int,
+    quality_sample: int | None,
     scores: Path | None,
     quiet: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
-    """Measure, and print a table or lines of JSON.
+    """Train for some steps, and measure on the way how well signals stand out from noise.
 
-    Args:
-        plugins: the loaded plug-ins.
-        config: the training's options.
-        plan: number of steps, steps between measurements, objectives to measure each time.
-        scores: file of dev scores to compare rankings with.
-        quiet: no progress and no notes.
-        as_json: print lines of JSON.
-
-    Raises:
-        AangError: something that the user named cannot be used.
+    The cosine of every objective is measured in several ways, each with its t, the mean over its
+    standard error. --weighter single-task is plain fine-tuning. --json prints one line per
+    objective and way.
     """
     from aang.assembly.sources import prepare_sources
     from aang.cli.progress import counting
     from aang.runs.training import choose_training_device
 
-    from aang_plugin_diagnose.signal_quality import (
+    from benchmarks.signal_quality import (
         QualityPlan,
         agreements,
         measure_signal_quality,
@@ -46,6 +96,10 @@ def run(
         scores_of,
     )
 
+    # Nothing is scored on test, so it is not read.
+    options = {**given_options(options), "test_score": False}
+    from_file = read_config_file(config_file) if config_file else {}
+    config = resolve_config(from_file, options, plugins.registry)
     given = None if scores is None else read_scores(scores)
     weighter = plugins.registry.weighter(config.weighter).load()
     weighted = bool(getattr(weighter, "uses_auxiliaries", True))
@@ -61,12 +115,11 @@ def run(
     # Names that do not match must not be told after minutes of measuring.
     names = [objective.name for objective in sources.objectives]
     known = None if given is None else scores_of(names, given, scores)
-    steps, every, sample = plan
     with counting("steps", quiet=quiet) as progress, output_of_plugins():
         found = measure_signal_quality(
             config,
             sources,
-            QualityPlan(steps, every, sample, weighted),
+            QualityPlan(quality_steps, quality_every, quality_sample, weighted),
             device=choose_training_device(config.device),
             progress=progress,
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from aang_core.errors import DataError
-from aang_plugin_diagnose.signal_quality.figures import SignalQuality
+from benchmarks.signal_quality.figures import SignalQuality
 
 _LEAST = 3
 """A ranking of fewer objectives means nothing."""

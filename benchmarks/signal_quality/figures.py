@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aang_plugin_diagnose.signal_quality.cosines import Sample
+from benchmarks.signal_quality.cosines import Sample
 
 OWN_NOISE = "own-noise"
 OWN_SPREAD = "own-spread"

@@ -6,14 +6,14 @@ same gradients. Each way is judged by its t (mean over standard error) and by ho
 of objectives agrees with the dev scores of training on each objective alone.
 """
 
-from aang_plugin_diagnose.signal_quality.agreement import (
+from benchmarks.signal_quality.agreement import (
     Agreement,
     agreements,
     read_scores,
     scores_of,
 )
-from aang_plugin_diagnose.signal_quality.figures import ObjectiveQuality, SignalQuality
-from aang_plugin_diagnose.signal_quality.measuring import QualityPlan, measure_signal_quality
+from benchmarks.signal_quality.figures import ObjectiveQuality, SignalQuality
+from benchmarks.signal_quality.measuring import QualityPlan, measure_signal_quality
 
 __all__ = [
     "Agreement",
