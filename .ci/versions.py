@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 _OWN = re.compile(r'(?m)^version = "(?P<version>[^"]+)"$')
-_PINNED = re.compile(r'"(?P<name>aang-plugin-[a-z0-9]+)==(?P<version>[^"]+)"')
+_PINNED = re.compile(r'"(?P<name>aang-plugin-[a-z0-9-]+)==(?P<version>[^"]+)"')
 _CITED = re.compile(r"(?m)^version: (?P<version>\S+)$")
 _NUMBER = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 

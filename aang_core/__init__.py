@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aang_core.corpora.cache import atomic_write, cache_folder
-    from aang_core.corpora.places import find_files, read_lines, read_text_lines
+    from aang_core.corpora.places import find_files
+    from aang_core.corpora.text_files import read_lines, read_text_lines
     from aang_core.diagnosis.objectives import Diagnosis
     from aang_core.errors import (
         AangError,
@@ -21,17 +22,22 @@ if TYPE_CHECKING:
         PluginError,
         UnknownNameError,
     )
+    from aang_core.fitting import FitResult, fit
     from aang_core.from_python.estimator import AangClassifier
     from aang_core.from_python.training import train
     from aang_core.hookspecs import (
         RegisterCommand,
         RegisterGrid,
         RegisterObjective,
+        RegisterOption,
         RegisterPrimitive,
         RegisterRecipe,
         RegisterSpace,
+        RegisterTarget,
         hookimpl,
     )
+    from aang_core.modeling.encoder import TextModel
+    from aang_core.modeling.trained_part import TrainedPart
     from aang_core.objectives.objective import Objective
     from aang_core.objectives.space import Space, load_space
     from aang_core.objectives.stages import (
@@ -64,22 +70,25 @@ if TYPE_CHECKING:
         word_starts,
     )
     from aang_core.plugins import Plugins, load_plugins
-    from aang_core.plugins.interface import PLUGIN_API
+    from aang_core.plugins.hooks import PLUGIN_API
     from aang_core.plugins.name_table import did_you_mean
     from aang_core.plugins.options import number_option, sample_size_option, whole_number_option
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.plugins.registry import Registry
-    from aang_core.runs.fitting import FitResult, fit
     from aang_core.runs.run import Run
-    from aang_core.tasks.restoring import restored_by_task
     from aang_core.tasks.signals import Signal, StepSignals
-    from aang_core.tasks.softmax import softmax
-    from aang_core.tasks.task import Batch, RowLosses, Task
-    from aang_core.tasks.tensor_task import TensorTask
-    from aang_core.tasks.weighting import StepwiseWeighter, TaskCard, Weighter
+    from aang_core.tasks.task import Batch, RowLosses, Task, TensorTask
+    from aang_core.tasks.weighting import (
+        StepwiseWeighter,
+        TaskCard,
+        Weighter,
+        restored_by_task,
+        softmax,
+    )
     from aang_core.tasks.workbench import DevLossAlong, Update, Workbench
     from aang_core.training.evaluation import Metric, scores
     from aang_core.training.optimization import OptimizerSettings
+    from aang_core.training.trainer import Observer
 
 __all__ = [
     "PLUGIN_API",
@@ -107,6 +116,7 @@ __all__ = [
     "Metric",
     "ModelError",
     "Objective",
+    "Observer",
     "OptimizerSettings",
     "Origin",
     "Output",
@@ -117,9 +127,11 @@ __all__ = [
     "RegisterCommand",
     "RegisterGrid",
     "RegisterObjective",
+    "RegisterOption",
     "RegisterPrimitive",
     "RegisterRecipe",
     "RegisterSpace",
+    "RegisterTarget",
     "Registry",
     "Representation",
     "RowLosses",
@@ -137,8 +149,10 @@ __all__ = [
     "Task",
     "TaskCard",
     "TensorTask",
+    "TextModel",
     "TextRepresentation",
     "TextStream",
+    "TrainedPart",
     "Transform",
     "UnknownNameError",
     "Update",
@@ -173,20 +187,23 @@ _HOMES = {
     "from_python.estimator": "AangClassifier",
     "from_python.training": "train",
     "corpora.cache": "atomic_write cache_folder",
-    "corpora.places": "find_files read_lines read_text_lines",
+    "corpora.places": "find_files",
+    "corpora.text_files": "read_lines read_text_lines",
     "diagnosis.objectives": "Diagnosis",
     "errors": (
         "AangError AmbiguousNameError ConfigError DataError LockedError ModelError PluginError "
         "UnknownNameError"
     ),
-    "runs.fitting": "FitResult fit",
+    "fitting": "FitResult fit",
     "hookspecs": (
-        "RegisterCommand RegisterGrid RegisterObjective RegisterPrimitive RegisterRecipe "
-        "RegisterSpace hookimpl"
+        "RegisterCommand RegisterGrid RegisterObjective RegisterOption RegisterPrimitive "
+        "RegisterRecipe RegisterSpace RegisterTarget hookimpl"
     ),
+    "modeling.encoder": "TextModel",
+    "modeling.trained_part": "TrainedPart",
     "objectives.objective": "Objective",
     "plugins.options": "number_option sample_size_option whole_number_option",
-    "plugins.interface": "PLUGIN_API",
+    "plugins.hooks": "PLUGIN_API",
     "plugins": "Plugins load_plugins",
     "plugins.primitive": "STAGES Origin Primitive Stage",
     "plugins.name_table": "did_you_mean",
@@ -199,14 +216,12 @@ _HOMES = {
         "StepData StreamingData TaggedWord TextRepresentation TextStream Transform View "
         "Vocabulary random_tokens select_tokens sentence_starts word_starts"
     ),
-    "tasks.restoring": "restored_by_task",
-    "tasks.softmax": "softmax",
-    "tasks.task": "Batch RowLosses Task",
-    "tasks.tensor_task": "TensorTask",
+    "tasks.task": "Batch RowLosses Task TensorTask",
     "training.evaluation": "Metric scores",
     "training.optimization": "OptimizerSettings",
+    "training.trainer": "Observer",
     "tasks.signals": "Signal StepSignals",
-    "tasks.weighting": "StepwiseWeighter TaskCard Weighter",
+    "tasks.weighting": "StepwiseWeighter TaskCard Weighter restored_by_task softmax",
     "tasks.workbench": "DevLossAlong Update Workbench",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

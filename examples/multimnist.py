@@ -16,11 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from aang import FitResult, fit
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import OptimizerSettings, TensorTask, scores
+from aang_core import FitResult, OptimizerSettings, TensorTask, fit, scores
 
 TASKS = ("top-left", "bottom-right")
 SIZES = {"train": 8000, "dev": 1000, "test": 1000}

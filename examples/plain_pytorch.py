@@ -10,11 +10,10 @@ import sys
 from functools import partial
 
 import torch
-from aang import fit
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-from aang_core import OptimizerSettings, TensorTask, scores
+from aang_core import OptimizerSettings, TensorTask, fit, scores
 
 
 def main(weighter: str = "static") -> None:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from aang.cli.train import training_options
-    from aang.config.settings import parse_settings
+    from aang.cli.schema_options import training_options
+    from aang.config.files import parse_settings
 
     from aang_core.cli.app import given_arguments
     from aang_core.cli.loaded import plugin_options
@@ -43,8 +43,8 @@ _HOMES = {
     "aang_core.cli.loaded": "plugin_options",
     "aang_core.cli.output": "echo note",
     "aang_core.cli.tables": "print_table",
-    "aang.cli.train": "training_options",
-    "aang.config.settings": "parse_settings",
+    "aang.cli.schema_options": "training_options",
+    "aang.config.files": "parse_settings",
     "aang_core.printable": "printable",
 }
 

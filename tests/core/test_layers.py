@@ -22,6 +22,7 @@ LAYERS = [
     "gradients",
     "training",
     "objectives",
+    "contracts",
     "task_types",
     "corpora",
     "checked",
@@ -30,8 +31,9 @@ LAYERS = [
     "assembly",
     "runs",
     "diagnosis",
-    "testing",
     "authoring",
+    "testing",
+    "fitting",
     "cli",
     "from_python",
 ]

@@ -15,11 +15,12 @@ import aang_core
 from tests.docs.documents import ROOT
 
 INDEXES = [
-    f"aang_core.{name}" for name in ("assembly", "cli", "corpora", "modeling", "runs", "storage")
+    f"aang_core.{name}"
+    for name in ("assembly", "cli", "corpora", "modeling", "runs", "storage", "task_types")
 ]
 """Packages with names that are public, and imported when they are first used."""
 
-PUBLIC = ["aang_core", "aang.config", "aang_testing", *INDEXES]
+PUBLIC = ["aang_core", "aang.config", "aang_core.gradients", "aang_testing", *INDEXES]
 """All modules that plug-ins may import from."""
 
 PLUGINS = [

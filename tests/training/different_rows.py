@@ -3,10 +3,9 @@
 import os
 
 import torch
-from aang import fit
 from torch import nn
 
-from aang_core import TensorTask
+from aang_core import TensorTask, fit
 
 
 def main() -> None:

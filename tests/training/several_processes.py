@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from aang import fit
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import OptimizerSettings, TensorTask
+from aang_core import OptimizerSettings, TensorTask, fit
 
 WEIGHTERS: Mapping[str, Mapping[str, Any]] = {
     "single-task": {},

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 import torch
-from aang import fit
 from torch import Tensor, nn
 
-from aang_core import ConfigError, DataError, TensorTask, UnknownNameError
+from aang_core import ConfigError, DataError, TensorTask, UnknownNameError, fit
 
 
 def squared(predicted: Tensor, wanted: Tensor) -> Tensor:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from aang import Run, fit
+from aang import Run
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import Batch, ConfigError, OptimizerSettings, RowLosses, TensorTask
+from aang_core import Batch, ConfigError, OptimizerSettings, RowLosses, TensorTask, fit
 from tests.support.runs import EndTask
 from tests.support.training import BalancedOrder
 from tests.training.conftest import Aang

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from aang import Run, fit
+from aang import Run
 from torch import nn
 from torch.nn import functional
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from aang_core import TensorTask
+from aang_core import TensorTask, fit
 from tests.support.training import LossMeans, load_checkpoint, save_checkpoint
 from tests.training.conftest import Aang
 from tests.training.launching import lines

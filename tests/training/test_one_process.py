@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import torch
-from aang import AangClassifier, FitResult, Run, fit, train
+from aang import AangClassifier, Run, train
 from torch import Tensor, nn
 
-from aang_core import AangError, TensorTask
+from aang_core import AangError, FitResult, TensorTask, fit
 from tests.training.callers_world import changed, unusual_world, world
 
 TEXTS = ["It rains again.", "What a fine day!", "Grey clouds come.", "Sun and joy."] * 4

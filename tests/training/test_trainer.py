@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 import torch
-from aang import FitResult, fit
 from torch import nn
 
-from aang_core import AangError, DataError, OptimizerSettings, StepSignals, TensorTask, load_plugins
+from aang_core import (
+    AangError,
+    DataError,
+    FitResult,
+    OptimizerSettings,
+    StepSignals,
+    TensorTask,
+    fit,
+    load_plugins,
+)
 from tests.support.runs import SourceReader, assemble, load_model, prepare_sources, resolve_config
 from tests.support.training import Optimization, load_checkpoint, save_checkpoint
 from tests.training.trainers import assert_goes_on, build
@@ -234,8 +242,8 @@ def test_each_part_of_dev_has_its_digest(
     train = str(task_files / "train.jsonl")
     config = resolve_config({}, {**options, "dev": train, "meta_fraction": fraction})
     sources = prepare_sources(config, load_plugins().registry)
-    reader = SourceReader(config, sources, load_model(config, sources))
-    assembly = assemble(config, sources, reader=reader)
+    reader = SourceReader(sources, load_model(sources))
+    assembly = assemble(sources, reader=reader)
     digests = reader.digests()
     assert digests["dev"] == assembly.dev.digest
     assert digests.get("meta", digests["dev"]) == assembly.meta.rows.digest

@@ -56,10 +56,10 @@ def run(
         )
     with output_of_plugins():
         sources = prepare_sources(config, plugins.registry)
-    if not sources.objectives:
+    if not sources.plan.objectives:
         raise ConfigError(f"--space {config.space}: has no objective to measure")
     # Names that do not match must not be told after minutes of measuring.
-    names = [objective.name for objective in sources.objectives]
+    names = [objective.name for objective in sources.plan.objectives]
     known = None if given is None else scores_of(names, given, scores)
     steps, every, sample = plan
     with counting("steps", quiet=quiet) as progress, output_of_plugins():
