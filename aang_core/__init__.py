@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 if TYPE_CHECKING:
-    from aang.runs.fitting import FitResult, fit
-
     from aang_core.errors import (
         AangError,
         AmbiguousNameError,
@@ -21,13 +19,16 @@ if TYPE_CHECKING:
         PluginError,
         UnknownNameError,
     )
+    from aang_core.fitting import FitResult, fit
     from aang_core.hookspecs import (
         RegisterCommand,
         RegisterGrid,
         RegisterObjective,
+        RegisterOption,
         RegisterPrimitive,
         RegisterRecipe,
         RegisterSpace,
+        RegisterTarget,
         hookimpl,
     )
     from aang_core.objectives.objective import Objective
@@ -62,20 +63,24 @@ if TYPE_CHECKING:
         word_starts,
     )
     from aang_core.plugins import Plugins, load_plugins
-    from aang_core.plugins.interface import PLUGIN_API
+    from aang_core.plugins.hooks import PLUGIN_API
     from aang_core.plugins.name_table import did_you_mean
     from aang_core.plugins.options import number_option, sample_size_option, whole_number_option
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.plugins.registry import Registry
-    from aang_core.tasks.restoring import restored_by_task
     from aang_core.tasks.signals import Signal, StepSignals
-    from aang_core.tasks.softmax import softmax
-    from aang_core.tasks.task import Batch, RowLosses, Task
-    from aang_core.tasks.tensor_task import TensorTask
-    from aang_core.tasks.weighting import StepwiseWeighter, TaskCard, Weighter
+    from aang_core.tasks.task import Batch, RowLosses, Task, TensorTask
+    from aang_core.tasks.weighting import (
+        StepwiseWeighter,
+        TaskCard,
+        Weighter,
+        restored_by_task,
+        softmax,
+    )
     from aang_core.tasks.workbench import DevLossAlong, Update, Workbench
     from aang_core.training.evaluation import Metric, scores
     from aang_core.training.optimization import OptimizerSettings
+    from aang_core.training.trainer import Observer
 
 __all__ = [
     "PLUGIN_API",
@@ -101,6 +106,7 @@ __all__ = [
     "Metric",
     "ModelError",
     "Objective",
+    "Observer",
     "OptimizerSettings",
     "Origin",
     "Output",
@@ -111,9 +117,11 @@ __all__ = [
     "RegisterCommand",
     "RegisterGrid",
     "RegisterObjective",
+    "RegisterOption",
     "RegisterPrimitive",
     "RegisterRecipe",
     "RegisterSpace",
+    "RegisterTarget",
     "Registry",
     "Representation",
     "RowLosses",
@@ -161,14 +169,14 @@ _HOMES = {
         "AangError AmbiguousNameError ConfigError DataError LockedError ModelError PluginError "
         "UnknownNameError"
     ),
-    "aang.runs.fitting": "FitResult fit",
+    "fitting": "FitResult fit",
     "hookspecs": (
-        "RegisterCommand RegisterGrid RegisterObjective RegisterPrimitive RegisterRecipe "
-        "RegisterSpace hookimpl"
+        "RegisterCommand RegisterGrid RegisterObjective RegisterOption RegisterPrimitive "
+        "RegisterRecipe RegisterSpace RegisterTarget hookimpl"
     ),
     "objectives.objective": "Objective",
     "plugins.options": "number_option sample_size_option whole_number_option",
-    "plugins.interface": "PLUGIN_API",
+    "plugins.hooks": "PLUGIN_API",
     "plugins": "Plugins load_plugins",
     "plugins.primitive": "STAGES Origin Primitive Stage",
     "plugins.name_table": "did_you_mean",
@@ -180,14 +188,12 @@ _HOMES = {
         "StepData StreamingData TaggedWord TextRepresentation TextStream Transform View "
         "Vocabulary random_tokens select_tokens sentence_starts word_starts"
     ),
-    "tasks.restoring": "restored_by_task",
-    "tasks.softmax": "softmax",
-    "tasks.task": "Batch RowLosses Task",
-    "tasks.tensor_task": "TensorTask",
+    "tasks.task": "Batch RowLosses Task TensorTask",
     "training.evaluation": "Metric scores",
     "training.optimization": "OptimizerSettings",
+    "training.trainer": "Observer",
     "tasks.signals": "Signal StepSignals",
-    "tasks.weighting": "StepwiseWeighter TaskCard Weighter",
+    "tasks.weighting": "StepwiseWeighter TaskCard Weighter restored_by_task softmax",
     "tasks.workbench": "DevLossAlong Update Workbench",
 }
 _MOVED = {
@@ -216,8 +222,7 @@ if not TYPE_CHECKING:
             return getattr(import_module(_MOVED[name]), name)
         if name not in _HOME_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        home = _HOME_OF[name]
-        value = getattr(import_module(home if "aang" in home else f"{__name__}.{home}"), name)
+        value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
         globals()[name] = value
         return value
 

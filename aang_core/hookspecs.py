@@ -26,8 +26,10 @@ import pluggy
 
 if TYPE_CHECKING:
     import click
-    from aang import Run
+    from aang import Run, TextModel, TrainedPart
     from aang_plugin_diagnose import Diagnosis
+
+    from aang_core import Observer
 
 PROJECT = "aang"
 
@@ -184,6 +186,29 @@ class RegisterCommand(Protocol):
         ...
 
 
+class RegisterTarget(Protocol):
+    """What the hooks of gradient engines, dev heads and kinds of end task receive.
+
+    Examples:
+        >>> from aang_core import RegisterTarget, hookimpl
+        >>> @hookimpl
+        ... def aang_register_engines(register: RegisterTarget) -> None:
+        ...     register("mine", "one task at a time, in my way", "my_plugin.engine:MyEngine")
+        >>> aang_register_engines(lambda name, summary, target: print(name, target))
+        mine my_plugin.engine:MyEngine
+    """
+
+    def __call__(self, name: str, summary: str, target: str | Callable[..., Any]) -> None:
+        """Register one thing that the user chooses by its name.
+
+        Args:
+            name: lower-case letters, digits and hyphens.
+            summary: one line that describes it to people.
+            target: a callable, or ``"module:object"``, imported when first used.
+        """
+        ...
+
+
 class RegisterGrid(Protocol):
     """What :func:`aang_register_grids` receives.
 
@@ -205,6 +230,45 @@ class RegisterGrid(Protocol):
             options: for each option of ``aang train``, named as in a configuration file, the values
                 to try. An option of a primitive or weighter is written ``NAME.OPTION``; a method
                 with another weighter ignores it.
+        """
+        ...
+
+
+class RegisterOption(Protocol):
+    """What :func:`aang_register_options` receives.
+
+    Examples:
+        >>> from aang_core import RegisterOption, hookimpl
+        >>> @hookimpl
+        ... def aang_register_options(register: RegisterOption) -> None:
+        ...     register("shout", "train on texts in capital letters", bool, default=False)
+        >>> aang_register_options(lambda name, summary, type, *, default: print(name, default))
+        shout False
+    """
+
+    def __call__(
+        self,
+        name: str,
+        summary: str,
+        type: Any,
+        *,
+        default: Any = None,
+        goes_with: str | None = None,
+        reporting: bool = False,
+    ) -> None:
+        """Add one option to ``aang train``.
+
+        Args:
+            name: as in a configuration file: lower-case letters, digits and underscores.
+            summary: its help, one line.
+            type: the type of its value: ``int``, ``float``, ``str``, ``bool``, ``Path``,
+                ``tuple[str, ...]``, or anything else that pydantic validates. ``"module:object"``
+                is imported when a training is configured.
+            default: the value if nobody gives the option. With None its type need not allow None.
+            goes_with: the option without which this one means nothing, and is refused.
+            reporting: whether it only says what is reported, or done with the finished model. The
+                numbers of a training must not depend on it, so a run can be resumed with another
+                value, and ``aang diagnose`` does not have it.
         """
         ...
 
@@ -259,8 +323,8 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
     Traits in use: ``several-views`` if each row is shown to the encoder several times; such an
     objective shares no forward pass with others. ``end-task-head`` if its head has the shape of the
     end task's: it then reads the first token, or every token if the end task labels words. An
-    output that needs an end task of one kind requires ``end-task:single-label``,
-    ``end-task:multi-label``, ``end-task:regression`` or ``end-task:token-labels``.
+    output that needs an end task of one kind requires ``end-task:KIND``, such as
+    ``end-task:single-label``.
     """
 
 
@@ -303,7 +367,89 @@ def aang_register_grids(register: RegisterGrid) -> None:
 
 
 @hookspec
-def aang_after_run(run: "Run") -> None:
+def aang_register_engines(register: RegisterTarget) -> None:
+    """Register gradient engines, which measure signals, for ``--gradients NAME``.
+
+    The target is an :class:`~aang_core.gradients.EngineFactory`.
+    """
+
+
+@hookspec
+def aang_register_dev_heads(register: RegisterTarget) -> None:
+    """Register dev heads: throw-away heads of the end task that the dev gradient goes through."""
+
+
+@hookspec
+def aang_register_task_types(register: RegisterTarget) -> None:
+    """Register kinds of end task: how labels are read, predicted and scored.
+
+    The target is a subclass of ``aang.task_types.TaskType`` whose ``name`` is the registered
+    name. Objectives of a run with such an end task have the trait ``end-task:NAME``.
+    """
+
+
+@hookspec
+def aang_register_options(register: RegisterOption) -> None:
+    """Register options of ``aang train``.
+
+    They have the same name in configuration files and in Python, and the plug-in reads them where
+    it acts: in the hooks below, from ``options``, and after a run from ``run.options``.
+    """
+
+
+@hookspec
+def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
+    """Refuse what cannot work, before the encoder is loaded or anything is written.
+
+    Called in every process of a training, by ``aang train --dry-run`` and by ``aang diagnose``.
+
+    Args:
+        options: every option of the training, by its name in configuration files.
+        resumed: whether an interrupted run goes on.
+
+    Raises:
+        AangError: the training cannot be done; the message says why.
+    """
+
+
+@hookspec
+def aang_prepare_model(model: "TextModel", options: Mapping[str, Any]) -> "TrainedPart | None":
+    """Change which part of the encoder is trained, or how, when it has just been loaded.
+
+    Called for the main training and for every stage of pre-training, in every process. Parameters
+    without ``requires_grad`` are left out of gradients, signals, updates and checkpoints. Whatever
+    is drawn comes from torch's generator, so that a seed fixes the run.
+
+    Args:
+        model: the encoder with the end task's head; ``model.body.base`` is changed in place.
+        options: every option of the training, by its name in configuration files.
+
+    Returns:
+        What was made of the encoder; None if it is left as it is.
+
+    Raises:
+        AangError: the encoder cannot be used in this way; the message says why.
+    """
+
+
+@hookspec
+def aang_observe(folder: Path, options: Mapping[str, Any]) -> "Observer | None":
+    """Watch the main training of a run, to log it somewhere, for instance.
+
+    Called in the first process when the run folder exists.
+
+    Args:
+        folder: the run folder.
+        options: every option of the training, by its name in configuration files.
+
+    Returns:
+        An observer; None to watch nothing. If it has a method ``close``, that is called when the
+        training has ended.
+    """
+
+
+@hookspec
+def aang_after_training(run: "Run") -> None:
     """Do something with a run that has just been trained: report it, upload it, tell somebody.
 
     Called in the first process when every file of the run except ``result.json`` is written. That
@@ -317,18 +463,13 @@ def aang_after_run(run: "Run") -> None:
     """
 
 
-@hookspec
-def aang_check_push(name: str) -> None:
-    """Refuse ``--push-to-hub`` before training, if the model could not be pushed after it.
-
-    Only one loaded plug-in may implement it. Its ``aang_after_run`` pushes the model.
-
-    Args:
-        name: the name on the hub that the model is to be pushed to.
-
-    Raises:
-        AangError: the model could not be pushed; the message says why.
-    """
+@hookspec(
+    warn_on_impl=DeprecationWarning(
+        "the hook aang_after_run is deprecated; call it aang_after_training instead"
+    )
+)
+def aang_after_run(run: "Run") -> None:
+    """The former name of :func:`aang_after_training`."""
 
 
 @hookspec

@@ -62,8 +62,8 @@ def trainer_of(train: Path, model: Path, rows: int, setting: Mapping[str, Any]) 
         registry,
     )
     torch.manual_seed(0)
-    assembly = assemble(config, prepare_sources(config, registry))
-    trainer = build_trainer(config, assembly, torch.device("cpu"))
+    assembly = assemble(prepare_sources(config, registry))
+    trainer = build_trainer(assembly, torch.device("cpu"))
     take_steps(trainer, WARM_UP)
     return trainer
 

@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
-from aang_plugin_compare.plain_tables import plain_table
 from aang_plugin_compare.statistics import holm, paired_t_p
-from aang_plugin_compare.tables import Entry
+from aang_plugin_compare.tables import Entry, plain_table
 
 from benchmarks.comparison_files import FOLDER
 from benchmarks.joined_results import check_one_table, joined_entries, read_table

@@ -67,15 +67,15 @@ def aang(encoder: Path, rows: int, precision: str, steps: int, after: AfterStep)
     }
     config = resolve_config({}, options)
     torch.manual_seed(config.seed)
-    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
-    build_trainer(config, assembly, torch.device("cpu"), [Watch(after)]).train()
+    assembly = assemble(prepare_sources(config, load_plugins().registry))
+    build_trainer(assembly, torch.device("cpu"), [Watch(after)]).train()
 
 
 def bare(encoder: Path, rows: int, precision: str, steps: int, after: AfterStep) -> None:
     """The bare loop."""
     task = load_demo_task()
-    names = sorted({example.label for example in task.train})
-    labels = torch.tensor([names.index(example.label) for example in task.train])
+    names = sorted({str(example.label) for example in task.train})
+    labels = torch.tensor([names.index(str(example.label)) for example in task.train])
     tokenizer = AutoTokenizer.from_pretrained(encoder)
     texts = [example.text for example in task.train]
     tokens = tokenizer(texts, truncation=True, max_length=LONGEST)["input_ids"]

@@ -120,7 +120,7 @@ FAULTS = (
     Fault(
         "gradients",
         "the cosine divides by one norm",
-        "aang_core/gradients/signals.py",
+        "aang_core/gradients/ledger.py",
         "length = norm * dev_norm",
         "length = dev_norm",
         ("tests/core/test_engines.py", "tests/core/test_stream_engine.py"),
@@ -169,8 +169,8 @@ FAULTS = (
     Fault(
         "training",
         "draws of a step are summed, not averaged",
-        "aang_core/training/step_gradient.py",
-        "parameter.grad.div_(len(plans))",
+        "aang_core/training/step.py",
+        "parameter.grad.div_(len(rows))",
         "parameter.grad",
         ("tests/training/test_draws_per_step.py",),
     ),
@@ -210,7 +210,7 @@ FAULTS = (
     Fault(
         "checkpoints",
         "the loss means lose their counts",
-        "aang_core/training/losses.py",
+        "aang_core/training/means.py",
         "self._steps = {name: saved_count(counts, name, least=1) for name in counts}",
         "self._steps = dict.fromkeys(counts, 1)",
         ("tests/training/test_losses.py", "tests/training/test_resume.py"),
@@ -235,9 +235,9 @@ FAULTS = (
     Fault(
         "storage",
         "changed logs go unnoticed",
-        "aang_core/storage/log_digests.py",
-        'if _digest(content[:size]) != of_log.get("sha256"):',
-        "if len(content[:size]) != size:",
+        "aang_core/storage/checksums.py",
+        'if size and digest_of(file, size if grows else None) != was["sha256"]:',
+        'if size and not grows and digest_of(file) != was["sha256"]:',
         ("tests/training/test_log_digests.py", "tests/training/test_hostile_folders.py"),
     ),
     # Weighters
@@ -293,7 +293,7 @@ FAULTS = (
     Fault(
         "corpora",
         "texts of test are not held out",
-        "plugins/aang/aang/corpora/held_out.py",
+        "plugins/aang/aang/corpora/labelled_task.py",
         'parts = {"dev": self._task.dev, "test": self._task.test}',
         'parts = {"dev": self._task.dev}',
         ("tests/training/test_unlabelled.py", "tests/corpora"),
@@ -318,7 +318,7 @@ FAULTS = (
     Fault(
         "kinds of task",
         "predicted numbers lack the mean",
-        "plugins/aang/aang/task_types/regression.py",
+        "plugins/aang-plugin-task-types/aang_plugin_task_types/regression.py",
         ".mul_(self.scale).add_(self.mean)",
         ".mul_(self.scale)",
         ("tests/task_types", "tests/training/test_task_types.py"),
@@ -326,7 +326,7 @@ FAULTS = (
     Fault(
         "kinds of task",
         "a class is predicted above its threshold only",
-        "plugins/aang/aang/task_types/multi_label.py",
+        "plugins/aang-plugin-task-types/aang_plugin_task_types/multi_label.py",
         "found = logits.float().sigmoid() >= self.threshold",
         "found = logits.float().sigmoid() > 1 - self.threshold",
         ("tests/task_types", "tests/training/test_task_types.py"),

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
-from aang_plugin_compare.plain_tables import plain_table
 from aang_plugin_compare.statistics import paired_t_p
+from aang_plugin_compare.tables import plain_table
 
 from benchmarks.comparison_files import FOLDER
 from benchmarks.joined_results import check_one_table, read_lines

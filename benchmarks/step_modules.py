@@ -86,8 +86,8 @@ def step_of(options: Mapping[str, Any]) -> Passage:
     registry = load_plugins().registry
     config = resolve_config({"steps": 1000, "precision": "fp32", **options}, {}, registry)
     torch.manual_seed(0)
-    assembly = assemble(config, prepare_sources(config, registry))
-    trainer = build_trainer(config, assembly, torch.device("cpu"))
+    assembly = assemble(prepare_sources(config, registry))
+    trainer = build_trainer(assembly, torch.device("cpu"))
     for _ in range(WARM_UP):
         _round(trainer)
     watch = Watch()

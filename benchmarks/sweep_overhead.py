@@ -29,14 +29,13 @@ from threading import Event, Thread
 import click
 import yaml
 from aang.runs import usable_cores
-from aang_plugin_compare.choose_launcher import chosen_launcher
-from aang_plugin_compare.launcher import Launcher, Order
+from aang_plugin_compare.launcher import Launcher, Order, chosen_launcher
 from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.run_folders import make_root
-from aang_plugin_compare.runner import Runner
+from aang_plugin_compare.runner import Runner, Runs
 
 from aang_core import load_plugins
-from aang_core.storage import write_file
+from aang_core.storage import locked, write_file
 
 _LOOK_SECONDS = 0.1
 _YOUNG_SECONDS = 2.0
@@ -232,12 +231,15 @@ def sweep(
     known = {life.run for life in kept}
     left = [cell for cell in cells if str(root / cell.folder) not in known]
     if left:
-        jobs = there if engine == "local" else slots
+        options = {"engine": engine, "jobs": there if engine == "local" else slots}
+        options |= {"address": address, "cpus_per_run": None, "gpus_per_run": None}
         with (
             Watch(root, file).watching(),
-            chosen_launcher(engine, root, jobs, address, None, None) as launcher,
+            chosen_launcher(root, options) as launcher,
+            locked(root),
         ):
-            runner = Runner(root, _Finished(launcher), registry, lambda ended: None)
+            runner = Runner(Runs(root, _Finished(launcher), registry), lambda ended: None)
+            runner.check(left)
             failed = [ended.error for ended in runner.run(left) if ended.error]
         if failed:
             raise RuntimeError(f"{len(failed)} runs failed, the first one so: {failed[0]}")

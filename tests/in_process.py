@@ -14,11 +14,11 @@ from io import StringIO
 import pytest
 from aang_plugin_compare.claim import attempts_so_far, claim_file, lay_claim
 from aang_plugin_compare.launcher import Order
-from aang_plugin_compare.same_precision import arguments_with_precision
+from aang_plugin_compare.leashed import arguments_with_precision
 
 from aang_core.cli import main
 
-LAUNCHER = "aang_plugin_compare.choose_launcher.LocalLauncher"
+LAUNCHER = "aang_plugin_compare.launcher.LocalLauncher"
 """Where a test puts :class:`InProcess`, so that commands train in this process."""
 
 NO_PAGE = ("--disable-plugin", "report")

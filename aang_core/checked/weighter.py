@@ -1,6 +1,7 @@
 """Checks of weighters: their weights, records and states.
 
-All of these are plain numbers on the host, so every call is checked completely.
+They are checked when the weighter is made, after its first round and when its state is restored. A
+coefficient of a step that is not finite is refused by the workbench, in every step.
 """
 
 import json
@@ -14,7 +15,6 @@ from aang_core.plugins.faults import raised_by_plugin
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.signals import Signal
 from aang_core.tasks.weighting import (
-    Foreseeable,
     TaskCard,
     Weighter,
     lacks_observe,
@@ -53,7 +53,7 @@ class Caller:
         return nullcontext()
 
 
-class CheckedWeighter:
+class CheckedWeighter(Weighter):
     """A weighter whose weights must be for the run's tasks, not negative, and sum to one.
 
     Args:
@@ -78,11 +78,10 @@ class CheckedWeighter:
         known = get_args(Signal)
         if not set(weighter.signals) <= set(known):
             raise self._broken("signals", f"some of {', '.join(known)}", weighter.signals)
-        self.signals: frozenset[Signal] = frozenset(weighter.signals)
+        self.signals = frozenset(weighter.signals)
         self.uses_auxiliaries = weighter.uses_auxiliaries
-        self.several_draws = getattr(weighter, "several_draws", False)
-        self.normalised = getattr(weighter, "normalised", True)
-        self.foreseeable = isinstance(weighter, Foreseeable) and weighter.foreseeable
+        self.several_draws = getattr(weighter, "several_draws", Weighter.several_draws)
+        self.normalised = getattr(weighter, "normalised", Weighter.normalised)
         self.round_steps = self._steps_of_round()
         if lacks_observe(weighter):
             raise self._broken(
@@ -92,9 +91,8 @@ class CheckedWeighter:
                 "none",
             )
         # Whatever is wrong with these is found before anything is trained or written.
-        self.weights()
-        self.record()
-        self.state_dict()
+        self._check()
+        self._has_learned = False
 
     @classmethod
     def make(
@@ -146,18 +144,38 @@ class CheckedWeighter:
                 "at least one step; call bench.step, bench.descend or bench.trial",
                 "none, so training would never end",
             )
-
-    def draws(self, bench: Workbench) -> Sequence[Mapping[str, float]]:
-        """See :meth:`aang_core.tasks.weighting.Foreseeable.draws`; empty if it cannot tell."""
-        if not (self.foreseeable and isinstance(self._weighter, Foreseeable)):
-            return []
-        with self._author.blamed("asking for its next draws"):
-            return self._weighter.draws(bench)
+        if not self._has_learned:
+            self._has_learned = True
+            self._check()
 
     def weights(self) -> Mapping[str, float]:
         """See :meth:`aang_core.tasks.weighting.Weighter.weights`."""
         with self._author.blamed("asking for its weights"):
-            weights: Any = self._weighter.weights()
+            return self._weighter.weights()
+
+    def record(self) -> Mapping[str, Any]:
+        """See :meth:`aang_core.tasks.weighting.Weighter.record`."""
+        with self._author.blamed("asking for its record"):
+            return self._weighter.record()
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :meth:`aang_core.tasks.weighting.Weighter.state_dict`."""
+        with self._author.blamed("asking for its state"):
+            return self._weighter.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :meth:`aang_core.tasks.weighting.Weighter.load_state_dict`.
+
+        Raises:
+            PluginError: the weighter's weights or state are invalid with it.
+        """
+        with self._author.blamed("restoring its state"):
+            self._weighter.load_state_dict(state)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise PluginError unless weights, record and state keep the contract."""
+        weights: Any = self.weights()
         if not isinstance(weights, Mapping):
             raise self._broken("weights", "a mapping from task to number", weights)
         if set(weights) != self._tasks:
@@ -177,26 +195,8 @@ class CheckedWeighter:
         problem = problem_of_sum(weights.values())
         if problem is not None:
             raise self._author.fault(f"the sum of the weights: {problem}")
-        return weights
-
-    def record(self) -> Mapping[str, Any]:
-        """See :meth:`aang_core.tasks.weighting.Weighter.record`."""
-        with self._author.blamed("asking for its record"):
-            record = self._weighter.record()
-        self._require_json("record", record)
-        return record
-
-    def state_dict(self) -> dict[str, Any]:
-        """See :meth:`aang_core.tasks.weighting.Weighter.state_dict`."""
-        with self._author.blamed("asking for its state"):
-            state = self._weighter.state_dict()
-        self._require_json("state_dict", state)
-        return state
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See :meth:`aang_core.tasks.weighting.Weighter.load_state_dict`."""
-        with self._author.blamed("restoring its state"):
-            self._weighter.load_state_dict(state)
+        self._require_json("record", self.record())
+        self._require_json("state_dict", self.state_dict())
 
     def _steps_of_round(self) -> int | None:
         """The steps of a round that the weighter declares; None if it declares none."""

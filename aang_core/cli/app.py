@@ -15,11 +15,9 @@ import click
 
 from aang_core.cli.loaded import loaded_plugins, tell_failures
 from aang_core.cli.output import echo
-from aang_core.errors import AangError, SharedError, UnknownNameError
-from aang_core.plugins.name_table import did_you_mean
+from aang_core.errors import AangError, PluginError, SharedError, UnknownNameError
 from aang_core.plugins.primitive import CORE
-from aang_core.plugins.registry import CommandEntry
-from aang_core.plugins.standard import STANDARD_COMMANDS
+from aang_core.plugins.registry import TargetEntry
 from aang_core.printable import printable
 from aang_core.tasks.launched import is_first
 
@@ -67,11 +65,16 @@ class AangGroup(click.Group):
             command: click.Command = getattr(import_module(module), name)
             return command
         try:
-            entry = loaded_plugins(ctx).registry.commands.find(cmd_name)
+            entry = loaded_plugins(ctx).registry.commands.find(cmd_name, also=COMMANDS)
         except UnknownNameError as error:
-            known = cmd_name in STANDARD_COMMANDS
-            ctx.fail(str(error) if known else self._no_such_command(ctx, cmd_name))
-        return entry.load()
+            ctx.fail(str(error))
+        found = entry.load()
+        if not isinstance(found, click.Command):
+            raise PluginError(
+                f"command {cmd_name} of {entry.origin}: {entry.target} is not a click command; "
+                "decorate it with @click.command"
+            )
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""
@@ -90,7 +93,7 @@ class AangGroup(click.Group):
         with _told_in_one_line(ctx):
             return super().invoke(ctx)
 
-    def _plugin_commands(self, ctx: click.Context) -> dict[str, CommandEntry]:
+    def _plugin_commands(self, ctx: click.Context) -> dict[str, TargetEntry]:
         """Commands of plug-ins, each under the shortest unambiguous name."""
         entries = list(loaded_plugins(ctx).registry.commands)
         taken = [*COMMANDS, *(entry.name for entry in entries)]
@@ -100,14 +103,6 @@ class AangGroup(click.Group):
             else f"{entry.origin.distribution}:{entry.name}": entry
             for entry in entries
         }
-
-    def _no_such_command(self, ctx: click.Context, name: str) -> str:
-        message = f"there is no command {name}; "
-        message += did_you_mean(name, self.list_commands(ctx), "the commands are")
-        if failed := loaded_plugins(ctx).failed:
-            names = ", ".join(record.origin.distribution for record in failed)
-            message += f" (plug-ins that failed to load: {names}; see aang plugins)"
-        return message
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -18,8 +18,8 @@ def plugins(context: click.Context, as_json: bool, check: bool) -> None:
     """List the plug-ins and whether they loaded.
 
     A plug-in is ok, disabled (by --disable-plugin or AANG_DISABLE_PLUGINS), shadowed by another
-    with the same entry point, or failed, with the reason. A distribution is unreadable if nobody
-    can tell whether it contains a plug-in. Seconds are what loading the plug-in adds to every
+    with the same entry point, or failed, with the reason.
+    Seconds are what loading the plug-in adds to every
     command.
     """
     found = loaded_plugins(context)

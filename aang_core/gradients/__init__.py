@@ -3,6 +3,24 @@
 A weighter learns from the cosine or dot product of each task's body gradient g_k with the dev
 gradient v (TARTAN, section 3.2; AANG, section 5). v goes through a dev head that is fitted at every
 step that measures, on features of rows other than the step's own.
+
+Public, for plug-ins with an engine of their own (``aang_register_engines``):
+
+- A :class:`GradientEngine` takes one :class:`Segment` for each task, with a :class:`Rider` for each
+  further task on its rows (:func:`members_of` lists both), and returns
+  :class:`GradientStatistics`; :func:`assemble_statistics` makes them. An :class:`EngineFactory`
+  makes the engine from :class:`EngineSettings`. ``ALONE`` is the process of a training in one
+  process.
+- :class:`Passes` run rows through the body and a head, :func:`mean_gradient` computes one task's
+  gradient, :func:`trained` lists trained parameters, :func:`to_device` copies without a pause.
+  :class:`StreamEngine` is there to fall back to, and :class:`TaskClip` clips.
+- :class:`Pack` puts rows of several tasks into one pass, if the body accepts them or
+  :class:`PacksRows`, and raises :class:`CannotPackError`; :func:`batch_norm_of` finds what mixes
+  the rows of a pass.
+- A :class:`DevHead` provides the head that v goes through: :class:`RememberingDevHead`,
+  :class:`DrawnDevHead`, :class:`FreshDevHead`, :class:`LogisticDevHead`, :class:`EndTaskHead`,
+  :class:`AveragedDevHead`. :func:`choose_dev_head` makes one from :class:`DevHeadSettings`
+  (``DevHeadRows``, ``DevHeadFit``).
 """
 
 from aang_core.gradients.choose_dev_head import (
@@ -10,16 +28,8 @@ from aang_core.gradients.choose_dev_head import (
     DevHeadRows,
     DevHeadSettings,
     choose_dev_head,
-    first_token,
 )
-from aang_core.gradients.choose_engine import (
-    EngineKind,
-    EngineSettings,
-    as_argument,
-    as_option,
-    check_engine,
-    choose_engine,
-)
+from aang_core.gradients.choose_engine import EngineFactory, EngineSettings
 from aang_core.gradients.dev_average import AveragedDevHead
 from aang_core.gradients.dev_head import (
     DevHead,
@@ -28,47 +38,50 @@ from aang_core.gradients.dev_head import (
     FreshDevHead,
     RememberingDevHead,
 )
-from aang_core.gradients.distributed import DistributedEngine
 from aang_core.gradients.engine import GradientEngine, Rider, Segment, members_of
+from aang_core.gradients.ledger import (
+    GradientStatistics,
+    TaskClip,
+    assemble_statistics,
+    trained,
+)
 from aang_core.gradients.logistic_head import LogisticDevHead
-from aang_core.gradients.loss_scale import LossScale
-from aang_core.gradients.packed import PackedEngine
-from aang_core.gradients.packing import HasRowFreeMethods, PacksRows, RowFreeMethod
-from aang_core.gradients.signals import GradientStatistics
+from aang_core.gradients.packing import CannotPackError, Pack, PacksRows, batch_norm_of
+from aang_core.gradients.passes import Passes
 from aang_core.gradients.stream import StreamEngine
-from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
+from aang_core.gradients.task_gradient import mean_gradient
+from aang_core.tasks.processes import ALONE
+from aang_core.tasks.task import to_device
 
 __all__ = [
-    "UNCLIPPED",
+    "ALONE",
     "AveragedDevHead",
+    "CannotPackError",
     "DevHead",
     "DevHeadFit",
     "DevHeadRows",
     "DevHeadSettings",
-    "DistributedEngine",
     "DrawnDevHead",
     "EndTaskHead",
-    "EngineKind",
+    "EngineFactory",
     "EngineSettings",
     "FreshDevHead",
     "GradientEngine",
     "GradientStatistics",
-    "HasRowFreeMethods",
     "LogisticDevHead",
-    "LossScale",
-    "PackedEngine",
+    "Pack",
     "PacksRows",
+    "Passes",
     "RememberingDevHead",
     "Rider",
-    "RowFreeMethod",
     "Segment",
     "StreamEngine",
     "TaskClip",
-    "as_argument",
-    "as_option",
-    "check_engine",
+    "assemble_statistics",
+    "batch_norm_of",
     "choose_dev_head",
-    "choose_engine",
-    "first_token",
+    "mean_gradient",
     "members_of",
+    "to_device",
+    "trained",
 ]

@@ -1,8 +1,8 @@
 """Choosing a training's gradient engine from its options."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Protocol, cast
 
 from torch import nn
 
@@ -11,14 +11,14 @@ from aang_core.gradients.choose_dev_head import DevHeadSettings
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.distributed import DistributedEngine
 from aang_core.gradients.engine import GradientEngine
-from aang_core.gradients.packed import PackedEngine
+from aang_core.gradients.ledger import TaskClip
 from aang_core.gradients.passes import Precision
 from aang_core.gradients.stream import StreamEngine
-from aang_core.gradients.task_clip import TaskClip
+from aang_core.plugins.registry import Registry, TargetEntry
 from aang_core.tasks.processes import ALONE, Processes
 
-EngineKind = Literal["auto", "stream", "packed"]
-"""One task at a time, all rows together, or whichever of them suits device and options."""
+ON_ACCELERATORS = "packed"
+"""The engine that ``auto`` takes on an accelerator if a plug-in brings it."""
 
 Called = Callable[..., str]
 """Maps an option's name, and optionally its value, to the user's spelling of it."""
@@ -29,19 +29,57 @@ class EngineSettings:
     """Options of the gradient engine.
 
     Attributes:
-        kind: which engine.
+        kind: ``stream``, ``auto``, or the name of an engine that a plug-in brings.
         precision: precision of forward passes.
         task_clip: norm that each task's body gradient is clipped to; None for no limit.
         save_memory: whether the body recomputes its activations in the backward pass instead of
             keeping them.
         compile: whether the body is compiled.
+        plugin: the engine of a plug-in that ``kind`` stands for; None for the stream engine.
     """
 
-    kind: EngineKind = "stream"
+    kind: str = "stream"
     precision: Precision = "fp32"
     task_clip: float | None = None
     save_memory: bool = False
     compile: bool = False
+    plugin: TargetEntry | None = None
+
+
+class EngineFactory(Protocol):
+    """What ``aang_register_engines`` registers: a subclass of an engine, or a function.
+
+    Attributes:
+        cannot: for each option that the engine does not support, the reason, in which ``{}`` stands
+            for the option: ``save_memory``, ``compile``, ``task_clip`` or ``dev_average``.
+    """
+
+    cannot: Mapping[str, str]
+
+    def __call__(
+        self, body: nn.Module, dev_head: DevHead, settings: EngineSettings, at_once: int | None
+    ) -> GradientEngine:
+        """Make the engine.
+
+        Args:
+            body: the module that all tasks share, on its device.
+            dev_head: the head that the dev gradient goes through.
+            settings: the options of the engine.
+            at_once: most rows in one pass through the body; None for no limit.
+        """
+        ...
+
+
+def find_engine(kind: str, registry: Registry) -> TargetEntry | None:
+    """The engine of a plug-in that ``kind`` stands for; None for the stream engine.
+
+    Raises:
+        UnknownNameError: no plug-in brings an engine of that name; the message says what does.
+        AmbiguousNameError: several do.
+    """
+    if kind == "stream" or (kind == "auto" and ON_ACCELERATORS not in registry.engines):
+        return None
+    return registry.engines.find(ON_ACCELERATORS if kind == "auto" else kind)
 
 
 def as_option(name: str, value: object = None) -> str:
@@ -80,25 +118,17 @@ def check_engine(
         called: how the user spells an option, for the message.
 
     Raises:
-        ConfigError: the packed engine is asked for, with an option that it does not support.
+        ConfigError: the engine of a plug-in is asked for, with an option that it does not support.
     """
-    if settings.kind != "packed":
+    if settings.kind == "auto" or settings.plugin is None:
         return
-    packed = called("gradients", "packed")
+    chosen = called("gradients", settings.kind)
     if processes.size > 1:
         raise ConfigError(
-            f"{packed}: runs all tasks together, which several processes cannot share; leave it "
-            "out or give stream"
+            f"{chosen}: runs in one process; leave it out, or give stream, which several share"
         )
-    reasons = {
-        "save_memory": "needs the activations of all layers, which {} drops",
-        "compile": "looks at every module of the encoder, which {} fuses into one kernel",
-        "task_clip": "drops each gradient before it is whole, but {} needs all of it",
-        "dev_average": "drops each gradient before it is whole, but {} needs all of it",
-    }
-    for option in _without_packed(settings, dev_head):
-        reason = reasons[option].format(called(option))
-        raise ConfigError(f"{packed}: {reason}; leave one of them out")
+    for option, reason in _unsupported(_factory(settings.plugin), settings, dev_head).items():
+        raise ConfigError(f"{chosen}: {reason.format(called(option))}; leave one of them out")
 
 
 def choose_engine(
@@ -112,8 +142,8 @@ def choose_engine(
 ) -> GradientEngine:
     """Make the engine that the options ask for.
 
-    Small passes leave an accelerator idle and cost nothing extra on a CPU. So ``auto`` is packed on
-    an accelerator and stream elsewhere.
+    Small passes leave an accelerator idle and cost nothing extra on a CPU. So ``auto`` takes a
+    plug-in's engine on an accelerator only, and stream elsewhere.
 
     Args:
         settings: options of the engine, which `check_engine` has accepted.
@@ -123,24 +153,32 @@ def choose_engine(
         at_once: most rows in one pass through the body; None for no limit.
         processes: the processes that share the training.
     """
-    blocked = _without_packed(settings, dev_head_settings or DevHeadSettings())
-    suited = next(body.parameters()).device.type != "cpu" and not blocked and processes.size == 1
-    if settings.kind == "packed" or (settings.kind == "auto" and suited):
-        return PackedEngine(body, dev_head, settings.precision, max_rows=at_once)
+    alone = processes.size == 1
+    accelerated = next(body.parameters()).device.type != "cpu"
+    if settings.plugin is not None and alone and (accelerated or settings.kind != "auto"):
+        factory = _factory(settings.plugin)
+        if not _unsupported(factory, settings, dev_head_settings or DevHeadSettings()):
+            return factory(body, dev_head, settings, at_once)
     clip = TaskClip(settings.task_clip)
-    if processes.size > 1:
+    if not alone:
         return DistributedEngine(body, dev_head, settings.precision, processes, clip=clip)
     return StreamEngine(
         body, dev_head, settings.precision, hold_end_task=at_once is None, clip=clip
     )
 
 
-def _without_packed(settings: EngineSettings, dev_head: DevHeadSettings) -> list[str]:
-    """Names of the options in use that the packed engine does not support."""
-    values = {
+def _factory(plugin: TargetEntry) -> EngineFactory:
+    return cast(EngineFactory, plugin.load())
+
+
+def _unsupported(
+    factory: EngineFactory, settings: EngineSettings, dev_head: DevHeadSettings
+) -> dict[str, str]:
+    """The options in use that an engine does not support, and why."""
+    in_use = {
         "save_memory": settings.save_memory,
         "compile": settings.compile,
-        "task_clip": settings.task_clip,
-        "dev_average": dev_head.average,
+        "task_clip": settings.task_clip is not None,
+        "dev_average": bool(dev_head.average),
     }
-    return [name for name, value in values.items() if value]
+    return {name: reason for name, reason in factory.cannot.items() if in_use.get(name)}

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from aang_core.errors import AangError
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.row_memory import RowMemory
-from aang_core.tasks.moving import to_device
 from aang_core.tasks.saved import SavedStateError
-from aang_core.tasks.task import Batch, RowLosses, Task
+from aang_core.tasks.task import Batch, RowLosses, Task, to_device
 
 ROWS = 256
 """Default number of end-task rows that a dev head is fitted to. With 32 rows, the cosines against

@@ -8,14 +8,18 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.gradients.dev_head import DevHead
-from aang_core.gradients.engine import Rider, Segment, members_of
-from aang_core.gradients.ledger import Ledger
+from aang_core.gradients.engine import Rider, Segment, largest_batch, members_of, tokens
+from aang_core.gradients.ledger import (
+    UNCLIPPED,
+    GradientSink,
+    GradientStatistics,
+    Ledger,
+    TaskClip,
+    assemble_statistics,
+    trained,
+)
 from aang_core.gradients.passes import Precision
-from aang_core.gradients.shared_passes import largest_batch, tokens
-from aang_core.gradients.signals import GradientStatistics, assemble_statistics
-from aang_core.gradients.sink import GradientSink, trained
 from aang_core.gradients.stream import StreamEngine
-from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
 from aang_core.gradients.task_gradient import (
     Gradients,
     mean_gradient,

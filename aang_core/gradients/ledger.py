@@ -1,14 +1,16 @@
-"""Sums over the gradients of a step's tasks, one parameter at a time."""
+"""Sums over the gradients of a step's tasks, and the statistics that come of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from aang_core.gradients.signals import GradientStatistics, assemble_statistics
+from aang_core.gradients.loss_scale import LossScale
 from aang_core.gradients.sparse import SparseRows
-from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
-from aang_core.tasks.moving import to_device
+from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals
+from aang_core.tasks.task import to_device
 
 _STACK_BYTES = {"cpu": 2**18}
 _STACK_BYTES_ACCELERATOR = 2**28
@@ -16,6 +18,156 @@ _STACK_BYTES_ACCELERATOR = 2**28
 gradients that stay in the cache are cheapest; an accelerator wants few large kernels."""
 
 Gradient = Tensor | SparseRows
+
+
+class TaskClip:
+    """Multiplies a task's body gradient by min(1, norm / ‖g_k‖).
+
+    Without it, a loss whose gradient is ten times as long as the end task's has ten times its
+    influence at equal coefficients. Heads are not clipped, because each belongs to one task. A
+    task's signals are those of its unclipped gradient; its cosine is the same either way. The
+    signals of the auxiliary tasks' weighted sum are those of the clipped gradients' sum, because
+    that is what training uses.
+
+    Args:
+        norm: largest ‖g_k‖ over the body's parameters; None for no limit.
+    """
+
+    def __init__(self, norm: float | None = None) -> None:
+        self.norm = norm
+
+    def factor(self, square: Tensor) -> Tensor:
+        """The factor for a gradient.
+
+        Args:
+            square: squared norms of gradients, of any shape.
+
+        Returns:
+            A factor for each, of the same shape.
+        """
+        if self.norm is None:
+            return torch.ones_like(square)
+        return (self.norm / square.sqrt().clamp(min=torch.finfo(square.dtype).tiny)).clamp(max=1.0)
+
+    def clipped(
+        self, gradient: Mapping[nn.Parameter, Tensor], body: Sequence[nn.Parameter]
+    ) -> Mapping[nn.Parameter, Tensor]:
+        """Clip a task's gradient.
+
+        Args:
+            gradient: the gradient of body and head.
+            body: the parameters to clip over.
+
+        Returns:
+            The gradient with its body part clipped.
+        """
+        of_body = dict.fromkeys(p for p in body if p in gradient)
+        if self.norm is None or not of_body:
+            return gradient
+        factor = self.factor(torch.stack([gradient[p].square().sum() for p in of_body]).sum())
+        return {p: g * factor if p in of_body else g for p, g in gradient.items()}
+
+
+UNCLIPPED = TaskClip()
+"""No limit."""
+
+
+@dataclass(frozen=True)
+class GradientStatistics:
+    """What an engine measured in one step, still on the device.
+
+    Attributes:
+        tasks: names of the K measured tasks, including the end task.
+        dots: ``[K]``, ⟨g_k, v⟩ over the body; zeros in a step without v.
+        squares: ``[K]``, ‖g_k‖² over the body.
+        auxiliary_dot: scalar, ⟨Σ_k w_k g_k, v⟩ over the auxiliary tasks, with weights normalised
+            to one.
+        auxiliary_norm: scalar, ‖Σ_k w_k g_k‖ over the auxiliary tasks.
+        dev_norm: scalar, ‖v‖; zero in a step without v.
+    """
+
+    tasks: Sequence[str]
+    dots: Tensor
+    squares: Tensor
+    auxiliary_dot: Tensor
+    auxiliary_norm: Tensor
+    dev_norm: Tensor
+
+    def read(self, signals: frozenset[Signal]) -> StepSignals:
+        """Transfer the statistics from the device, once, and select the ``signals``."""
+        return self.selected(self.values().tolist(), signals)
+
+    def values(self) -> Tensor:
+        """All statistics as one float64 tensor ``[2 K + 3]``, still on the device."""
+        scalars = torch.stack([self.auxiliary_dot, self.auxiliary_norm, self.dev_norm])
+        return torch.cat([self.dots, self.squares.sqrt(), scalars]).double()
+
+    def selected(self, values: Sequence[float], signals: frozenset[Signal]) -> StepSignals:
+        """Select signals.
+
+        Args:
+            values: the numbers of `values`, on the host.
+            signals: the signals to select.
+        """
+        k = len(self.tasks)
+        dot = dict(zip(self.tasks, values[:k], strict=True))
+        norm = dict(zip(self.tasks, values[k : 2 * k], strict=True))
+        auxiliary_dot, auxiliary_norm, dev_norm = values[2 * k :]
+        auxiliary: dict[Signal, float] = {
+            "cosine": _cosine(auxiliary_dot, auxiliary_norm, dev_norm),
+            "dot": auxiliary_dot,
+            "norm": auxiliary_norm,
+        }
+        return StepSignals(
+            cosine={t: _cosine(dot[t], norm[t], dev_norm) for t in self.tasks}
+            if "cosine" in signals
+            else {},
+            dot=dot if "dot" in signals else {},
+            norm=norm if "norm" in signals else {},
+            auxiliary={name: value for name, value in auxiliary.items() if name in signals},
+            dev_norm=dev_norm if signals & AGAINST_DEV else None,
+        )
+
+
+def assemble_statistics(
+    tasks: Sequence[str],
+    coefficients: Sequence[float],
+    *,
+    dots: Tensor,
+    squares: Tensor,
+    auxiliary_square: Tensor,
+    dev_square: Tensor,
+    clip: TaskClip = UNCLIPPED,
+) -> GradientStatistics:
+    """Statistics of K tasks from what an engine measured.
+
+    Args:
+        tasks: names of the tasks; the end task is last.
+        coefficients: of the K − 1 auxiliary tasks.
+        dots: ``[K]``, ⟨g_k, v⟩ of unclipped gradients.
+        squares: ``[K]``, ‖g_k‖² of unclipped gradients.
+        auxiliary_square: scalar, squared norm of Σ_k coefficient_k g_k, each g_k clipped by
+            ``clip``.
+        dev_square: scalar, ‖v‖².
+        clip: how task gradients were clipped.
+    """
+    # Without v there are no dots to take the dtype from.
+    weights = to_device(torch.tensor(coefficients, dtype=squares.dtype), squares.device)
+    share = weights.sum().clamp(min=torch.finfo(squares.dtype).tiny)
+    return GradientStatistics(
+        tasks=tasks,
+        dots=dots,
+        squares=squares,
+        auxiliary_dot=(weights * clip.factor(squares[:-1]) * dots[:-1]).sum() / share,
+        auxiliary_norm=auxiliary_square.sqrt() / share,
+        dev_norm=dev_square.sqrt(),
+    )
+
+
+def _cosine(dot: float, norm: float, dev_norm: float) -> float:
+    """The cosine; zero instead of NaN for a zero gradient, which has no direction."""
+    length = norm * dev_norm
+    return 0.0 if length == 0.0 else dot / length
 
 
 class Ledger:
@@ -249,3 +401,101 @@ def in_stacks(numbers: Sequence[int], size: int, make: Callable[[Sequence[int]],
         run.append(number)
     if run:
         make(run)
+
+
+class GradientSink:
+    """Enters each parameter's gradient in a ledger as soon as backward has computed it.
+
+    Args:
+        ledger: sums the gradients. v must be entered before the first task begins.
+        parameters: all trained parameters, of the body and of heads.
+        measures: False only sums gradients and measures nothing.
+        scale: the loss scale.
+        clip: clips each task's body gradient. With a limit, the body's part is held back until
+            its norm is known, which needs one more buffer of the body's size.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        parameters: Sequence[nn.Parameter],
+        *,
+        measures: bool,
+        scale: LossScale,
+        clip: TaskClip = UNCLIPPED,
+    ) -> None:
+        self.measures = measures or clip.norm is not None
+        self._ledger = ledger
+        self._parameters = dict.fromkeys(parameters)
+        self._scale = scale
+        self._clip = clip
+        self._task = -1
+        self._divisor: Tensor | None = None
+        self._held: dict[nn.Parameter, Tensor] = {}
+        self._waiting = False
+
+    def begin(self, coefficient: float, *, in_parts: bool = False) -> None:
+        """Start the next task; the gradients that follow belong to it.
+
+        Args:
+            coefficient: of its loss.
+            in_parts: whether gradients of several backward passes are summed in ``.grad`` until
+                `last_part` is called.
+        """
+        self.settle()
+        self._task = self._ledger.begin(coefficient)
+        self._divisor = None
+        self._waiting = in_parts
+
+    def last_part(self, divisor: Tensor) -> None:
+        """Take the sum after the next backward pass, divided by ``divisor``, a scalar."""
+        self._divisor = divisor
+        self._waiting = False
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Inside the block, take gradients as backward computes them."""
+        hooks = [p.register_post_accumulate_grad_hook(self._take) for p in self._parameters]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def take_left_over(self) -> None:
+        """Take sums of earlier parts that the last backward pass did not reach."""
+        for parameter in self._parameters:
+            if parameter.grad is not None:
+                self._take(parameter)
+
+    def settle(self) -> None:
+        """Clip and add what is held back of the last task."""
+        if not self._held:
+            return
+        factor = self._clip.factor(self._ledger.square(self._task))
+        for parameter, gradient in self._held.items():
+            self._ledger.weigh(parameter, self._task, gradient.mul_(factor))
+        self._held = {}
+
+    def _take(self, parameter: Tensor) -> None:
+        if self._waiting:
+            return
+        assert isinstance(parameter, nn.Parameter)
+        gradient = parameter.grad
+        assert gradient is not None
+        parameter.grad = None
+        if self._divisor is not None:
+            gradient.div_(self._divisor)
+        gradient = self._scale.off(gradient)
+        if self.measures:
+            self._ledger.measure(parameter, self._task, gradient)
+        if self._clip.norm is None or not self._ledger.of_body(parameter):
+            self._ledger.weigh(parameter, self._task, gradient)
+            return
+        held = self._held.get(parameter)
+        self._held[parameter] = gradient if held is None else held.add_(gradient)
+
+
+def trained(*modules: nn.Module) -> list[nn.Parameter]:
+    """The trained parameters of modules, each once, in the same order in every process."""
+    return list(dict.fromkeys(p for m in modules for p in m.parameters() if p.requires_grad))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -41,32 +41,6 @@ class PacksRows(Protocol):
         Returns:
             A view of ``features``.
         """
-        ...
-
-
-class RowFreeMethod(NamedTuple):
-    """A method that computes from parameters something that is the same for every row.
-
-    It returns a tensor whose first dimension is the batch with equal entries, for example biases of
-    relative positions. Once that is used, its parameters' gradient cannot be split by row.
-
-    Attributes:
-        owner: the module that has the method.
-        name: the method's name.
-        source: the module whose parameters it reads.
-    """
-
-    owner: nn.Module
-    name: str
-    source: nn.Module
-
-
-@runtime_checkable
-class HasRowFreeMethods(Protocol):
-    """A body that lists the row-free methods of its modules."""
-
-    def row_free_methods(self) -> Sequence[RowFreeMethod]:
-        """All row-free methods."""
         ...
 
 

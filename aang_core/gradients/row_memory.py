@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from aang_core.tasks.moving import to_device
 from aang_core.tasks.saved import wrong
-from aang_core.tasks.task import Batch
+from aang_core.tasks.task import Batch, to_device
 
 _Part = tuple[Tensor, dict[str, Tensor]]
 """Features of a batch's rows and their targets, with the rows' numbers under `_NUMBERS`."""

@@ -7,14 +7,17 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.gradients.dev_head import DevHead
-from aang_core.gradients.engine import Segment, members_of
-from aang_core.gradients.ledger import Ledger
+from aang_core.gradients.engine import Segment, largest_batch, members_of, share_passes
+from aang_core.gradients.ledger import (
+    UNCLIPPED,
+    GradientSink,
+    GradientStatistics,
+    Ledger,
+    TaskClip,
+    trained,
+)
 from aang_core.gradients.packing import CannotPackError, Pack, batch_norm_of
 from aang_core.gradients.passes import Passes, Precision
-from aang_core.gradients.shared_passes import largest_batch, share_passes
-from aang_core.gradients.signals import GradientStatistics
-from aang_core.gradients.sink import GradientSink, trained
-from aang_core.gradients.task_clip import UNCLIPPED, TaskClip
 from aang_core.gradients.task_gradient import backward_over, body_gradient, rider_loss
 from aang_core.tasks.processes import ALONE
 from aang_core.tasks.task import Batch, RowLosses

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aang_core.errors import ConfigError, UnknownNameError
-from aang_core.plugins.end_task_traits import (
+from aang_core.plugins.primitive import STAGES, Primitive, Stage
+from aang_core.plugins.traits import (
     ONE_CLASS,
     PREFIX,
     READS_END_TASK_HEAD,
     EndTaskTraits,
 )
-from aang_core.plugins.primitive import STAGES, Primitive, Stage
 
 if TYPE_CHECKING:
     from aang_core.plugins.registry import Registry

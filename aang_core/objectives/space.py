@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space_file import SpaceFile, read_space_file, validate_space
-from aang_core.plugins.end_task_traits import ONE_CLASS, EndTaskTraits
 from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import STAGES, Primitive, Stage
 from aang_core.plugins.registry import SpaceEntry
-from aang_core.plugins.traits import unprovided_traits
+from aang_core.plugins.traits import ONE_CLASS, EndTaskTraits, unprovided_traits
 from aang_core.storage.yaml_source import Source
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aang_core.hookspecs import RegisterPrimitive, RegisterSpace, hookimpl
+from aang_core.hookspecs import RegisterPrimitive, RegisterSpace, RegisterTarget, hookimpl
 
 _SPACES = Path(__file__).parents[1] / "objectives" / "spaces"
 
@@ -24,8 +24,14 @@ def aang_register_weighters(register: RegisterPrimitive) -> None:
     register(
         "single-task",
         "the end task alone: plain fine-tuning",
-        "aang_core.tasks.single_task:SingleTask",
+        "aang_core.tasks.weighting:SingleTask",
     )
+
+
+@hookimpl
+def aang_register_task_types(register: RegisterTarget) -> None:
+    """Register ``single-label``."""
+    register("single-label", "one class", "aang.task_types.single_label:SingleLabel")
 
 
 @hookimpl

@@ -7,11 +7,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.metadata import Distribution, PackageNotFoundError, distributions
 from pathlib import Path
 
 from aang_core.errors import PluginError
+from aang_core.plugins.name_table import normalised
 from aang_core.plugins.primitive import CORE, Origin
 
 GROUP = "aang"
@@ -25,16 +27,12 @@ class Candidate:
     Attributes:
         origin: the plug-in's distribution, version and entry point.
         slot: of the candidates with the same slot, the first is loaded and shadows the others.
-        source: the name of the module or file, for messages.
         load: imports and returns the module with the hooks; may raise anything.
-        unreadable: why nobody knows whether the distribution contains a plug-in; None if it does.
     """
 
     origin: Origin
     slot: tuple[str, str]
-    source: str
     load: Callable[[], object]
-    unreadable: str | None = None
 
 
 def find_candidates(local: Iterable[str] = ()) -> list[Candidate]:
@@ -48,15 +46,12 @@ def find_candidates(local: Iterable[str] = ()) -> list[Candidate]:
 
 def _builtin() -> Candidate:
     name = "aang_core.plugins.core_hooks"
-    origin = Origin(CORE, _core_version(), "core")
-    return Candidate(origin, ("installed", "core"), name, lambda: import_module(name))
-
-
-def _core_version() -> str:
     try:
-        return Distribution.from_name(CORE).version
-    except Exception:  # run from a source tree that is not installed
-        return "unknown"
+        version = Distribution.from_name(CORE).version
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        version = "unknown"
+    origin = Origin(CORE, version, "core")
+    return Candidate(origin, ("installed", "core"), partial(import_module, name))
 
 
 def _installed() -> list[Candidate]:
@@ -67,87 +62,33 @@ def _installed() -> list[Candidate]:
         # than everything else here, and because broken metadata of unrelated distributions must
         # not matter.
         try:
-            text = _entry_points_text(distribution)
-        except (OSError, ValueError) as error:
-            name = _distribution_name(distribution)
-            seen.setdefault(normalised(name), [_unreadable(distribution, name, error)])
+            text = distribution.read_text("entry_points.txt") or ""
+        except (OSError, ValueError):
             continue
-        if f"[{GROUP}]" not in text:
-            continue
-        name = _distribution_name(distribution)
-        # The first on the path is the one that Python imports.
-        seen.setdefault(normalised(name), _declared(distribution, name))
+        if f"[{GROUP}]" in text:
+            name = str(distribution.metadata["Name"] or "unknown")
+            # The first on the path is the one that Python imports.
+            seen.setdefault(normalised(name), _declared(distribution, name))
     found = [candidate for candidates in seen.values() for candidate in candidates]
     return sorted(found, key=lambda c: (normalised(c.origin.distribution), c.origin.entry_point))
 
 
-def _entry_points_text(distribution: Distribution) -> str:
-    """The content of ``entry_points.txt``; empty if there is no such file.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not text.
-    """
-    text = distribution.read_text("entry_points.txt")
-    folder = getattr(distribution, "_path", None)
-    # importlib.metadata answers None for a file that it may not read, as for one that is not there.
-    if text is None and isinstance(folder, Path) and (folder / "entry_points.txt").exists():
-        text = (folder / "entry_points.txt").read_text(encoding="utf-8")
-    return text or ""
-
-
-def _unreadable(distribution: Distribution, name: str, error: Exception) -> Candidate:
-    """A distribution of which nobody knows whether it contains a plug-in.
-
-    One that goes by a plug-in's name is a plug-in that fails.
-    """
-    kind = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-    message = f"its entry_points.txt cannot be read ({kind}); reinstall {name}"
-    origin = Origin(name, _distribution_version(distribution), name)
-    if normalised(name).startswith("aang-plugin-"):
-        return Candidate(origin, ("broken", name), name, _failing(message))
-    doubt = f"{message}, or ignore this if it contains no plug-in of AANG"
-    return Candidate(origin, ("broken", name), name, _failing(message), doubt)
-
-
-def _distribution_name(distribution: Distribution) -> str:
-    try:
-        return str(distribution.metadata["Name"] or "unknown")
-    except Exception:
-        return "unknown"
-
-
-def _distribution_version(distribution: Distribution) -> str:
-    try:
-        return str(distribution.version or "unknown")
-    except Exception:
-        return "unknown"
-
-
 def _declared(distribution: Distribution, name: str) -> list[Candidate]:
     """The candidates of one distribution; a single failing one if they cannot be read."""
-    version = _distribution_version(distribution)
+    version = str(distribution.metadata["Version"] or "unknown")
     try:
         points = [point for point in distribution.entry_points if point.group == GROUP]
     except Exception as error:
         message = f"its entry_points.txt cannot be read ({error}); reinstall {name}"
-        return [Candidate(Origin(name, version, name), ("broken", name), name, _failing(message))]
+        return [Candidate(Origin(name, version, name), ("broken", name), _failing(message))]
     return [
         Candidate(
             Origin(name, version, point.name),
             ("installed", point.name),
-            point.value,
-            point.load if point.pattern.match(point.value) else _failing(_bad_value(point)),
+            point.load,
         )
         for point in points
     ]
-
-
-def _bad_value(point: EntryPoint) -> str:
-    return (
-        f"its entry point reads {point.name} = {point.value!r}, which names no module; it must "
-        f"read {point.name} = package.hooks"
-    )
 
 
 def _failing(message: str) -> Callable[[], object]:
@@ -170,19 +111,18 @@ def _local(sources: Iterable[str]) -> Iterator[Candidate]:
 
 def _local_module(name: str) -> Candidate:
     origin = Origin(name, "local", name)
-    return Candidate(origin, ("module", name), name, lambda: import_module(name))
+    return Candidate(origin, ("module", name), partial(import_module, name))
 
 
 def _local_file(path: Path) -> Candidate:
     """A plug-in in a single file. Its version is the digest of the file, for a run to record."""
+    load: Callable[[], object] = partial(_import_file, path)
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+        version = f"sha256-{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
     except OSError as error:
-        origin = Origin(path.name, "missing", path.stem)
-        failing = _failing(f"{path} cannot be read: {error.strerror}; check the path")
-        return Candidate(origin, ("file", path.name), str(path), failing)
-    origin = Origin(path.name, f"sha256-{digest}", path.stem)
-    return Candidate(origin, ("file", path.name), str(path), lambda: _import_file(path))
+        version = "missing"
+        load = _failing(f"{path} cannot be read: {error.strerror}; check the path")
+    return Candidate(Origin(path.name, version, path.stem), ("file", path.name), load)
 
 
 def _import_file(path: Path) -> object:
@@ -200,8 +140,3 @@ def _import_file(path: Path) -> object:
         del sys.modules[name]
         raise
     return module
-
-
-def normalised(name: str) -> str:
-    """Distribution names compare without case and with runs of ``-_.`` alike (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()

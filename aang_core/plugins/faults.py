@@ -1,4 +1,4 @@
-"""Finds out whether an exception comes from a plug-in, and from which line."""
+"""Errors of plug-ins: whether an exception comes from one, from which line, and in which words."""
 
 import os
 import sys
@@ -29,6 +29,12 @@ def place_of(error: BaseException) -> str:
             where = f", in {frame.name}" if not frame.name.startswith("<") else ""
             return f"{frame.filename}:{frame.lineno}{where}"
     return ""
+
+
+def raised(error: BaseException) -> str:
+    """``raised KIND: MESSAGE at PLACE``, on one line."""
+    place = place_of(error)
+    return f"raised {type(error).__name__}: {text_of(error)}{f' at {place}' if place else ''}"
 
 
 def raised_by_plugin(error: BaseException) -> bool:

@@ -1,8 +1,7 @@
 """Which hooks a plug-in's module implements, and whether they match the hook specs."""
 
-import difflib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +9,19 @@ import pluggy
 
 from aang_core import hookspecs
 from aang_core.errors import PluginError
+from aang_core.plugins.name_table import did_you_mean
 
-_IMPLEMENTATION_MARK = f"{hookspecs.PROJECT}_impl"  # the attribute that hookimpl leaves behind
-_REGISTERING = f"{hookspecs.PROJECT}_register_"
+PLUGIN_API = 2
+"""The version of the plug-in interface.
+
+It is increased when plug-ins written for the previous version would no longer work.
+"""
+
+DECLARATION = "AANG_PLUGIN_API"
+"""Name of the constant with which a plug-in's module declares the version it was written for."""
+
+CHANGES = f"docs/plugin-interface/version-{PLUGIN_API}.md"
+"""The page of the documentation that says what the latest version changed."""
 
 
 @dataclass(frozen=True)
@@ -26,17 +35,17 @@ class Hook:
     """
 
     name: str
-    function: Any
+    function: Callable[..., Any]
     arguments: tuple[str, ...]
 
     @property
     def registers(self) -> bool:
         """Whether it is called with ``register`` when the plug-in is loaded."""
-        return self.name.startswith(_REGISTERING)
+        return self.name.startswith("aang_register_")
 
-    def register(self, register: Callable[..., None]) -> Any:
+    def register(self, register: Callable[..., None]) -> None:
         """Call the function with ``register``."""
-        return self.function(**dict.fromkeys(self.arguments, register))
+        self.function(**dict.fromkeys(self.arguments, register))
 
     def call(self, **values: Any) -> Any:
         """Call the function with the values that it takes."""
@@ -45,8 +54,7 @@ class Hook:
 
 def hook_names() -> list[str]:
     """The names of all hooks, in the order of the hook specs."""
-    mark = f"{hookspecs.PROJECT}_spec"
-    return [name for name, value in vars(hookspecs).items() if hasattr(value, mark)]
+    return [name for name, value in vars(hookspecs).items() if hasattr(value, "aang_spec")]
 
 
 def implemented_hooks(plugin: object) -> list[Hook]:
@@ -56,88 +64,74 @@ def implemented_hooks(plugin: object) -> list[Hook]:
     lists in ``warn_on_impl_args``.
 
     Raises:
-        PluginError: a function looks like a hook but is not one (misspelled, undecorated, or
-            without the arguments of its spec), or there is no hook at all.
+        PluginError: it was written for another version of the interface, a function looks like a
+            hook but is not one (misspelled, undecorated, without arguments, or with others than its
+            spec), or there is no hook at all.
     """
-    for name, function in _lookalikes(plugin):
-        raise PluginError(
-            f"{_place(function)}: {name} is not decorated, so it would never be called; put "
-            f"@hookimpl above it (from aang_core import hookimpl), or rename it"
-        )
+    check_plugin_api(plugin)
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     try:
         manager.register(plugin)
     except pluggy.PluginValidationError as error:
-        raise PluginError(_argument_message(plugin) or str(error)) from error
-    found: dict[str, Hook] = {}
+        raise PluginError(" ".join(str(error).split())) from error
+    hooks: dict[str, Hook] = {}
     for caller in manager.get_hookcallers(plugin) or []:
-        for implementation in caller.get_hookimpls():
-            function = implementation.function
-            if not caller.has_spec():
-                # optionalhook is pluggy's way to say that an older core may not know the hook.
-                if implementation.optionalhook:
-                    continue
-                raise PluginError(f"{_place(function)}: {_unknown_hook(caller.name)}")
-            if not _fits(function, caller.name):
-                raise PluginError(f"{_place(function)}: {_wanted(function.__name__, caller.name)}")
-            found[caller.name] = Hook(caller.name, function, tuple(_parameters(function)))
-    if not found:
+        for found in caller.get_hookimpls():
+            # optionalhook is pluggy's way to say that an older core may not know the hook.
+            if caller.has_spec() or not found.optionalhook:
+                _check(found.function, caller.name, found.argnames)
+                hooks[caller.name] = Hook(caller.name, found.function, found.argnames)
+    for name in dir(plugin):
+        function = getattr(plugin, name, None)
+        if name.startswith("aang_") and inspect.isroutine(function):
+            _require(
+                hasattr(function, "aang_impl"),
+                function,
+                f"{name} is not decorated, so it would never be called; put @hookimpl above it "
+                "(from aang_core import hookimpl), or rename it",
+            )
+    if not hooks:
         raise PluginError(
             "it implements no hook; check that the entry point names the module with the "
             "functions decorated with @hookimpl"
         )
-    return [found[name] for name in hook_names() if name in found]
+    return [hooks[name] for name in hook_names() if name in hooks]
 
 
-def _wanted(function: str, hook: str) -> str:
-    """A clause that says which arguments the function must take."""
-    spec = getattr(hookspecs, hook, None)
-    if spec is None or hook.startswith(_REGISTERING):
-        return f"{function} must take exactly one argument, named register"
-    return f"{function} must take {' and '.join(_parameters(spec))}, by these names"
+def check_plugin_api(module: object) -> None:
+    """Refuse a plug-in that was written for another version; one without a declaration may load.
+
+    Raises:
+        PluginError: the versions differ.
+    """
+    written_for = getattr(module, DECLARATION, PLUGIN_API)
+    if written_for != PLUGIN_API:
+        raise PluginError(
+            f"it was written for version {written_for} of the plug-in interface, and this core has "
+            f"version {PLUGIN_API}; update the older of the two. For the plug-in's authors: "
+            f"{CHANGES} says what changed; when the plug-in suits that, declare "
+            f"{DECLARATION} = {PLUGIN_API}"
+        )
 
 
-def _lookalikes(plugin: object) -> Iterator[tuple[str, Any]]:
-    """Yield functions that are named like hooks but are not decorated."""
-    for name in dir(plugin):
-        if name.startswith(f"{hookspecs.PROJECT}_"):
-            value = getattr(plugin, name, None)
-            if inspect.isroutine(value) and not hasattr(value, _IMPLEMENTATION_MARK):
-                yield name, value
+def _check(function: Callable[..., Any], name: str, arguments: tuple[str, ...]) -> None:
+    known = hook_names()
+    hint = did_you_mean(name, known, "the hooks are")
+    _require(name in known, function, f"there is no hook {name}; {hint}")
+    _require(bool(arguments), function, f"{name} takes no argument; it must take those of its spec")
+    inner = inspect.unwrap(function)
+    _require(
+        not inspect.isgeneratorfunction(inner) and not inspect.iscoroutinefunction(inner),
+        function,
+        f"{name} is a generator or a coroutine, whose body never runs; make it a plain function, "
+        "without yield or async",
+    )
 
 
-def _argument_message(plugin: object) -> str | None:
-    """What is wrong with the arguments of a hook, in our words instead of pluggy's."""
-    for name in dir(plugin):
-        function = getattr(plugin, name, None)
-        if hasattr(function, _IMPLEMENTATION_MARK) and not _fits(function, name):
-            return f"{_place(function)}: {_wanted(name, name)}"
-    return None
-
-
-def _fits(function: Any, hook: str) -> bool:
-    """Whether a function has the arguments of its spec; ``register`` may have a deprecated name."""
-    spec = getattr(hookspecs, hook, None)
-    allowed = ["register"] if spec is None else _parameters(spec)
-    taken = _parameters(function)
-    if spec is not None and not hook.startswith(_REGISTERING):
-        return set(taken) == set(allowed)
-    return bool(taken) and set(taken) <= set(allowed)
-
-
-def _parameters(function: Any) -> list[str]:
-    return list(inspect.signature(function).parameters)
-
-
-def _unknown_hook(name: str) -> str:
-    near = difflib.get_close_matches(name, hook_names(), n=1)
-    if near:
-        return f"there is no hook {name}; did you mean {near[0]}?"
-    return f"there is no hook {name}; the hooks are {', '.join(hook_names())}"
-
-
-def _place(function: Any) -> str:
-    """``FILE:LINE`` of a function, if known."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+def _require(kept: bool, function: Any, otherwise: str) -> None:
+    """Raise an error that begins with ``FILE:LINE`` of the function, if known."""
+    if not kept:
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        place = f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+        raise PluginError(f"{place}: {otherwise}")

@@ -1,21 +1,18 @@
 """Phase two: load every plug-in separately, and record the outcome."""
 
-import inspect
 import os
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from aang_core.errors import PluginError, UnknownNameError
-from aang_core.plugins.discovery import Candidate, find_candidates, normalised
+from aang_core.plugins.discovery import Candidate, find_candidates
 from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.hooks import implemented_hooks
-from aang_core.plugins.interface import check_plugin_api
-from aang_core.plugins.interrupts import noticing_interrupts
-from aang_core.plugins.name_table import did_you_mean
-from aang_core.plugins.primitive import CORE, Origin
+from aang_core.plugins.name_table import did_you_mean, normalised
+from aang_core.plugins.primitive import CORE, Origin, Primitive
 from aang_core.plugins.registry import Entry, Registry
 from aang_core.plugins.staging import Staging
 from aang_core.turns import loading_turn
@@ -26,7 +23,7 @@ LOAD_VARIABLE = "AANG_LOAD_PLUGINS"
 SLOW = 0.2
 """Seconds: a plug-in that takes longer to load is a nuisance in every command."""
 
-Status = Literal["ok", "disabled", "shadowed", "failed", "unreadable"]
+Status = Literal["ok", "disabled", "shadowed", "failed"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,7 @@ class PluginRecord:
 
     Attributes:
         origin: the plug-in.
-        status: whether it was loaded, and if not, the kind of reason. ``unreadable`` is a
-            distribution that may or may not contain a plug-in.
+        status: whether it was loaded, and if not, the kind of reason.
         error: why it is not loaded, in one line; None if it is.
         exception: the exception that it raised, if any.
         warnings: the deprecated hooks and arguments that it uses, and what to use instead, a line
@@ -116,29 +112,39 @@ def load_plugins(
     candidates = find_candidates([*_listed(environ, LOAD_VARIABLE), *local])
     _check_known(disable, candidates)
     disabled = set(map(normalised, (*disable, *_listed(environ, DISABLE_VARIABLE))))
-    entries: list[Entry] = []
+    entries: list[Primitive | Entry] = []
     records: list[PluginRecord] = []
     owners: dict[tuple[str, str], Origin] = {}
-    with noticing_interrupts() as interrupted:
-        for candidate in candidates:
-            origin = candidate.origin
-            if names := disabled & set(map(normalised, (origin.distribution, origin.entry_point))):
-                reason = f"disabled by name: {', '.join(sorted(names))}"
-                records.append(PluginRecord(origin, "disabled", reason))
-            elif only is not None and origin.distribution not in {CORE, *only}:
-                reason = f"left out: only {', '.join(sorted(only))} is loaded"
-                records.append(PluginRecord(origin, "disabled", reason))
-            elif candidate.unreadable is not None:
-                records.append(PluginRecord(origin, "unreadable", candidate.unreadable))
-            elif candidate.slot in owners:
-                reason = _shadow_reason(origin, owners[candidate.slot])
-                records.append(PluginRecord(origin, "shadowed", reason))
-            else:
-                owners[candidate.slot] = origin
-                record, registered = _load(candidate, interrupted)
-                records.append(record)
-                entries.extend(registered)
-    return Plugins(Registry(entries, _unavailable(records)), tuple(records))
+    for candidate in candidates:
+        origin = candidate.origin
+        if names := disabled & set(map(normalised, (origin.distribution, origin.entry_point))):
+            reason = f"disabled by name: {', '.join(sorted(names))}"
+            records.append(PluginRecord(origin, "disabled", reason))
+        elif only is not None and origin.distribution not in {CORE, *only}:
+            reason = f"left out: only {', '.join(sorted(only))} is loaded"
+            records.append(PluginRecord(origin, "disabled", reason))
+        elif candidate.slot in owners:
+            reason = _shadow_reason(origin, owners[candidate.slot])
+            records.append(PluginRecord(origin, "shadowed", reason))
+        else:
+            owners[candidate.slot] = origin
+            record, registered = _load(candidate)
+            records.append(record)
+            entries += registered
+    absent = {
+        record.origin.distribution: _ABSENT[record.status]
+        for record in records
+        if record.status != "ok"
+    }
+    return Plugins(Registry(entries, absent), tuple(records))
+
+
+_ABSENT: Mapping[Status, str] = {
+    "disabled": "disabled",
+    "shadowed": "shadowed, see aang plugins",
+    "failed": "broken, see aang plugins",
+}
+"""What the message about a missing name says of a plug-in that is not loaded."""
 
 
 def _listed(environ: Mapping[str, str], variable: str) -> list[str]:
@@ -161,52 +167,26 @@ def shadow_notice(record: PluginRecord) -> str:
 
 
 def _shadow_reason(origin: Origin, owner: Origin) -> str:
-    if owner.distribution == origin.distribution:  # disabling by name would disable both
-        remedy = "rename one of the two"
-    else:
-        remedy = f"--disable-plugin {owner.distribution} gives way to this one"
-    return f"{owner} has an entry point {origin.entry_point} too and comes first; {remedy}"
+    return (
+        f"{owner} has an entry point {origin.entry_point} too and comes first; --disable-plugin "
+        f"{owner.distribution} gives way to this one"
+    )
 
 
-def _unavailable(records: Iterable[PluginRecord]) -> dict[str, str]:
-    """For each distribution with a plug-in that is not loaded, a phrase that says why."""
-    phrases: dict[Status, str] = {
-        "disabled": "is disabled",
-        "shadowed": "is shadowed by another plug-in; see aang plugins",
-        "failed": "failed to load; see aang plugins",
-        "unreadable": "cannot be read; see aang plugins",
-    }
-    return {
-        record.origin.distribution: phrases[record.status]
-        for record in records
-        if record.status in phrases
-    }
-
-
-def _load(
-    candidate: Candidate, interrupted: Callable[[], bool]
-) -> tuple[PluginRecord, list[Entry]]:
-    """Import one plug-in and run its hooks; its registrations count only if all of them succeed.
-
-    Args:
-        candidate: the plug-in.
-        interrupted: whether the user has interrupted the command.
-    """
+def _load(candidate: Candidate) -> tuple[PluginRecord, Iterable[Primitive | Entry]]:
+    """Import one plug-in and run its hooks; its registrations count only if all of them succeed."""
     origin = candidate.origin
     staging = Staging(origin)
     started = time.perf_counter()
     try:
         deprecations = _run_hooks(candidate, staging)
-    # A plug-in may raise anything, including SystemExit and KeyboardInterrupt. Whatever it is, only
-    # this plug-in fails.
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and interrupted():
-            raise
+    # A plug-in may raise anything. Whatever it is, only this plug-in fails.
+    except (Exception, SystemExit) as error:
         seconds = time.perf_counter() - started
-        what = _describe(error, candidate)
-        return PluginRecord(origin, "failed", what, error, seconds=seconds), []
+        return PluginRecord(origin, "failed", _described(error, origin), error, (), seconds), ()
     seconds = time.perf_counter() - started
-    return PluginRecord(origin, "ok", warnings=deprecations, seconds=seconds), staging.close()
+    record = PluginRecord(origin, "ok", warnings=deprecations, seconds=seconds)
+    return record, staging.entries.values()
 
 
 def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
@@ -216,7 +196,6 @@ def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
         A line for each deprecated hook or argument that it uses.
     """
     module = candidate.load()
-    check_plugin_api(module)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         hooks = implemented_hooks(module)
@@ -230,37 +209,55 @@ def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
         )
     for hook in hooks:
         if hook.registers:
-            result: Any = hook.register(staging.register_for(hook.name))
-            idle = inspect.isgenerator(result) or inspect.iscoroutine(result)
-            if idle:
-                result.close()
+            hook.register(staging.register_for(hook.name))
         else:
             staging.keep(hook.name, hook.call)
-            function = inspect.unwrap(hook.function)
-            idle = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
-        if idle:
-            raise PluginError(
-                f"{hook.name} is a generator or a coroutine, whose body never runs; make it a "
-                "plain function, without yield or async"
-            )
     return tuple(f"{w.filename}:{w.lineno}: {w.message}" for w in caught)
 
 
-def _describe(error: BaseException, candidate: Candidate) -> str:
+def _described(error: BaseException, origin: Origin) -> str:
     """Describe an error in one line: where it happened, what it was, and what to do."""
-    if isinstance(error, PluginError):
-        place = place_of(error)
-        return f"{place}: {error}" if place else str(error)
-    name = candidate.origin.entry_point
     if isinstance(error, SyntaxError):
-        what = f"{error.filename}:{error.lineno}: SyntaxError: {error.msg}"
-    elif isinstance(error, SystemExit):
-        what = f"{place_of(error) or candidate.source}: it called sys.exit({error.code!r})"
+        place, said = f"{error.filename}:{error.lineno}", error.msg
     else:
-        said = f": {text_of(error)}" if text_of(error) else ""
-        what = f"{place_of(error) or candidate.source}: {type(error).__name__}{said}"
+        place, said = place_of(error), text_of(error)
+    where = f"{place}: " if place else ""
+    if isinstance(error, PluginError):
+        return f"{where}{said}"
+    what = f"{where}{type(error).__name__}{f': {said}' if said else ''}"
     if isinstance(error, ImportError):
         remedy = "Install what it needs into this environment, or leave the plug-in out with"
     else:
         remedy = "Report it to the plug-in's authors, or leave the plug-in out with"
-    return f"{what}. {remedy} --disable-plugin {name}"
+    return f"{what}. {remedy} --disable-plugin {origin.entry_point}"
+
+
+def plugin_differences(recorded: Mapping[str, Any], installed: Plugins) -> list[str]:
+    """How the core and the plug-ins that a run used differ from those that are installed.
+
+    Args:
+        recorded: the content of the run's ``plugins.json``. Plug-ins that supplied no primitive to
+            the run are ignored.
+        installed: the plug-ins of this process.
+
+    Returns:
+        A sentence for each difference.
+    """
+    then = {p["distribution"]: p["version"] for p in recorded["plugins"] if p["status"] == "ok"}
+    # A distribution may have several plug-ins; it is there if one of them is.
+    now = {
+        r.origin.distribution: r for r in sorted(installed.records, key=lambda r: r.status == "ok")
+    }
+    sentences = []
+    for name in sorted({CORE, *recorded["primitives"].values()} & then.keys()):
+        record = now.get(name)
+        if record is None:
+            state = "it is not installed now"
+        elif record.status != "ok":
+            state = f"it is {record.status} now; see aang plugins"
+        elif record.origin.version != then[name]:
+            state = f"installed is {record.origin.version}"
+        else:
+            continue
+        sentences.append(f"the run used {name} {then[name]}; {state}")
+    return sentences

@@ -1,14 +1,41 @@
 """Names of one kind and who owns them: what a short name means, and to whom."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires
 from typing import Generic, Protocol, TypeVar
 
 from aang_core.errors import AmbiguousNameError, UnknownNameError
 from aang_core.plugins.primitive import CORE, Origin
 
+APPLICATION = "aang"
+"""The distribution that requires the standard plug-ins."""
+
 _DISTRIBUTIONS = "aang-plugin-"
 _NEAR = 0.6
+
+
+def normalised(name: str) -> str:
+    """Distribution names compare without case and with runs of ``-_.`` alike (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def required_by(distribution: str) -> frozenset[str]:
+    """The distributions that an installed one requires, for its extras too; empty if unknown."""
+    try:
+        required = requires(distribution) or []
+    except (PackageNotFoundError, ValueError):  # a file, or no name at all
+        return frozenset()
+    return frozenset(normalised(re.split(r"[^\w.-]", line)[0]) for line in required)
+
+
+@cache
+def standard_plugins() -> frozenset[str]:
+    """The plug-ins that ``pip install aang`` brings. Its metadata alone lists them."""
+    required = required_by(APPLICATION) or required_by(CORE)
+    return frozenset(name for name in required if name.startswith(_DISTRIBUTIONS))
 
 
 class Named(Protocol):
@@ -30,8 +57,7 @@ class NameTable(Generic[NamedT]):
     Args:
         kind: what messages call the things.
         entries: the things.
-        standard: for a name that may be missing, the distribution that supplies it.
-        unavailable: for each distribution with a plug-in that is not loaded, the reason.
+        absent: makes a reason for each plug-in that is not there and may supply what is missing.
         author: the distribution whose words the names are; None for a user's.
     """
 
@@ -39,13 +65,11 @@ class NameTable(Generic[NamedT]):
         self,
         kind: str,
         entries: Iterable[NamedT],
-        standard: Mapping[str, str] | None = None,
-        unavailable: Mapping[str, str] | None = None,
+        absent: Callable[[], Mapping[str, str]] = dict,
         author: str | None = None,
     ) -> None:
         self._kind = kind
-        self._standard = standard or {}
-        self._unavailable = unavailable or {}
+        self._absent = absent
         self._author = author
         self._owners: dict[str, list[NamedT]] = {}
         for entry in entries:
@@ -56,73 +80,97 @@ class NameTable(Generic[NamedT]):
         return (entry for owners in self._owners.values() for entry in owners)
 
     def __contains__(self, name: str) -> bool:
-        """Whether :meth:`find` would find something, or several things, under ``name``."""
+        """Whether somebody registered ``name``, or ``distribution:name``."""
         distribution, _, short = name.rpartition(":")
-        owners = self._owners.get(short, [])
-        return any(distribution in ("", entry.origin.distribution) for entry in owners)
+        return any(distribution in ("", owner) for owner in self._owners_of(short))
 
-    def find(self, name: str) -> NamedT:
+    def find(self, name: str, also: Iterable[str] = ()) -> NamedT:
         """The entry called ``name``, or ``distribution:name``.
 
+        Args:
+            name: the name.
+            also: names of this kind that the table does not hold, to offer in its message.
+
         Raises:
-            UnknownNameError: nobody registered that name; the message offers near ones.
+            UnknownNameError: nobody registered that name, or nobody whom the author can mean; the
+                message offers near ones.
             AmbiguousNameError: several plug-ins own the short name; the message names them.
         """
         distribution, _, short = name.rpartition(":")
-        distribution = distribution or self._owner_meant(short) or ""
-        owners = self._owners.get(short, [])
-        if distribution:
-            owners = [entry for entry in owners if entry.origin.distribution == distribution]
-        if len(owners) > 1:
-            choices = [f"{entry.origin.distribution}:{entry.name}" for entry in owners]
+        meant = {distribution} if distribution else self._meant(short)
+        found = [e for e in self._owners.get(short, []) if e.origin.distribution in meant]
+        if len(found) > 1:
+            choices = [f"{entry.origin.distribution}:{entry.name}" for entry in found]
             raise AmbiguousNameError(
                 f"the {self._kind} {name} is registered by more than one plug-in: "
                 f"{', '.join(choices)}; use one of these names to pick, or disable a plug-in"
             )
-        if not owners:
-            raise UnknownNameError(self._unknown(name, distribution, short))
-        return owners[0]
+        if not found:
+            raise UnknownNameError(self._unknown(name, also))
+        return found[0]
 
     def in_full(self, name: str) -> str:
         """The shortest name by which a user finds what this table's author means by ``name``.
 
-        It is the short name, unless another plug-in has it too. What nobody has keeps its name.
+        It is the short name, unless a plug-in that the author does not mean has it too.
         """
         distribution, _, short = name.rpartition(":")
-        owners = {entry.origin.distribution for entry in self._owners.get(short, [])}
+        owners = self._owners_of(short)
         if distribution and distribution not in owners:
             return name
-        meant = distribution or self._owner_meant(short)
-        return f"{meant}:{short}" if meant is not None and owners - {meant} else short
+        meant = {distribution} if distribution else self._meant(short)
+        if owners <= meant:
+            return short
+        # If what the author means is not installed, the user must not find another's instead.
+        return f"{min(meant, default=self._author)}:{short}"
 
-    def _owner_meant(self, short: str) -> str | None:
-        """The distribution that the author means by a short name.
+    def _owners_of(self, short: str) -> set[str]:
+        return {entry.origin.distribution for entry in self._owners.get(short, [])}
 
-        Its own, if it registers the name; else the standard one that supplies the name. None for a
-        user's names, and for names of others.
+    def _meant(self, short: str) -> set[str]:
+        """Those of its owners whom the author means by a short name; a user means any.
+
+        An author means the own one, or else that of the core or of a standard plug-in, or else that
+        of a distribution that the author's own requires. Whoever else is installed changes nothing.
         """
+        owners = self._owners_of(short)
         if self._author is None:
-            return None
-        owners = {entry.origin.distribution for entry in self._owners.get(short, [])}
-        if self._author in owners:
-            return self._author
-        return self._standard.get(short) or (CORE if CORE in owners else None)
+            return owners
+        standard = standard_plugins() | {CORE, APPLICATION}
+        return (
+            owners & {self._author}
+            or {owner for owner in owners if normalised(owner) in standard}
+            or {owner for owner in owners if normalised(owner) in required_by(str(self._author))}
+        )
 
-    def _unknown(self, name: str, distribution: str, short: str) -> str:
+    def _unknown(self, name: str, also: Iterable[str]) -> str:
+        distribution, _, short = name.rpartition(":")
         message = f"there is no {self._kind} {name}"
-        standard = self._standard.get(short, "")
-        supplier = distribution or standard
-        if supplier in self._unavailable:
-            return f"{message}: {supplier} {self._unavailable[supplier]}"
-        if supplier and supplier == standard:
-            return f"{message}: it comes with {supplier}, which pip install {supplier} installs"
-        qualified = [f"{entry.origin.distribution}:{entry.name}" for entry in self]
-        known = qualified if distribution else list(self._owners)
-        message += f"; {did_you_mean(name, [*known, *self._standard], 'it is one of')}"
-        if self._unavailable and not distribution:
-            absent = ", ".join(self._unavailable)
-            message += f" (plug-ins that are not loaded: {absent}; see aang plugins)"
-        return message
+        absent = self._absent()
+        if distribution in absent:
+            return f"{message}: {distribution} is {absent[distribution]}"
+        others = sorted(self._owners_of(short))
+        if others and not distribution:
+            message += (
+                f" of {self._author} or of a plug-in that it requires, and it cannot mean that of "
+                f"{' or '.join(others)}"
+            )
+        else:
+            qualified = [f"{entry.origin.distribution}:{entry.name}" for entry in self]
+            known = qualified if distribution else [*self._owners, *also]
+            message += f"; {did_you_mean(name, known, 'it is one of')}"
+        return f"{message} ({'; '.join(_grouped(absent))})" if absent else message
+
+
+def _grouped(absent: Mapping[str, str]) -> list[str]:
+    """Each reason with the plug-ins that it holds for."""
+    names: dict[str, list[str]] = {}
+    for name, reason in absent.items():
+        names.setdefault(reason, []).append(name)
+    return [
+        f"{', '.join(sorted(group))} {'are' if group[1:] else 'is'} {reason}"
+        for reason, group in names.items()
+    ]
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:

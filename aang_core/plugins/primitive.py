@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Literal, get_args
 
 from aang_core.errors import AangError, ConfigError, PluginError
-from aang_core.plugins.faults import place_of, text_of
+from aang_core.plugins.faults import raised
 
 Stage = Literal["data", "transform", "representation", "output", "weighter"]
 """The kind of a primitive; the first four are the stages of an objective."""
@@ -102,10 +102,13 @@ class Primitive:
         Raises:
             PluginError: the target cannot be imported, or is not callable.
         """
-        target = _import(self.target, self) if isinstance(self.target, str) else self.target
+        target: Any = self.target
+        if isinstance(target, str):
+            with self.blamed(f"importing its target {target}"):
+                target = object_named(target)
         if not callable(target):
-            raise self.fault(f"{self._target()} is not callable")
-        return target
+            raise self.fault(f"its target {self.target!r} is not callable")
+        return target  # type: ignore[no-any-return]
 
     def make(self, *args: Any, **options: Any) -> Any:
         """Call the target.
@@ -116,54 +119,42 @@ class Primitive:
 
         Raises:
             ConfigError: the target has no such option, or an option that it needs is missing.
-            PluginError: the target cannot be imported, is not callable, does not accept ``args``,
-                or raises anything but an :class:`AangError`.
+            PluginError: the target cannot be imported, is not callable, or raises anything but an
+                :class:`AangError`.
         """
         target = self.load()
         options = {**self.options, **options}
         try:
             signature = inspect.signature(target)
-        except (TypeError, ValueError):  # some callables written in C have no signature
-            signature = None
-        if signature is not None:
-            self._check(signature, args, options)
+            taken = signature.bind_partial(*args).arguments
+        except (TypeError, ValueError):
+            pass  # some callables in C have no signature; the call says what else is wrong
+        else:
+            self._check_options(options, signature, taken)
         with self.blamed("making it"):
             return target(*args, **options)
 
-    def _check(
-        self, signature: inspect.Signature, args: tuple[Any, ...], options: Mapping[str, Any]
+    def _check_options(
+        self, options: Mapping[str, Any], signature: inspect.Signature, taken: Mapping[str, Any]
     ) -> None:
-        try:
-            taken = signature.bind_partial(*args).arguments
-        except TypeError as error:
-            raise self.fault(
-                f"{self._target()} does not take the {len(args)} positional arguments that "
-                f"every {self.stage} is made with"
-            ) from error
+        """Refuse unknown and missing options; ``taken`` are the parameters that arguments fill."""
         free = [p for p in signature.parameters.values() if p.name not in taken]
         named = [p for p in free if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         known = [p.name for p in named]
-        open_ended = any(p.kind is p.VAR_KEYWORD for p in free)
         # A target with **options accepts any name except those of its positional arguments.
-        refused = taken if open_ended else options
+        refused = taken if any(p.kind is p.VAR_KEYWORD for p in free) else options
         unknown = sorted(o for o in options if o in refused and o not in known)
-        if unknown:
-            raise ConfigError(
-                f"{self.stage} {self.key} ({self.origin.distribution}) has no option "
-                f"{', '.join(unknown)}; {_list_options(known)}"
-            )
         missing = [p.name for p in named if p.default is p.empty and p.name not in options]
-        if missing:
-            raise ConfigError(
-                f"{self.stage} {self.key} ({self.origin.distribution}) needs a value for its "
-                f"option {', '.join(missing)}; {_list_options(known)}"
+        if unknown or missing:
+            what = (
+                f"has no option {', '.join(unknown)}"
+                if unknown
+                else f"needs a value for its option {', '.join(missing)}"
             )
-        try:
-            signature.bind(*args, **options)
-        except TypeError as error:
-            raise self.fault(
-                f"{self._target()} cannot be called with options alone: {error}"
-            ) from error
+            listed = f"its options: {', '.join(known)}" if known else "it has no options"
+            raise ConfigError(
+                f"{self.stage} {self.key} ({self.origin.distribution}) {what}; {listed}"
+            )
 
     def fault(self, what: str) -> PluginError:
         """Return an error, for the caller to raise, that says whose fault it is and what to do."""
@@ -174,45 +165,24 @@ class Primitive:
         )
 
     @contextmanager
-    def blamed(self, doing: str, innocent: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
+    def blamed(self, doing: str, innocent: tuple[type[Exception], ...] = ()) -> Iterator[None]:
         """Turn whatever the block raises into an error that names this primitive.
 
         Args:
             doing: what the primitive was called for.
-            innocent: further exceptions to let through, besides :class:`AangError`, a lack of
-                memory and the user's interrupt.
+            innocent: exceptions to let through, besides :class:`AangError` and a lack of memory.
 
         Raises:
             PluginError: the block raised something; the message says what and where.
         """
-        passed: tuple[type[BaseException], ...] = (
-            *(KeyboardInterrupt, AangError, MemoryError),
-            *innocent,
-        )
+        passed: tuple[type[Exception], ...] = (AangError, MemoryError, *innocent)
         try:
             yield
         except passed:
             raise
-        # A plug-in may raise anything, including SystemExit. Whatever it is, the user must see
-        # which plug-in raised it.
-        except BaseException as error:
-            place = place_of(error)
-            where = f" at {place}" if place else ""
-            raise self.fault(
-                f"{doing} raised {type(error).__name__}: {text_of(error)}{where}"
-            ) from error
-
-    def _target(self) -> str:
-        return f"its target {self.target if isinstance(self.target, str) else repr(self.target)}"
-
-
-def _list_options(known: list[str]) -> str:
-    return f"its options: {', '.join(known)}" if known else "it has no options"
-
-
-def _import(target: str, primitive: Primitive) -> Any:
-    with primitive.blamed(f"importing its target {target}"):
-        return object_named(target)
+        # A plug-in may raise anything. Whatever it is, the user must see which plug-in raised it.
+        except (Exception, SystemExit) as error:
+            raise self.fault(f"{doing} {raised(error)}") from error
 
 
 def object_named(target: str) -> Any:

@@ -3,49 +3,46 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from aang_core.errors import AangError, PluginError
-from aang_core.plugins.end_task_traits import ONE_CLASS, EndTaskTraits
-from aang_core.plugins.faults import place_of, text_of
-from aang_core.plugins.name_table import NamedT, NameTable
-from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage, object_named
-from aang_core.plugins.standard import (
-    STANDARD,
-    STANDARD_COMMANDS,
-    STANDARD_GRIDS,
-    STANDARD_HOOKS,
-    STANDARD_OBJECTIVES,
-    STANDARD_RECIPES,
-    STANDARD_SPACES,
+from aang_core.plugins.faults import raised
+from aang_core.plugins.name_table import (
+    APPLICATION,
+    NamedT,
+    NameTable,
+    normalised,
+    standard_plugins,
 )
-
-if TYPE_CHECKING:
-    import click
+from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage, object_named
+from aang_core.plugins.traits import ONE_CLASS, EndTaskTraits
 
 
 @dataclass(frozen=True, slots=True)
-class SpaceEntry:
+class Entry:
+    """Something that a plug-in registered, besides primitives."""
+
+    name: str
+    summary: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceEntry(Entry):
     """A registered space; ``source`` is its YAML file or that file's content as a mapping."""
 
-    name: str
-    summary: str
     source: Path | Mapping[str, Any]
-    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectiveEntry:
+class ObjectiveEntry(Entry):
     """A name for one or several objectives ``data/transform/representation/output``."""
 
-    name: str
-    summary: str
     objectives: tuple[str, ...]
-    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class RecipeEntry:
+class RecipeEntry(Entry):
     """A registered recipe, a complete way of training.
 
     Attributes:
@@ -53,56 +50,12 @@ class RecipeEntry:
         options: the options of ``aang train`` that it sets; the user can override each.
     """
 
-    name: str
-    summary: str
     pretraining: tuple[str, ...]
     options: Mapping[str, Any]
-    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class CommandEntry:
-    """A command that a plug-in adds to ``aang``; it is imported when it runs.
-
-    Attributes:
-        target: a click command, or ``"module:object"`` that names one.
-    """
-
-    name: str
-    summary: str
-    target: "str | click.Command"
-    origin: Origin
-
-    def load(self) -> "click.Command":
-        """Return the command, importing it if it was registered by name.
-
-        Raises:
-            PluginError: it cannot be imported, or is not a click command.
-        """
-        import click
-
-        if isinstance(self.target, click.Command):
-            return self.target
-        whose = f"command {self.name} of {self.origin}"
-        try:
-            command = object_named(self.target)
-        except (KeyboardInterrupt, AangError, MemoryError):
-            raise
-        # A plug-in's module may raise anything, including SystemExit.
-        except BaseException as error:
-            place = place_of(error)
-            where = f" at {place}" if place else ""
-            raise PluginError(
-                f"{whose}: importing {self.target} raised {type(error).__name__}: "
-                f"{text_of(error)}{where}"
-            ) from error
-        if not isinstance(command, click.Command):
-            raise PluginError(f"{whose}: {self.target} is not a click command")
-        return command
-
-
-@dataclass(frozen=True, slots=True)
-class GridEntry:
+class GridEntry(Entry):
     """A registered grid of hyper-parameters.
 
     Attributes:
@@ -110,28 +63,84 @@ class GridEntry:
             of a primitive or weighter.
     """
 
-    name: str
-    summary: str
     options: Mapping[str, tuple[Any, ...]]
-    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class HookEntry:
+class HookEntry(Entry):
     """A plug-in's implementation of a hook that is called after loading.
 
     Attributes:
-        name: the name of the hook.
         call: takes the hook's arguments by name.
     """
 
-    name: str
     call: Callable[..., Any]
-    origin: Origin
 
 
-Entry = Primitive | SpaceEntry | ObjectiveEntry | RecipeEntry | CommandEntry | GridEntry | HookEntry
-"""Anything that a plug-in registers."""
+TargetKind = Literal["gradient engine", "dev head", "kind of end task", "command"]
+"""What a :class:`TargetEntry` registers, in the words of messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEntry(Entry):
+    """Something that is imported when it is first used.
+
+    Attributes:
+        target: a callable, or ``"module:object"`` that names one.
+    """
+
+    kind: TargetKind
+    target: str | Callable[..., Any]
+
+    def load(self) -> Any:
+        """Return the target, importing it if it was registered by name.
+
+        Raises:
+            PluginError: it cannot be imported, or is not callable.
+        """
+        whose = f"{self.kind} {self.name} of {self.origin}"
+        target = _imported(self.target, whose) if isinstance(self.target, str) else self.target
+        if not callable(target):
+            raise PluginError(f"{whose}: {self.target} is not callable")
+        return target
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptionEntry(Entry):
+    """An option that a plug-in adds to ``aang train``.
+
+    Attributes:
+        type: the type of its value, or ``"module:object"`` that names one.
+        default: its value if nobody gives it.
+        goes_with: the option without which it means nothing; None if it stands alone.
+        reporting: whether the numbers of a training do not depend on it.
+    """
+
+    type: Any
+    default: Any
+    goes_with: str | None
+    reporting: bool
+
+    def load_type(self) -> Any:
+        """Return the type, importing it if it was registered by name.
+
+        Raises:
+            PluginError: it cannot be imported.
+        """
+        if not isinstance(self.type, str):
+            return self.type
+        return _imported(self.type, f"option {self.name} of {self.origin}")
+
+
+def _imported(target: str, whose: str) -> Any:
+    """What ``"module:object"`` names; an error says whose it is."""
+    try:
+        return object_named(target)
+    except (AangError, MemoryError):
+        raise
+    # A plug-in's module may raise anything.
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{whose}: importing {target} {raised(error)}") from error
 
 
 class Registry:
@@ -139,8 +148,7 @@ class Registry:
 
     Args:
         entries: all registrations, in the order in which the plug-ins were loaded.
-        unavailable: for each distribution with a plug-in that is not loaded, a phrase that says
-            why.
+        unavailable: for each distribution with a plug-in that is not loaded, the reason.
         author: the distribution whose words are looked up; None for a user's. See
             :meth:`as_meant_by`.
         end_task: the traits that objectives have from the kind of end task.
@@ -151,6 +159,10 @@ class Registry:
         recipes: the recipes.
         commands: the commands.
         grids: the grids of hyper-parameters.
+        engines: the gradient engines.
+        dev_heads: the dev heads.
+        task_types: the kinds of end task.
+        options: the options that plug-ins add to ``aang train``.
         hooks: implementations of the hooks that are called after loading.
 
     Examples:
@@ -166,40 +178,48 @@ class Registry:
 
     def __init__(
         self,
-        entries: Iterable[Entry] = (),
+        entries: Iterable[Primitive | Entry] = (),
         unavailable: Mapping[str, str] | None = None,
         author: str | None = None,
         end_task: EndTaskTraits = ONE_CLASS,
     ) -> None:
-        entries = list(entries)
         self.end_task = end_task
-        self._entries = entries
-        self._unavailable = unavailable
+        self._entries = list(entries)
+        self._unavailable = unavailable or {}
         self._author = author
-        primitives = [entry for entry in entries if isinstance(entry, Primitive)]
-        self._stages = {
-            stage: NameTable(
-                "data primitive" if stage == "data" else stage,
-                [primitive for primitive in primitives if primitive.stage == stage],
-                STANDARD.get(stage),
-                unavailable,
-                author,
-            )
-            for stage in (*STAGES, "weighter")
-        }
 
         def table(
-            kind: str, type_: type[NamedT], standard: Mapping[str, str] | None = None
+            kind: str, type_: type[NamedT], of_kind: Callable[[NamedT], bool] = lambda entry: True
         ) -> NameTable[NamedT]:
-            found = [entry for entry in entries if isinstance(entry, type_)]
-            return NameTable(kind, found, standard, unavailable, author)
+            found = (entry for entry in self._entries if isinstance(entry, type_))
+            return NameTable(kind, filter(of_kind, found), self.absent, author)
 
-        self.spaces = table("space", SpaceEntry, STANDARD_SPACES)
-        self.objectives = table("objective", ObjectiveEntry, STANDARD_OBJECTIVES)
-        self.recipes = table("recipe", RecipeEntry, STANDARD_RECIPES)
-        self.commands = table("command", CommandEntry, STANDARD_COMMANDS)
-        self.grids = table("grid", GridEntry, STANDARD_GRIDS)
-        self.hooks = table("implementation of the hook", HookEntry, STANDARD_HOOKS)
+        def of_stage(stage: Stage) -> NameTable[Primitive]:
+            kind = "data primitive" if stage == "data" else stage
+            return table(kind, Primitive, lambda primitive: primitive.stage == stage)
+
+        def targets(kind: TargetKind) -> NameTable[TargetEntry]:
+            return table(kind, TargetEntry, lambda entry: entry.kind == kind)
+
+        stages: tuple[Stage, ...] = (*STAGES, "weighter")
+        self._stages = {stage: of_stage(stage) for stage in stages}
+        self.spaces = table("space", SpaceEntry)
+        self.objectives = table("objective", ObjectiveEntry)
+        self.recipes = table("recipe", RecipeEntry)
+        self.grids = table("grid", GridEntry)
+        self.commands = targets("command")
+        self.engines = targets("gradient engine")
+        self.dev_heads = targets("dev head")
+        self.task_types = targets("kind of end task")
+        self.options = table("option", OptionEntry)
+        self.hooks = table("implementation of the hook", HookEntry)
+
+    def absent(self) -> dict[str, str]:
+        """For each plug-in that is not loaded, and each standard one not installed, the reason."""
+        present = {*self._unavailable, *(e.origin.distribution for e in self._entries)}
+        missing = standard_plugins() - set(map(normalised, present))
+        reason = f"not installed: pip install {APPLICATION}"
+        return {**self._unavailable, **dict.fromkeys(sorted(missing), reason)}
 
     def with_primitives(self, primitives: Iterable[Primitive]) -> "Registry":
         """Return a registry that also has these primitives."""
@@ -214,9 +234,10 @@ class Registry:
         """Return the same registry, in which short names mean what they mean to a distribution.
 
         Use it for names that a plug-in or the core has written: in its spaces, named objectives,
-        recipes and defaults. A short name there is the distribution's own, or else that of the
-        standard plug-in which supplies it. It stays the same when somebody else's plug-in registers
-        the name too, while a user who writes that name is asked which one is meant.
+        recipes and defaults. A short name there is the distribution's own, or else that of the core
+        or a standard plug-in, or else that of a plug-in that the distribution requires. It stays so
+        when somebody else's plug-in registers the name too, while a user who writes that name is
+        asked which one is meant.
 
         Args:
             distribution: the name of the distribution.
@@ -242,8 +263,8 @@ class Registry:
             name: its name, or ``distribution:name``.
 
         Raises:
-            UnknownNameError: nobody registered it; the message says which plug-in supplies it, or
-                offers similar names.
+            UnknownNameError: nobody registered it; the message offers similar names, and names the
+                plug-ins that are not there.
             AmbiguousNameError: several plug-ins own the short name.
         """
         found = self._stages[stage].find(name)

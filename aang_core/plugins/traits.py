@@ -1,32 +1,55 @@
-"""Traits that only one side knows: probably misspelled."""
+"""Traits that a kind of end task adds to objectives, and traits that nobody provides."""
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from aang_core.plugins.end_task_traits import READS_END_TASK_HEAD
 from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import Primitive
 
-_NEAR = 0.8
-"""Similarity from which a trait that nobody requires is taken for a misspelling of another."""
+PREFIX = "end-task:"
+
+READS_END_TASK_HEAD = "end-task-head"
+"""The trait of outputs whose head has the shape of the end task's, and reads what that reads."""
 
 _OF_AUXILIARY_TASKS = frozenset({"text", "labels:own"})
 """What the files of ``--aux-task`` provide, which no plug-in registers."""
 
-_OF_END_TASKS = frozenset(
-    {
-        *("end-task:single-label", "end-task:multi-label"),
-        *("end-task:regression", "end-task:token-labels"),
-        READS_END_TASK_HEAD,
-    }
-)
-"""What the kinds of end task provide, and what outputs say of themselves."""
+
+@dataclass(frozen=True, slots=True)
+class EndTaskTraits:
+    """Traits that every objective of a run has from its end task.
+
+    Attributes:
+        task_type: the kind of end task, such as ``single-label``.
+        waived: traits that outputs with the trait ``end-task-head`` do not need to find, because
+            this kind's head does not read what they are about.
+
+    Examples:
+        >>> from aang_core.plugins.traits import EndTaskTraits
+        >>> EndTaskTraits("multi-label").provides
+        frozenset({'end-task:multi-label'})
+    """
+
+    task_type: str
+    waived: frozenset[str] = frozenset()
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """``end-task:`` and the kind."""
+        return frozenset({PREFIX + self.task_type})
+
+
+ONE_CLASS = EndTaskTraits("single-label")
+"""Those of an end task with one class a text, which holds where no end task is known yet."""
 
 
 def unprovided_traits(
     primitives: Iterable[Primitive], registered: Iterable[Primitive]
 ) -> list[str]:
     """A sentence for each trait that one of ``primitives`` requires and nobody provides.
+
+    Traits of end tasks are left out: whether a run's has them is said of each objective.
 
     Args:
         primitives: the primitives in question.
@@ -37,35 +60,9 @@ def unprovided_traits(
         f"the {primitive.stage} {primitive.key} requires {trait}, which nobody provides; "
         f"{_hint(trait, provided)}"
         for primitive in primitives
-        for trait in sorted(primitive.requires - provided - _OF_END_TASKS)
+        for trait in sorted(primitive.requires - provided)
+        if not trait.startswith(PREFIX)
     ]
-
-
-def misspelled_traits(
-    primitives: Iterable[Primitive], registered: Iterable[Primitive]
-) -> list[str]:
-    """A sentence for each trait that one of ``primitives`` provides and seems to misspell.
-
-    Nobody requires it, no other plug-in provides it, and it is similar to one that others use.
-
-    Args:
-        primitives: primitives of one plug-in.
-        registered: all primitives.
-    """
-    primitives, registered = list(primitives), list(registered)
-    owners = {primitive.origin for primitive in primitives}
-    required = frozenset[str]().union(*(primitive.requires for primitive in registered))
-    others = [primitive for primitive in registered if primitive.origin not in owners]
-    used = (required | _OF_END_TASKS).union(*(primitive.provides for primitive in others))
-    sentences = []
-    for primitive in primitives:
-        for trait in sorted(primitive.provides - used):
-            if near := difflib.get_close_matches(trait, sorted(used), n=1, cutoff=_NEAR):
-                sentences.append(
-                    f"the {primitive.stage} {primitive.key} provides {trait}, which nobody "
-                    f"requires; did you mean {near[0]}?"
-                )
-    return sentences
 
 
 def _hint(trait: str, provided: Iterable[str]) -> str:

@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from aang_core.storage.csv_lines import csv_line
-    from aang_core.storage.durable import whole_file, write_file, writing
-    from aang_core.storage.holder import Holder
-    from aang_core.storage.lock import holder_of, locked, take_from
+    from aang_core.storage.durable import csv_line, whole_file, write_file, writing
+    from aang_core.storage.lock import Holder, holder_of, locked, take_from
     from aang_core.storage.run_folder import RunFolder
     from aang_core.storage.yaml_source import NumberLoader, Source, parse_yaml
 
@@ -40,10 +38,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "aang_core.storage.csv_lines": "csv_line",
-    "aang_core.storage.durable": "whole_file write_file writing",
-    "aang_core.storage.holder": "Holder",
-    "aang_core.storage.lock": "holder_of locked take_from",
+    "aang_core.storage.durable": "csv_line whole_file write_file writing",
+    "aang_core.storage.lock": "Holder holder_of locked take_from",
     "aang_core.storage.run_folder": "RunFolder",
     "aang_core.storage.yaml_source": "NumberLoader Source parse_yaml",
 }

@@ -103,9 +103,5 @@ def _problem(checkpoint: Path) -> str | None:
     try:
         files = json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8"))["files"]
         return difference(checkpoint, files)
-    except FileNotFoundError:
-        return f"{MANIFEST} is missing"
-    except OSError as error:
-        return f"it cannot be read: {error}"
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         return f"{MANIFEST} cannot be read: {error!r}"

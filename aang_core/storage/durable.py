@@ -1,13 +1,14 @@
-"""Writes that survive a crash, and errors for users when a write fails."""
+"""Files that survive a crash, errors for users when a write fails, and lines of CSV."""
 
 import errno
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 
@@ -110,3 +111,28 @@ def sync(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+_QUOTED = re.compile(r'[",\r\n]|^[\s\ufeff]|\s\Z')
+"""What quotes protect: separators, line ends of any system, blanks that some readers strip."""
+
+
+def csv_line(cells: Iterable[Any]) -> str:
+    """One record of CSV with its line feed; None is an empty cell.
+
+    Every reader finds as many records as were written, whatever the cells hold. ``csv.writer`` does
+    not promise that: before Python 3.13 it quotes a carriage return only if its own lines end in
+    one. A null character, which many readers refuse, is replaced by U+FFFD.
+
+    Examples:
+        >>> from aang_core.storage import csv_line
+        >>> csv_line(["a\\rb", 'a "no" too', " c", 0.5, None])
+        '"a\\rb","a ""no"" too"," c",0.5,\\n'
+    """
+    # A record of one empty cell would be a blank line, which readers skip.
+    return (",".join(map(_field, cells)) or '""') + "\n"
+
+
+def _field(cell: Any) -> str:
+    text = "" if cell is None else str(cell).replace("\0", "\ufffd")
+    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text

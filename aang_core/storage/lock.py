@@ -8,21 +8,22 @@ because machines that share a file system need not share its locks.
 import errno
 import json
 import logging
-import time
+import os
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from filelock import BaseFileLock, FileLock, Timeout
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
-from aang_core.errors import LockedError, StorageError
+from aang_core.errors import LockedError
 from aang_core.storage.durable import sync, writing
-from aang_core.storage.holder import Holder
 
 LOCK = "lock.json"
 HELD = ".lock.held"
-"""A folder that exists while a lock is held where the file system has no kernel locks."""
+"""The file that filelock keeps instead where the file system has no kernel locks."""
 
 _NO_KERNEL_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 _PATIENCE_SECONDS = 0.5
@@ -31,23 +32,90 @@ _PATIENCE_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Holder:
+    """A process that holds a lock.
+
+    Attributes:
+        pid: its number.
+        host: the name of its host.
+        started: the boot of its machine and when it started since, to distinguish it from a later
+            process with the same number; empty where the system does not tell.
+    """
+
+    pid: int
+    host: str
+    started: str = ""
+
+    @classmethod
+    def this(cls) -> "Holder":
+        """The current process."""
+        return cls(os.getpid(), socket.gethostname(), process_start(os.getpid()) or "")
+
+    @classmethod
+    def of(cls, value: Any) -> "Holder":
+        """The process that ``value``, read from JSON, describes.
+
+        Raises:
+            ValueError, TypeError, KeyError: it describes none.
+        """
+        return cls(int(value["pid"]), str(value["host"]), str(value.get("started", "")))
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it runs, or ran, on this machine; a container may have a host name of its own."""
+        boot = _boot()
+        return self.host == socket.gethostname() or (boot != "" and self.started.startswith(boot))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it ran on this machine and has ended."""
+        return self.is_here and process_start(self.pid) != self.started
+
+
+def process_start(pid: int) -> str | None:
+    """When a process of this machine started; None if there is none, empty if unknown."""
+    if not (boot := _boot()):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return None
+        except PermissionError:
+            pass
+        return ""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The second field is a name in parentheses, which may itself hold spaces and parentheses.
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state in "ZX" else f"{boot} {fields[18]}"
+
+
+def _boot() -> str:
+    """Identifies the running kernel until the next boot; empty without ``/proc``."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of ``folder``, which must exist, during the block.
 
-    The lock of a process that has ended is taken over, with a warning.
+    The lock of a process of this machine that has ended is taken over, with a warning.
 
     Raises:
         LockedError: another process holds it.
         StorageError: the lock cannot be written.
     """
     path = folder / LOCK
-    with _alone(folder) as by_kernel:
-        before = _read(path)
-        if before is not None and not _has_ended(before, by_kernel):
-            raise _refusal(folder, before)
-        if before is not None:
-            _log_takeover(folder, before)
+    with _alone(folder) as left:
+        if left is not None:
+            _log.warning(
+                "%s: process %d has ended and left its lock, which is taken over", folder, left.pid
+            )
         try:
             with writing(path):
                 path.write_text(json.dumps(asdict(Holder.this())), encoding="utf-8")
@@ -55,9 +123,7 @@ def locked(folder: Path) -> Iterator[None]:
                 sync(folder)
             yield
         finally:
-            # On a full disk the file may be empty, which reads as None.
-            if _read(path) in (Holder.this(), None):
-                path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
 
 def refuse_if_locked(folder: Path) -> None:
@@ -66,155 +132,72 @@ def refuse_if_locked(folder: Path) -> None:
     Raises:
         LockedError: a running process holds the lock.
     """
-    if not (folder / LOCK).exists():
-        return
-    with _alone(folder) as by_kernel:
-        holder = _read(folder / LOCK)
-        if holder is not None and not _has_ended(holder, by_kernel):
-            raise _refusal(folder, holder)
+    if (folder / LOCK).exists():
+        with _alone(folder):
+            pass
 
 
 def holder_of(folder: Path) -> Holder | None:
     """The process that holds the lock of ``folder``; None if there is none."""
-    return _read(folder / LOCK)
+    path = folder / LOCK
+    try:
+        # A pipe in place of the file would wait for a writer.
+        return Holder.of(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+        return None
 
 
 def take_from(folder: Path, holder: Holder) -> None:
     """Remove the lock of ``folder`` if ``holder`` has it, a process that is known to have ended.
 
-    This is for a process on another host, whose state cannot be seen from here.
+    This is for a process on another machine, whose state cannot be seen from here.
     """
-    path = folder / LOCK
-    if _read(path) != holder:
-        return
-    with suppress(OSError):
-        (folder / HELD).rmdir()
-    with suppress(LockedError), _alone(folder):
-        # Another process may have replaced the lock in the meantime.
-        if _read(path) == holder:
-            path.unlink()
-            _log_takeover(folder, holder)
+    if holder_of(folder) == holder:
+        (folder / HELD).unlink(missing_ok=True)
+        (folder / LOCK).unlink(missing_ok=True)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[bool]:
+def _alone(folder: Path) -> Iterator[Holder | None]:
     """Keep other processes out of ``folder`` during the block.
 
     Yields:
-        Whether the kernel does it, so that no process of this kernel can have the lock too.
+        The process of this machine that has left its lock, if one has.
 
     Raises:
-        LockedError: another process is in.
-        StorageError: the lock's file cannot be opened, or is no file.
+        LockedError: another process is in, or one of another machine may be.
+        StorageError: the lock's file cannot be opened.
     """
     path = folder / LOCK
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise StorageError(f"{path}: is not a file, as a lock must be. Remove it and try again")
-    lock = FileLock(path, blocking=False, mode=0o644, fallback_to_soft=False)
-    by_kernel = True
-    with writing(path):
-        try:
-            _acquire(lock, folder)
-        except OSError as error:
-            if error.errno not in _NO_KERNEL_LOCKS:
-                raise
-            by_kernel = False
-    if not by_kernel:
-        with _folder_made(folder):
-            yield False
-        return
+    lock = _acquired(folder)
     try:
-        yield True
+        left = holder_of(folder)
+        if left is not None and not left.is_here:
+            raise LockedError(
+                f"{folder}: process {left.pid} on {left.host} is writing there; wait for it; if it "
+                f"no longer runs on {left.host}, which cannot be seen from here, remove {path}"
+            )
+        yield left
     finally:
         lock.release()
 
 
-def _acquire(lock: BaseFileLock, folder: Path) -> None:
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while True:
+def _acquired(folder: Path) -> BaseFileLock:
+    path = folder / LOCK
+    lock: BaseFileLock = FileLock(path, mode=0o644, fallback_to_soft=False)
+    with writing(path):
         try:
-            lock.acquire()
+            try:
+                lock.acquire(_PATIENCE_SECONDS, poll_interval=0.01)
+            except OSError as error:
+                if error.errno not in _NO_KERNEL_LOCKS:
+                    raise
+                lock = SoftFileLock(folder / HELD)
+                lock.acquire(_PATIENCE_SECONDS, poll_interval=0.01)
         except Timeout:
-            holder = _read(folder / LOCK)
-            if time.monotonic() > end or not (holder is None or holder.is_gone):
-                raise _refusal(folder, holder, running=True) from None
-            time.sleep(0.01)
-        else:
-            return
-
-
-@contextmanager
-def _folder_made(folder: Path) -> Iterator[None]:
-    """Keep other processes out where the file system has no kernel locks.
-
-    Only one process can make a folder, on every file system. A process that is killed leaves it,
-    and removing it for such a process could remove it for one that has just made it anew. So only
-    people remove it, and :func:`take_from`.
-    """
-    mark = folder / HELD
-    with writing(mark):
-        try:
-            mark.mkdir()
-        except FileExistsError:
-            holder = _read(folder / LOCK)
-            who = f"process {holder.pid} on {holder.host}" if holder else "another process"
+            holder = holder_of(folder)
+            who = "another process" if holder is None else f"process {holder.pid} on {holder.host}"
             raise LockedError(
-                f"{folder}: {who} is writing there, or was killed; the file system has no locks "
-                f"that would tell. Wait for it; if it no longer runs, remove {mark}"
+                f"{folder}: {who} is writing there; wait for it, or stop it first"
             ) from None
-    try:
-        yield
-    finally:
-        mark.rmdir()
-
-
-def _has_ended(holder: Holder, by_kernel: bool) -> bool:
-    """Whether the process that a free lock names has ended.
-
-    Args:
-        holder: the process.
-        by_kernel: whether this process holds the kernel's lock.
-    """
-    if holder.is_here:
-        return holder.is_gone
-    # Another container under this kernel would still hold the kernel's lock if it were running.
-    return (by_kernel and holder.had_this_kernel) or holder.was_before_boot
-
-
-def _log_takeover(folder: Path, holder: Holder) -> None:
-    _log.warning(
-        "%s: process %d has ended and left its lock, which is taken over", folder, holder.pid
-    )
-
-
-def _read(path: Path) -> Holder | None:
-    try:
-        # A pipe in place of the file would wait for a writer.
-        return Holder.of(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def _refusal(folder: Path, holder: Holder | None, *, running: bool = False) -> LockedError:
-    """The error for a folder that another process writes in.
-
-    Args:
-        folder: the folder.
-        holder: the process, if it is known.
-        running: whether the kernel says that it runs.
-    """
-    if holder is None or holder.is_gone:
-        return LockedError(f"{folder}: another process has just begun to write there")
-    if holder.is_here:
-        advice = "wait for it, or stop it first"
-    elif running:
-        where = "another container or another machine"
-        advice = f"wait for it, or stop it first; it runs in {where}, with a process id of its own"
-    else:
-        advice = (
-            f"wait for it; if it no longer runs on {holder.host}, which cannot be seen from here, "
-            f"remove {folder / LOCK}"
-        )
-    return LockedError(
-        f"{folder}: process {holder.pid} on {holder.host} is writing there; {advice}"
-    )
+    return lock

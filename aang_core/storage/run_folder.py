@@ -88,18 +88,6 @@ class RunFolder:
                 with self.writing(name):
                     sync(self.path / name)
 
-    def cut(self, name: str, step: int) -> None:
-        """Remove the lines of a log after ``step``, and all lines from the first damaged one on."""
-        path = self.path / name
-        if not path.exists():
-            return
-        kept = []
-        for line in path.read_bytes().splitlines(keepends=True):
-            if not line.endswith(b"\n") or _step(line) > step:
-                break
-            kept.append(line.decode())
-        self.write_text(name, "".join(kept))
-
     def cut_to(self, name: str, size: int) -> None:
         """Remove everything after the first ``size`` bytes of a log."""
         path = self.path / name
@@ -147,11 +135,3 @@ class RunFolder:
     def writing(self, name: str) -> AbstractContextManager[None]:
         """Turn an error while ``name`` is being written into an error for the user."""
         return writing(self.path / name)
-
-
-def _step(line: bytes) -> float:
-    """The step of a line; infinite for a line that a crash has garbled."""
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return float("inf")

@@ -5,6 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+END_TASK = "end-task"
+"""The name of the end task, in weights, logs, checkpoints and reports."""
+
 Signal = Literal["cosine", "dot", "norm", "loss"]
 """What a step can measure of a task: of its body gradient g and the dev gradient v, cos(g, v),
 ⟨g, v⟩ and ‖g‖; and its loss."""

@@ -4,14 +4,25 @@ A task is anything with a loss over a batch of rows: the end task, an auxiliary 
 module and a loss of the user's own. Nothing here knows of text, stages or plug-ins.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from aang_core.tasks.moving import to_device
+from aang_core.errors import DataError
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """``tensor`` on ``device``, without waiting until it is there.
+
+    A copy to CUDA waits for all work on the device unless it comes from pinned memory.
+    """
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        # torch pins no tensor whose elements share memory, such as an expanded one.
+        tensor = tensor.contiguous().pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 class RowLosses(NamedTuple):
@@ -79,53 +90,77 @@ class Batch:
         )
 
 
-class Task(Protocol):
-    """A loss over batches of rows, on top of the body that all tasks share.
+class Task:
+    """A loss over batches of rows, on top of the body that all tasks share; the base class.
 
-    `TensorTask` is one over tensors in memory.
+    A task has a ``name``, a ``head``, ``__len__``, `batch` and `losses`; the other attributes have
+    defaults. `TensorTask` is one over tensors in memory.
 
     Attributes:
         name: key of the task in weights, checkpoints and reports.
+        head: the modules that belong to this task alone.
         factors: what the task is composed of, for weighters that share weight between tasks:
             ``{"transform": "mask", ...}`` for an objective, empty for a task without structure.
-        head: the modules that belong to this task alone.
-        lengths: int64 ``[N]``, the length of each row, so that rows of similar length are batched
-            together and need little padding. None if all rows are alike.
+        couples_rows: whether a row's loss depends on the other rows, so that they must stay in one
+            batch.
+        strata: int64 ``[N]``, the class of each row, to draw all classes equally often; None to
+            draw every row equally often.
+        of_step: whether its rows are those that the end task trains on in the step.
 
     Examples:
         >>> import torch
-        >>> from aang_core import Task, TensorTask
-        >>> task: Task = TensorTask(
-        ...     "sign",
-        ...     torch.nn.Linear(2, 2),
-        ...     {"input": torch.randn(10, 2)},
-        ...     torch.zeros(10, dtype=torch.int64),
-        ...     torch.nn.CrossEntropyLoss(reduction="none"),
-        ... )
+        >>> from aang_core import Batch, RowLosses, Task
+        >>> class Double(Task):
+        ...     name, head, rows = "double", torch.nn.Linear(4, 1), torch.randn(10, 3)
+        ...     def __len__(self):
+        ...         return len(self.rows)
+        ...     def batch(self, rows, generator):
+        ...         inputs = self.rows[rows]
+        ...         return Batch({"input": inputs}, {"wanted": 2 * inputs[:, 0]}, len(rows))
+        ...     def losses(self, head, features, targets):
+        ...         losses = (head(features).squeeze(1) - targets["wanted"]).square()
+        ...         return RowLosses(losses, torch.ones_like(losses))
+        >>> task, body = Double(), torch.nn.Linear(3, 4)
         >>> batch = task.batch(torch.tensor([0, 3]), torch.Generator())
-        >>> task.losses(task.head, batch.inputs["input"], batch.targets).counts
+        >>> task.losses(task.head, body(**batch.inputs), batch.targets).counts
         tensor([1., 1.])
     """
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    head: nn.Module
+    factors: Mapping[str, str] = {}
+    couples_rows: bool = False
+    strata: Tensor | None = None
+    of_step: bool = False
 
     @property
-    def factors(self) -> Mapping[str, str]: ...
+    def lengths(self) -> Tensor | None:
+        """int64 ``[N]``, the length of each row; None if all rows are alike.
+
+        Rows of similar length are batched together and need little padding.
+        """
+        return None
 
     @property
-    def head(self) -> nn.Module: ...
+    def views(self) -> int:
+        """Number of rows that the body sees for each row drawn."""
+        return 1
 
     @property
-    def lengths(self) -> Tensor | None: ...
+    def shares(self) -> str | None:
+        """Tasks with the same name here read the same inputs of the body; None to share with none.
+
+        One forward pass then serves them all.
+        """
+        return None
 
     def __len__(self) -> int:
         """Number of rows to draw from, N."""
-        ...
+        raise NotImplementedError
 
     def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
         """The rows with the given indices, int64 ``[B]``; draws only from ``generator``."""
-        ...
+        raise NotImplementedError
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         """Losses of rows, computed from the features of the body through ``head``.
@@ -135,65 +170,77 @@ class Task(Protocol):
             features: the body's output for the rows.
             targets: the batch's targets.
         """
-        ...
+        raise NotImplementedError
 
-
-@runtime_checkable
-class SharingTask(Protocol):
-    """A task whose rows other tasks may read too, so that one forward pass serves them all.
-
-    Attributes:
-        shares: tasks with the same name here read the same inputs of the body; None for a task that
-            shares its rows with no other.
-        of_step: whether its rows are those that the end task trains on in the step.
-    """
-
-    @property
-    def shares(self) -> str | None: ...
-
-    @property
-    def of_step(self) -> bool: ...
+    def head_reads(self, features: Tensor) -> Tensor:
+        """The part of features ``[B, ...]`` that the head reads, which a dev head remembers."""
+        return features
 
     def ride(self, batches: Sequence[Batch], generator: torch.Generator) -> Mapping[str, Tensor]:
-        """This task's targets for the rows of ``batches``, which another task has made.
+        """This task's targets for the rows of ``batches``, which a task that it `shares` with made.
 
         The rows of the batches are concatenated, padded to the widest.
         """
-        ...
+        raise NotImplementedError
 
 
-def shares_of(task: Task) -> str | None:
-    """The name under which ``task`` shares its rows; None if it shares them with no other.
+@dataclass(frozen=True)
+class TensorTask(Task):
+    """Rows of tensors, a head on the body's features, and a loss per row.
 
-    A task declares it with an attribute ``shares``; see `SharingTask`.
+    Attributes:
+        name: key of the task in weights, checkpoints and reports.
+        head: maps the features of B rows to predictions.
+        inputs: keyword arguments of the body, ``[N, ...]`` each.
+        targets: ``[N, ...]``.
+        loss: maps predictions and targets of B rows to losses ``[B]``.
+        factors: what the task shares with others, for the weighter ``factored``.
+
+    Raises:
+        DataError: inputs and targets differ in their number of rows, or there are no rows.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import TensorTask
+        >>> task = TensorTask(
+        ...     "sign",
+        ...     head=torch.nn.Linear(2, 2),
+        ...     inputs={"input": torch.randn(10, 2)},
+        ...     targets=torch.zeros(10, dtype=torch.int64),
+        ...     loss=torch.nn.CrossEntropyLoss(reduction="none"),
+        ... )
+        >>> len(task)
+        10
     """
-    name: str | None = getattr(task, "shares", None)
-    return name
+
+    name: str
+    head: nn.Module
+    inputs: Mapping[str, Tensor]
+    targets: Tensor
+    loss: Callable[[Tensor, Tensor], Tensor]
+    factors: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(value) for name, value in self.inputs.items()}
+        if not lengths or set(lengths.values()) != {len(self.targets)} or not len(self.targets):
+            raise DataError(
+                f"task {self.name!r}: inputs have {lengths or 'no'} rows and targets "
+                f"{len(self.targets)}; give the same number of each, at least one"
+            )
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
+        inputs = {name: value[rows] for name, value in self.inputs.items()}
+        return Batch(inputs, {"targets": self.targets[rows]}, len(rows))
+
+    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        losses = self.loss(head(features), targets["targets"])
+        return RowLosses(losses, torch.ones_like(losses))
 
 
-def couples_rows(task: Task) -> bool:
-    """Whether a row's loss depends on the other rows, so that they must stay in one batch.
-
-    A task declares it with an attribute ``couples_rows``; the default is False.
-    """
-    return bool(getattr(task, "couples_rows", False))
-
-
-def views_of(task: Task) -> int:
-    """Number of rows that the body sees for each row drawn: the task's ``views``, 1 by default."""
-    return int(getattr(task, "views", 1))
-
-
-def strata_of(task: Task) -> Tensor | None:
-    """The class of each row, int64 ``[N]``, if classes are to be drawn equally often; else None.
-
-    A task declares it with an attribute ``strata``; the default draws every row equally often.
-    """
-    strata: Tensor | None = getattr(task, "strata", None)
-    return strata
-
-
-class RowSubset:
+class RowSubset(Task):
     """Some rows of a task as a task of their own, with the same name and head.
 
     Args:
@@ -202,20 +249,9 @@ class RowSubset:
     """
 
     def __init__(self, task: Task, rows: Tensor) -> None:
+        self.name, self.head, self.factors = task.name, task.head, task.factors
         self._task = task
         self._rows = rows
-
-    @property
-    def name(self) -> str:
-        return self._task.name
-
-    @property
-    def factors(self) -> Mapping[str, str]:
-        return self._task.factors
-
-    @property
-    def head(self) -> nn.Module:
-        return self._task.head
 
     @property
     def lengths(self) -> Tensor | None:

@@ -8,11 +8,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, TypeVar
 
 from aang_core.errors import ConfigError, PluginError
 from aang_core.tasks.signals import Signal, StepSignals
 from aang_core.tasks.workbench import Workbench
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -36,25 +38,25 @@ class TaskCard:
     free: bool = False
 
 
-class Weighter(Protocol):
-    """A strategy that decides task weights and drives a round of training.
+class Weighter:
+    """A strategy that decides task weights and drives a round of training; the base class.
 
     Made by calling the registered target as ``target(end_task, auxiliaries, **options)`` with a
     `TaskCard` for the end task and one for each auxiliary task.
-
-    A weighter may also have ``round_steps``, the number of optimiser steps in one of its rounds; a
-    run with fewer steps is refused before it begins. And it may be `Foreseeable`.
 
     Attributes:
         signals: what the weighter measures in its steps; an empty set costs nothing.
         uses_auxiliaries: False if the weighter trains the end task alone, so that no other task
             needs to be built.
+        normalised: False declares that the coefficients of a step may sum to less than one.
+        several_draws: whether a round respects ``--draws-per-step``.
+        round_steps: optimiser steps of a round, if it has more than one; a run with fewer steps is
+            refused before it begins.
 
     Examples:
         >>> from aang_core import TaskCard, Weighter
         >>> from aang_testing import RecordingWorkbench
-        >>> class EndTaskOnly:
-        ...     signals = frozenset()
+        >>> class EndTaskOnly(Weighter):
         ...     uses_auxiliaries = False
         ...     def __init__(self, end_task, auxiliaries):
         ...         self.names = [end_task.name, *(card.name for card in auxiliaries)]
@@ -62,58 +64,37 @@ class Weighter(Protocol):
         ...         bench.step({bench.end_task: 1.0}, self.signals)
         ...     def weights(self):
         ...         return {name: float(name == self.names[0]) for name in self.names}
-        ...     def record(self):
-        ...         return {}
-        ...     def state_dict(self):
-        ...         return {}
-        ...     def load_state_dict(self, state):
-        ...         pass
-        >>> weighter: Weighter = EndTaskOnly(TaskCard("end"), [TaskCard("a")])
+        >>> weighter = EndTaskOnly(TaskCard("end"), [TaskCard("a")])
         >>> bench = RecordingWorkbench("end", ["a"])
         >>> weighter.round(bench)
         >>> bench.coefficients
         [{'end': 1.0}]
     """
 
-    signals: frozenset[Signal]
-    uses_auxiliaries: bool
+    signals: frozenset[Signal] = frozenset()
+    uses_auxiliaries: bool = True
+    normalised: bool = True
+    several_draws: bool = False
+    round_steps: int | None = None
 
     def round(self, bench: Workbench) -> None:
         """Run one round of training: one step for most weighters, an epoch for some."""
-        ...
+        raise NotImplementedError
 
     def weights(self) -> Mapping[str, float]:
         """Current weight of every task, including the end task; non-negative, with a sum of one."""
-        ...
+        raise NotImplementedError
 
     def record(self) -> Mapping[str, Any]:
         """Values to log in ``weights.jsonl`` besides the weights; JSON values by name."""
-        ...
+        return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that a resumed run needs, as JSON values keyed by names."""
-        ...
+        """Everything that a resumed run needs, as new JSON values keyed by names."""
+        return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what `state_dict` returned."""
-        ...
-
-
-@runtime_checkable
-class Foreseeable(Protocol):
-    """A weighter whose round is one step, and which can say ahead what it would ask for.
-
-    Attributes:
-        signals: what it measures in its steps.
-        foreseeable: whether `draws` may be called ahead of a step.
-    """
-
-    signals: frozenset[Signal]
-    foreseeable: bool
-
-    def draws(self, bench: Workbench) -> Sequence[Mapping[str, float]]:
-        """The coefficients of each draw of the next step, as far as the weights are known."""
-        ...
 
 
 SUM_TOLERANCE = 1e-4
@@ -159,7 +140,7 @@ def require_whole_round(weighter: Weighter, steps: int) -> None:
     Raises:
         ConfigError: a round takes more steps than the run has.
     """
-    needed = getattr(weighter, "round_steps", None)
+    needed = weighter.round_steps
     if needed is not None and needed > steps:
         raise ConfigError(
             f"the weighter learns from rounds of {needed} steps, and the run has {steps}: it would "
@@ -168,7 +149,11 @@ def require_whole_round(weighter: Weighter, steps: int) -> None:
 
 
 def require_several_draws(
-    weighter: object, draws: int, option: str, *, called: str = "this weighter"
+    weighter: object,
+    draws: int,
+    option: str,
+    *,
+    called: str = "this weighter",
 ) -> None:
     """Refuse a weighter whose round cannot be made of several draws.
 
@@ -181,13 +166,13 @@ def require_several_draws(
     Raises:
         ConfigError: it takes one draw a step.
     """
-    if draws > 1 and not getattr(weighter, "several_draws", False):
+    if draws > 1 and not getattr(weighter, "several_draws", Weighter.several_draws):
         raise ConfigError(
             f"{option}: a round of {called} is no step made of several draws; leave the option out"
         )
 
 
-class StepwiseWeighter(ABC):
+class StepwiseWeighter(Weighter, ABC):
     """A weighter whose round is one step: sample, step, observe.
 
     With ``--draws-per-step`` above 1 a step consists of several draws, each with its own sample and
@@ -195,12 +180,7 @@ class StepwiseWeighter(ABC):
 
     Attributes:
         sample_size: number of auxiliary tasks that a draw takes; None for all.
-        normalised: False declares that the coefficients of a step may sum to less than one.
-        several_draws: whether a round respects ``--draws-per-step``.
         always: auxiliary tasks that every draw takes, besides ``sample_size`` of the others.
-        foreseeable: True declares that `sample_weights` and `coefficients` only return what they
-            are named for and change nothing. They may then be called ahead of a step, whose rows
-            are prepared while an accelerator computes the step before.
 
     Examples:
         >>> from aang_core import StepwiseWeighter, TaskCard
@@ -221,11 +201,7 @@ class StepwiseWeighter(ABC):
         {'end': 0.5, 'a': 0.5}
     """
 
-    signals: frozenset[Signal] = frozenset()
-    uses_auxiliaries = True
-    normalised = True
     several_draws = True
-    foreseeable = False
     sample_size: int | None = None
     always: tuple[str, ...] = ()
 
@@ -277,9 +253,6 @@ class StepwiseWeighter(ABC):
     def weights(self) -> Mapping[str, float]:
         """See `Weighter.weights`."""
 
-    def record(self) -> Mapping[str, Any]:
-        return {}
-
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
         """See `Weighter.state_dict`."""
@@ -287,3 +260,69 @@ class StepwiseWeighter(ABC):
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See `Weighter.load_state_dict`."""
+
+
+class SingleTask(Weighter):
+    """Trains the end task alone: the fine-tuning that every other weighter is compared with."""
+
+    uses_auxiliaries = False
+    several_draws = True
+
+    def __init__(self, end_task: TaskCard, auxiliaries: Sequence[TaskCard]) -> None:
+        self._end_task = end_task.name
+        self._names = [end_task.name, *(card.name for card in auxiliaries)]
+
+    def round(self, bench: Workbench) -> None:
+        bench.step_over([{self._end_task: 1.0}] * bench.draws_per_step, self.signals)
+
+    def weights(self) -> Mapping[str, float]:
+        return {name: float(name == self._end_task) for name in self._names}
+
+
+def softmax(logits: Mapping[str, float]) -> dict[str, float]:
+    """Turn logits into weights: the exponential of each over the sum of all.
+
+    The highest logit is subtracted first, so that no exponential overflows.
+
+    Examples:
+        >>> from aang_core import softmax
+        >>> softmax({"end-task": 0.0, "denoise": 0.0})
+        {'end-task': 0.5, 'denoise': 0.5}
+    """
+    highest = max(logits.values(), default=0.0)
+    powers = {name: math.exp(logit - highest) for name, logit in logits.items()}
+    total = math.fsum(powers.values())
+    return {name: power / total for name, power in powers.items()}
+
+
+def restored_by_task(saved: Mapping[str, Value], tasks: Iterable[str]) -> dict[str, Value]:
+    """The saved values of these tasks, for the `load_state_dict` of a weighter.
+
+    Args:
+        saved: a value by task, from the state that is restored.
+        tasks: the tasks of this run that have one.
+
+    Returns:
+        The values in the order of ``tasks``.
+
+    Raises:
+        ConfigError: ``saved`` is of other tasks; it names those that differ.
+
+    Examples:
+        >>> from aang_core import ConfigError, restored_by_task
+        >>> restored_by_task({"a": 0.5, "end": -0.5}, ["end", "a"])
+        {'end': -0.5, 'a': 0.5}
+        >>> try:
+        ...     restored_by_task({"a": 0.5, "end": -0.5}, ["end", "b"])
+        ... except ConfigError as error:
+        ...     print(str(error).split(";")[1])
+         they differ in: a, b. Continue with the space and the end task of the saved run
+    """
+    names = [*tasks]
+    if saved.keys() != set(names):
+        odd = ", ".join(sorted(saved.keys() ^ set(names)))
+        raise ConfigError(
+            f"the saved weights belong to other tasks than this run's; they differ in: {odd}. "
+            "Continue with the space and the end task of the saved run"
+        )
+    return {name: saved[name] for name in names}

@@ -3,42 +3,95 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from aang_core.errors import WeighterError
-from aang_core.gradients import GradientEngine
+from aang_core.errors import ConfigError, WeighterError
+from aang_core.gradients.engine import GradientEngine, Segment
 from aang_core.tasks.saved import saved_count, saved_part
-from aang_core.tasks.signals import Signal, StepSignals
+from aang_core.tasks.signals import AGAINST_DEV, END_TASK, Signal, StepSignals
 from aang_core.tasks.task import Task
-from aang_core.tasks.weighting import Weighter
+from aang_core.tasks.weighting import problem_of_sum
 from aang_core.tasks.workbench import DevLossAlong, Update
-from aang_core.training.dev_set import DevSet
-from aang_core.training.draws import Draws
-from aang_core.training.frozen_part import FrozenPart
-from aang_core.training.losses import LossMeans
-from aang_core.training.model_state import ModelState
-from aang_core.training.numbers import NumberPolicy, OnNan, Problem
-from aang_core.training.optimization import Optimization, Trial
-from aang_core.training.rows import RowStream
-from aang_core.training.run_tasks import DEV_HEAD, RunTasks, check_odds, mean_coefficients
-from aang_core.training.signal_mean import SignalMean
-from aang_core.training.step_gradient import Following, GradientMaker
-from aang_core.training.step_plans import StepPlans
-from aang_core.training.step_rows import Plan, RowBudget, TrialPlan, rows_together
-from aang_core.training.task_gradients import by_task, leave_sum
+from aang_core.training.means import LossMeans, SignalMean
+from aang_core.training.model_state import FrozenPart, ModelState
+from aang_core.training.numbers import NumberPolicy, OnNan
+from aang_core.training.optimization import Optimization
+from aang_core.training.rows import Draws, RowBudget, RowStream, draw_segments, rows_together
+from aang_core.training.step import Rows, StepResult, StepRunner
+from aang_core.training.trials import DEV, DevSet, Snapshot, apply_updates
 from aang_core.training.updates import (
     ParameterUpdate,
-    Snapshot,
-    apply_updates,
+    by_task,
     known_products,
+    leave_sum,
     own_updates,
     products,
 )
+
+DEV_HEAD = "dev-head"
+"""Name of the row order of the dev head's own draws, beside those of tasks."""
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """What a step consists of.
+
+    Attributes:
+        rows: number of rows.
+        meta_every: a step measures signals if the number of steps before it is a multiple of
+            ``meta_every`` and, for signals against the dev gradient, the dev head is ready.
+        draws_per_step: number of draws that share a step's rows, for weighters that take several.
+        weights_every: a weighter gets the mean of the signals of ``weights_every`` measured steps.
+        on_nan: what to do about a step whose loss or gradient is NaN or infinite.
+    """
+
+    rows: RowBudget
+    meta_every: int = 1
+    draws_per_step: int = 1
+    weights_every: int = 1
+    on_nan: OnNan = "stop"
+
+
+class RunTasks:
+    """The tasks of a run.
+
+    Args:
+        end_task: the end task.
+        dev: the end task over the rows that the dev gradient is computed on.
+        auxiliaries: the auxiliary tasks.
+        streams: endless sources of rows for auxiliary tasks, by name.
+
+    Raises:
+        ConfigError: a task is no `Task`.
+    """
+
+    def __init__(
+        self,
+        end_task: Task,
+        dev: Task,
+        auxiliaries: Sequence[Task],
+        streams: Mapping[str, RowStream] | None = None,
+    ) -> None:
+        for task in (end_task, dev, *auxiliaries):
+            if not isinstance(task, Task):
+                raise ConfigError(
+                    f"{type(task).__name__} is no subclass of aang_core.Task, which has the "
+                    "defaults of what a task need not define; derive it from Task"
+                )
+        self.end_task = end_task
+        self.dev = dev
+        self.auxiliaries = {task.name: task for task in auxiliaries}
+        self.streams = dict(streams or {})
+
+    @property
+    def heads(self) -> list[nn.Module]:
+        """The heads of the end task and of the auxiliary tasks."""
+        return [task.head for task in (self.end_task, *self.auxiliaries.values())]
 
 
 @dataclass(frozen=True)
@@ -59,91 +112,81 @@ class TrainingBench:
 
     Args:
         body: the module that all tasks share.
-        end_task: the end task.
-        dev: the end task over the rows that the dev gradient is computed on.
-        auxiliaries: the auxiliary tasks.
+        tasks: the tasks.
         engine: computes gradients and signals.
         optimization: optimiser and learning-rate schedule.
-        budget: number of rows of a step.
+        settings: what a step consists of.
         generator: source of every draw of the training loop: tasks, rows and what tasks do with
             them. Only dropout draws from torch's global generator.
-        meta_every: a step measures signals if the number of steps before it is a multiple of
-            ``meta_every`` and, for signals against the dev gradient, the dev head is ready.
         score: the dev metric of the current model over a number of dev rows, the same rows each
             time, or over all of them for None.
-        streams: endless sources of rows for auxiliary tasks, by name.
-        on_nan: what to do about a step whose loss or gradient is NaN or infinite.
-        draws_per_step: number of draws that share a step's rows, for weighters that take several.
-        weights_every: a weighter gets the mean of the signals of ``weights_every`` measured steps.
         normalised: whether the coefficients of a step must sum to one, or to one at most.
 
     Attributes:
-        tasks: all tasks of the run.
         modules: the body and every task's head, by name.
         dev_head: the head that the dev gradient goes through.
+        remembers: whether the dev head also remembers rows of steps that ask for no signals.
         frozen: the parameters of the body that are not trained.
         steps: number of steps so far.
         last: what the last step did; None before the first one.
         losses: mean losses of the tasks over the steps of the round, trials included.
         changed: whether parameters have changed since the round began.
-        prepared: batches made while an accelerator computes the step before.
-        plans: which draws a step trains, and when it measures.
     """
 
     def __init__(
         self,
         body: nn.Module,
-        end_task: Task,
-        dev: Task,
-        auxiliaries: Sequence[Task],
-        *,
+        tasks: RunTasks,
         engine: GradientEngine,
         optimization: Optimization,
-        budget: RowBudget,
+        settings: StepSettings,
+        *,
         generator: torch.Generator,
-        meta_every: int = 1,
         score: Callable[[int | None], float] | None = None,
-        streams: Mapping[str, RowStream] | None = None,
-        on_nan: OnNan = "stop",
-        draws_per_step: int = 1,
-        weights_every: int = 1,
         normalised: bool = True,
     ) -> None:
-        self.tasks = RunTasks(body, end_task, dev, auxiliaries, normalised=normalised)
-        self.end_task = end_task.name
         self.body = body
-        self.modules = self.tasks.modules
+        self.tasks = tasks
+        self.optimization = optimization
+        self.settings = settings
         self.generator = generator
+        self.draws_per_step = settings.draws_per_step
+        self.end_task = tasks.end_task.name
+        self.modules: Mapping[str, nn.Module] = {
+            "body": body,
+            self.end_task: tasks.end_task.head,
+            **{name: task.head for name, task in tasks.auxiliaries.items()},
+        }
         self.processes = engine.processes
         self.dev_head = engine.dev_head
-        self.optimization = optimization
-        self.draws_per_step = draws_per_step
-        self.held_signals = SignalMean(weights_every)
-        self.numbers = NumberPolicy(on_nan)
+        self.remembers = False
+        self.numbers = NumberPolicy(settings.on_nan)
         self.steps = 0
         self.last: StepRecord | None = None
         self.losses = LossMeans()
         self.changed = False
-        self.plans = StepPlans(self.tasks, engine.dev_head, budget, meta_every)
+        self._normalised = normalised
+        self._held_signals = SignalMean(settings.weights_every)
         self._scale = engine.scale
-        self._streams = dict(streams or {})
+        budget = settings.rows
+        orders = {END_TASK: tasks.end_task, DEV: tasks.dev}
+        if engine.dev_head.draws > 0:
+            orders[DEV_HEAD] = tasks.end_task
         self._draws = Draws(
-            self.tasks.orders(dev_head=engine.dev_head.draws > 0),
+            orders | {f"auxiliary:{name}": task for name, task in tasks.auxiliaries.items()},
             generator=generator,
             device=next(body.parameters()).device,
             by_length=engine.splits_rows,
             at_once=budget.at_once,
         )
-        self.prepared = self._draws.prepared
         engine.dev_head.draw_from(partial(self._draws.rows, DEV_HEAD))
-        self._dev = DevSet(body, end_task, self._draws, budget.dev, score, engine.processes)
-        least, sake = rows_together(end_task, auxiliaries, budget)
-        self._gradients = GradientMaker(
+        parts = (budget.end_task, budget.dev, budget.auxiliary)
+        self._runner = StepRunner(
             *(body, engine, self._draws),
-            most_rows=budget.most(together=not engine.splits_rows),
-            least_rows=least,
-            sake=sake,
+            most_rows=max(parts) if engine.splits_rows else sum(parts),
+            together=rows_together(tasks.end_task, [*tasks.auxiliaries.values()], budget),
         )
+        self._dev = DevSet(body, tasks.end_task, self._draws, budget.dev, score, engine.processes)
         self.frozen = FrozenPart(body)
         self._model = ModelState(self.modules, optimization, self.frozen)
 
@@ -152,11 +195,29 @@ class TrainingBench:
         """See `Workbench.steps_left`."""
         return max(self.optimization.steps - self.steps, 0)
 
+    @property
+    def rows_at_once(self) -> int | None:
+        """Most rows of one task in one pass through the body; None for no limit."""
+        return self._draws.at_once
+
     def sample(self, n: int | None, weights: Mapping[str, float] | None = None) -> tuple[str, ...]:
-        """See `Workbench.sample`."""
+        """See `Workbench.sample`.
+
+        Raises:
+            WeighterError: the weights are for other tasks, one is negative or not finite, or fewer
+                than ``n`` are above zero.
+        """
         names = tuple(self.tasks.auxiliaries)
         if weights is not None:
-            check_odds(weights, names, n)
+            if weights.keys() != set(names):
+                odd = ", ".join(sorted(weights.keys() ^ set(names)))
+                raise WeighterError(
+                    f"the weights of a draw are not those of the auxiliary tasks: {odd}"
+                )
+            _expect_weights("the weight of {} in a draw", weights)
+            possible = sum(weight > 0 for weight in weights.values())
+            if n is not None and possible < n < len(names):
+                raise WeighterError(f"a draw of {n} tasks, of which fewer have a weight above zero")
         if n is None or n >= len(names):
             return names
         odds = None if weights is None else [weights[name] for name in names]
@@ -180,55 +241,19 @@ class TrainingBench:
             OutOfMemoryError: there is not enough memory for one row at a time, or for rows that
                 must stay together.
         """
-        plans = self.plans.of_step(draws, signals, self.steps)
-        self.tasks.train_mode()
-        measured = self._optimize(plans, self.optimization, self._following)
-        self.last = StepRecord(mean_coefficients(draws), measured)
-        return self.held_signals.add(measured)
-
-    def expect(self, weighter: Weighter) -> None:
-        """Prepare the rows of the steps that ``weighter`` foresees while the device computes."""
-        self.plans.expect(weighter)
-
-    def _following(self) -> Sequence[Plan]:
-        return self.plans.following(self, self.steps + 1)
-
-    def trial(
-        self,
-        coefficients: Mapping[str, float],
-        *,
-        fraction: float = 1.0,
-        steps: int | None = None,
-        offload: bool = False,
-    ) -> ParameterUpdate:
-        """See `Workbench.trial`.
-
-        Raises:
-            WeighterError: there are no coefficients, or one is negative, not finite or for an
-                unknown task; or ``steps`` is less than one.
-        """
-        if steps is not None and steps < 1:
-            raise WeighterError(f"a trial of {steps} steps; ask for 1 or more")
-        tasks = self.tasks.of_trial(coefficients)
-        self.tasks.train_mode()
-        training = self.optimization.trial(self.body, [task.head for task in tasks.values()])
-        before = Snapshot(training.parameters, self.modules.values())
-        size = self.plans.budget.end_task
-        plan = TrialPlan(tasks, [*coefficients.values()], size)
-        rows = max(len(task) for task in tasks.values())
-        try:
-            count = math.ceil(fraction * rows / size) if steps is None else steps
-            for number in range(count):
-                following = [plan] if number + 1 < count else []
-                self._optimize([plan], training, partial(iter, following))
-            return before.difference(tuple(coefficients), offload=offload)
-        finally:
-            before.restore()
-
-    def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
-        """See `Workbench.apply`."""
-        self.changed = True
-        apply_updates(own_updates(updates, coefficients), coefficients)
+        against_dev = bool(signals & AGAINST_DEV)
+        due = self.steps % self.settings.meta_every == 0
+        measures = signals if due and (self.dev_head.ready or not against_dev) else frozenset()
+        rows = []
+        for number, coefficients in enumerate(draws):
+            self._check(coefficients)
+            budget = self.settings.rows.of_draw(len(draws), number)
+            remember = against_dev or self.remembers
+            rows.append(partial(self._rows, coefficients, budget, measures, remember=remember))
+        self._train_mode()
+        measured = self._optimize(rows, measures, self.optimization)
+        self.last = StepRecord(_mean(draws), measured)
+        return self._held_signals.add(measured)
 
     def gradients(self, names: Sequence[str]) -> Sequence[ParameterUpdate] | None:
         """See `Workbench.gradients`.
@@ -238,9 +263,17 @@ class TrainingBench:
             NumericalError: a loss or gradient is not finite.
             OutOfMemoryError: there is not enough memory for one row at a time.
         """
-        plan = self.plans.of_gradients(names)
-        self.tasks.train_mode()
-        made = self._gradients.of_each(plan, names, self.optimization, self.steps + 1)
+        known = {self.end_task, *self.tasks.auxiliaries}
+        strange = [name for name in names if name not in known]
+        if strange or not names or len(set(names)) < len(names):
+            raise WeighterError(
+                f"the gradients of {', '.join(map(repr, strange or names)) or 'no task'}: expected "
+                "names of tasks of this run, each once"
+            )
+        self._train_mode()
+        even = dict.fromkeys([self.end_task, *names], 1.0)
+        rows = partial(self._rows, even, self.settings.rows, frozenset(), remember=self.remembers)
+        made = self._runner.gradients(rows, names, self.optimization, self.steps + 1)
         if made.problem is None:
             self.losses.add(made.losses)
             return made.updates
@@ -275,10 +308,52 @@ class TrainingBench:
         self._count()
         self.last = StepRecord(by_task(own, coefficients), None)
         if not finite:
-            self.optimization.drop()
-            self.numbers.bad(self.steps, "the weighted sum of the gradients is not finite")
+            self._leave_out("the weighted sum of the gradients is not finite", self.optimization)
             return
         self._update(self.optimization)
+
+    def trial(
+        self,
+        coefficients: Mapping[str, float],
+        *,
+        fraction: float = 1.0,
+        steps: int | None = None,
+        offload: bool = False,
+    ) -> ParameterUpdate:
+        """See `Workbench.trial`.
+
+        Raises:
+            WeighterError: there are no coefficients, or one is negative, not finite or for an
+                unknown task; or ``steps`` is less than one.
+        """
+        if steps is not None and steps < 1:
+            raise WeighterError(f"a trial of {steps} steps; ask for 1 or more")
+        _expect_weights("the coefficient of {} in a trial", coefficients)
+        if not coefficients:
+            raise WeighterError("a trial needs a task to train; it was given none")
+        known = {self.end_task: self.tasks.end_task, **self.tasks.auxiliaries}
+        for name in coefficients:
+            if name not in known:
+                raise WeighterError(f"a trial of {name!r}, which is no task of this run")
+        tasks = [known[name] for name in coefficients]
+        self._train_mode()
+        training = self.optimization.trial(self.body, [task.head for task in tasks])
+        before = Snapshot(training.parameters, self.modules.values())
+        rows = partial(self._rows_of_trial, coefficients)
+        try:
+            if steps is None:
+                longest = max(len(task) for task in tasks)
+                steps = math.ceil(fraction * longest / self.settings.rows.end_task)
+            for _ in range(steps):
+                self._optimize([rows], frozenset(), training)
+            return before.difference(tuple(coefficients), offload=offload)
+        finally:
+            before.restore()
+
+    def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
+        """See `Workbench.apply`."""
+        self.changed = True
+        apply_updates(own_updates(updates, coefficients), coefficients)
 
     def dev_loss(
         self,
@@ -308,11 +383,11 @@ class TrainingBench:
     @contextmanager
     def aside(self) -> Iterator[Draws]:
         """Yield the training's draws; what is drawn inside the block changes no later step."""
-        before = self._gradients.state_dict()
+        before = self._runner.state_dict()
         try:
             yield self._draws
         finally:
-            self._gradients.load_state_dict(before)
+            self._runner.load_state_dict(before)
 
     def begin_round(self) -> None:
         """Advance the learning-rate schedule to the steps taken so far, trials included."""
@@ -332,17 +407,15 @@ class TrainingBench:
         """
         state: dict[str, Any] = {
             "steps": self.steps,
-            **self._gradients.state_dict(),
+            **self._runner.state_dict(),
             "numbers": self.numbers.state_dict(),
             "scale": self._scale.state_dict(),
-            "streams": self._stream_states(),
-            "held_signals": self.held_signals.state_dict(),
+            "streams": {name: stream.state_dict() for name, stream in self.tasks.streams.items()},
+            "held_signals": self._held_signals.state_dict(),
         }
-        return (
-            state | self._model.state_dict() | {"rows_at_once": self.rows_at_once}
-            if whole
-            else state
-        )
+        if not whole:
+            return state
+        return state | self._model.state_dict() | {"rows_at_once": self.rows_at_once}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state saved by `state_dict`, whole or not.
@@ -358,29 +431,81 @@ class TrainingBench:
             if state["rows_at_once"] is not None:
                 # A run that is resumed may have been given a smaller limit than it had found.
                 saved = saved_count(state, "rows_at_once", least=1)
-                self._gradients.limit_rows(min(saved, self.rows_at_once or saved))
+                self._runner.limit_rows(min(saved, self.rows_at_once or saved))
         self.steps = saved_count(state, "steps")
-        self._gradients.load_state_dict(state)
+        self._runner.load_state_dict(state)
         if "module" in state:
             self.dev_head.check(self.tasks.end_task)
         self.numbers.load_state_dict(saved_part(state, "numbers"))
         self._scale.load_state_dict(saved_part(state, "scale"))
         streams = saved_part(state, "streams")
-        for name, stream in self._streams.items():
+        for name, stream in self.tasks.streams.items():
             stream.load_state_dict(dict(saved_part(streams, name)))
-        self.prepared.forget()
-        self.held_signals.load_state_dict(state.get("held_signals", []))
+        self._held_signals.load_state_dict(state["held_signals"])
 
     @property
-    def rows_at_once(self) -> int | None:
-        """Most rows of one task in one pass through the body; None for no limit."""
-        return self._draws.at_once
+    def stream_digests(self) -> dict[str, str]:
+        """Fingerprints of the rows that are drawn now from streams, by the streams' names."""
+        return {name: stream.digest for name, stream in self.tasks.streams.items()}
+
+    def _rows(
+        self,
+        coefficients: Mapping[str, float],
+        budget: RowBudget,
+        measures: frozenset[Signal],
+        *,
+        remember: bool,
+    ) -> Rows:
+        """Draw the rows of one draw of a step; dev rows only for signals that need them."""
+        auxiliaries = [self.tasks.auxiliaries[n] for n in coefficients if n != self.end_task]
+        parts = self.processes.size
+        end, others = draw_segments(
+            self._draws, self.tasks.end_task, auxiliaries, coefficients, budget, parts
+        )
+        dev = self._draws.rows(DEV, budget.dev, parts) if measures & AGAINST_DEV else None
+        return replace(end, remember=remember and self.dev_head.remembers), others, dev
+
+    def _rows_of_trial(self, coefficients: Mapping[str, float]) -> Rows:
+        """Draw the rows of a step of a trial: as many of each task, none of them shared."""
+        segments: list[Segment] = []
+        for name, coefficient in coefficients.items():
+            task, order, parts = self.tasks.auxiliaries.get(name), f"auxiliary:{name}", 1
+            if task is None:
+                task, order = self.tasks.end_task, END_TASK
+                # Processes can share the end task's rows. An objective draws what it does with rows
+                # once per batch, so splitting its batches would change the result.
+                parts = 1 if segments else self.processes.size
+            batches = self._draws.rows(order, self.settings.rows.end_task, parts)
+            segments.append(Segment(task, batches, coefficient))
+        first, *others = segments
+        return first, others, None
+
+    def _check(self, coefficients: Mapping[str, float]) -> None:
+        """Raise WeighterError unless these are the coefficients of a step."""
+        _expect_weights("the coefficient of {} in a step", coefficients)
+        unknown = coefficients.keys() - {self.end_task} - self.tasks.auxiliaries.keys()
+        if unknown or self.end_task not in coefficients:
+            raise WeighterError(
+                f"a step needs a coefficient for {self.end_task!r} and knows no task "
+                f"{', '.join(sorted(unknown)) or '(none other)'}"
+            )
+        problem = problem_of_sum(coefficients.values(), normalised=self._normalised)
+        if problem is not None:
+            raise WeighterError(f"the sum of the coefficients of a step: {problem}")
+
+    def _train_mode(self) -> None:
+        """Turn dropout on, in the body and in every head."""
+        for module in self.modules.values():
+            module.train()
 
     def _optimize(
-        self, plans: Sequence[Plan], training: Optimization | Trial, following: Following
+        self,
+        rows: Sequence[Callable[[], Rows]],
+        measures: frozenset[Signal],
+        training: Optimization,
     ) -> StepSignals | None:
         """Take one step, or skip it if its numbers are bad, and return what it measured."""
-        made = self._gradients.make(plans, training, self.steps + 1, following)
+        made: StepResult = self._runner.gradient(rows, measures, training, self.steps + 1)
         self._count()
         if made.problem is not None:
             self._leave_out(made.problem, training)
@@ -389,35 +514,40 @@ class TrainingBench:
         self.losses.add(made.losses)
         return made.signals
 
-    def _leave_out(self, problem: Problem, training: Optimization | Trial) -> None:
-        """Drop the gradient of a step with bad numbers.
-
-        Raises:
-            NumericalError: such steps are not skipped.
-        """
-        words = problem.in_words(self.body)
-        training.drop()
-        self.numbers.bad(self.steps, words)
-
-    def _count(self) -> None:
-        self.steps += 1
-        before = self._stream_states()
-        for stream in self._streams.values():
-            stream.after_step(self.steps)
-        if self._stream_states() != before:
-            self.prepared.forget()
-
-    @property
-    def stream_digests(self) -> dict[str, str]:
-        """Fingerprints of the rows that are drawn now from streams, by the streams' names."""
-        return {name: stream.digest for name, stream in self._streams.items()}
-
-    def _stream_states(self) -> dict[str, Any]:
-        return {name: stream.state_dict() for name, stream in self._streams.items()}
-
-    def _update(self, training: Optimization | Trial) -> None:
+    def _update(self, training: Optimization) -> None:
         """Update the parameters from their finite gradients."""
         self._scale.good()
         self.numbers.good()
         self.changed |= training is self.optimization
         training.update()
+
+    def _leave_out(self, problem: str, training: Optimization) -> None:
+        """Drop the gradient of a step with bad numbers.
+
+        Raises:
+            NumericalError: such steps are not skipped.
+        """
+        training.drop()
+        self.numbers.bad(self.steps, problem)
+
+    def _count(self) -> None:
+        self.steps += 1
+        for stream in self.tasks.streams.values():
+            stream.after_step(self.steps)
+
+
+def _expect_weights(what: str, weights: Mapping[str, float]) -> None:
+    """Raise WeighterError if a weight, ``what`` of a task, is negative or not finite."""
+    for name, value in weights.items():
+        if not math.isfinite(value) or value < 0:
+            raise WeighterError(
+                f"{what.format(name)}: expected a finite number, not negative, got {value!r}"
+            )
+
+
+def _mean(draws: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Mean coefficients of a step's draws; zero in a draw without the task."""
+    if len(draws) == 1:
+        return dict(draws[0])
+    names = dict.fromkeys(name for draw in draws for name in draw)
+    return {name: math.fsum(d.get(name, 0.0) for d in draws) / len(draws) for name in names}

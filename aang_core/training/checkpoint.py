@@ -12,7 +12,7 @@ from torch import Tensor
 
 from aang_core.errors import DataError, PluginError
 from aang_core.storage.checkpoint_store import CheckpointStore
-from aang_core.storage.log_digests import log_digests, problem_of_logs, size_of
+from aang_core.storage.checksums import difference, summary
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.saved import SavedStateError
@@ -28,10 +28,7 @@ LOGS = "logs.json"
 """How long the logs of the run were, with checksums; in its own file, as one has times."""
 
 FORMAT = 4
-"""Version of the format, raised when the state's layout changes."""
-
-READABLE = (3, FORMAT)
-"""Versions that can be read; others are refused. Version 3 holds frozen parameters, too."""
+"""Version of the format, raised when the state's layout changes; others are refused."""
 
 _OF_WRONG_VALUES = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
 """What code raises that is given values of other types or names than it expects."""
@@ -72,7 +69,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
         clock = json.loads((folder / CLOCK).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise DataError(f"{folder}: no usable checkpoint: {error}") from error
-    if not isinstance(rest, dict) or rest.get("format") not in READABLE:
+    if not isinstance(rest, dict) or rest.get("format") != FORMAT:
         raise DataError(
             f"{folder}: another version of AANG saved this checkpoint and this one cannot read it; "
             "resume with that version, or start a new training"
@@ -122,9 +119,8 @@ def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def _recorded_logs(checkpoint: Path) -> Any:
-    """What a checkpoint says about the logs; None if an earlier version has saved it."""
-    path = checkpoint / LOGS
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    """The sizes and checksums of the logs when a checkpoint was saved."""
+    return json.loads((checkpoint / LOGS).read_text(encoding="utf-8"))
 
 
 def _other_place(first: str, other: str) -> str:
@@ -205,7 +201,7 @@ class Checkpointer:
 
         def write(folder: Path) -> None:
             save_checkpoint(folder, trainer)
-            logs = log_digests(self._folder.path, self._logs)
+            logs = {name: summary(self._folder.path / name) for name in self._logs}
             (folder / LOGS).write_text(json.dumps(logs), encoding="utf-8")
             self._folder.share_mode(folder)
 
@@ -231,21 +227,17 @@ class Checkpointer:
             name = "" if found is None else found.name
             place = {"checkpoint": name, "texts": trainer.bench.stream_digests}
             self._processes.refuse_if_different(json.dumps(place), _other_place)
-        logs = None if found is None else _recorded_logs(found)
+        logs = {} if found is None else _recorded_logs(found)
         for name in self._logs:
-            if logs is None:
-                self._folder.cut(name, trainer.bench.steps if found is not None else -1)
-            else:
-                self._folder.cut_to(name, size_of(logs[name]) or 0)
+            self._folder.cut_to(name, logs[name]["bytes"] if found is not None else 0)
 
     def _problem_of_logs(self, checkpoint: Path) -> str | None:
         try:
             recorded = _recorded_logs(checkpoint)
-        except (OSError, ValueError, RecursionError) as error:
-            return f"{LOGS} cannot be read: {error}"
-        if recorded is None:
-            return None
-        return problem_of_logs(self._folder.path, self._logs, recorded)
+            logs = {name: recorded[name] for name in self._logs}
+            return difference(self._folder.path, logs, grows=True)
+        except (OSError, *_OF_WRONG_VALUES) as error:
+            return f"{LOGS} cannot be read: {error!r}"
 
     def drop_older(self) -> None:
         """Delete all checkpoints but the newest, when training is over."""

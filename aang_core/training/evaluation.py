@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from torch import Tensor
 
-Metric = Literal[
-    "macro-f1",
-    "micro-f1",
-    "accuracy",
-    "spearman",
-    "pearson",
-    "r2",
-    "rmse",
-    "entity-f1",
-]
-"""A score; each kind of end task has some of them."""
+Metric = str
+"""The name of a score, such as ``macro-f1``; each kind of end task has some."""
 
 Loss = Literal["loss"]
 LOSS: Loss = "loss"

@@ -1,6 +1,8 @@
-"""The state of body, heads and optimiser, with every tensor under a name."""
+"""The state of body, heads and optimiser: every tensor under a name, buffers, what is frozen."""
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -8,8 +10,62 @@ from torch import Tensor, nn
 
 from aang_core.errors import DataError
 from aang_core.tasks.saved import saved_part, saved_tensor, wrong
-from aang_core.training.frozen_part import FrozenPart
 from aang_core.training.optimization import Optimization
+
+Place = tuple[nn.Module, str]
+"""The module that owns a buffer, and the buffer's name in it."""
+
+
+class FrozenPart:
+    """The parameters of a body that are not trained.
+
+    They are where the body came from, so that a checkpoint needs none of them, only the digest that
+    tells whether they are still the same.
+
+    Args:
+        body: the module that all tasks share, with everything frozen that will be.
+    """
+
+    def __init__(self, body: nn.Module) -> None:
+        frozen = {name: p for name, p in body.named_parameters() if not p.requires_grad}
+        self._parameters = dict(sorted(frozen.items()))
+        self._ids = {id(parameter) for parameter in frozen.values()}
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether ``tensor`` is one of them."""
+        return id(tensor) in self._ids
+
+    @cached_property
+    def digest(self) -> str | None:
+        """SHA-256 of their names and values; None if there are none."""
+        if not self._parameters:
+            return None
+        digest = hashlib.sha256()
+        for name, parameter in self._parameters.items():
+            digest.update(f"{name} {parameter.dtype} {list(parameter.shape)}\n".encode())
+            flat = parameter.detach().cpu().contiguous().reshape(-1)
+            digest.update(flat.view(torch.uint8).numpy().data)
+        return digest.hexdigest()
+
+    def check(self, digest: str | None, saved: Mapping[Tensor, Tensor]) -> None:
+        """Refuse the checkpoint of a training whose frozen parameters had other values.
+
+        Args:
+            digest: what `digest` was when it was saved; None in checkpoints of earlier versions.
+            saved: the values of those of them that it holds, as earlier versions saved them.
+
+        Raises:
+            DataError: they had other values.
+        """
+        if digest in (None, self.digest) and all(
+            torch.equal(tensor.detach().cpu(), value) for tensor, value in saved.items()
+        ):
+            return
+        raise DataError(
+            "the encoder has changed since the training began: those of its weights that are not "
+            "trained are different now. The checkpoint leaves them to the encoder and is worth "
+            "nothing without them. Put the encoder back as it was, or start a new training"
+        )
 
 
 class ModelState:
@@ -98,3 +154,66 @@ def _moved(moment: Any, parameter: Tensor) -> Any:
     if not isinstance(moment, Tensor):
         return moment
     return moment.to(parameter.device, copy=True)
+
+
+def buffers_of(modules: Iterable[nn.Module]) -> Iterator[tuple[Place, Tensor]]:
+    """Every buffer of the modules, once if they share modules."""
+    for owner in dict.fromkeys(part for module in modules for part in module.modules()):
+        for name, buffer in owner.named_buffers(recurse=False):
+            yield (owner, name), buffer
+
+
+def saved_places(modules: Iterable[nn.Module]) -> list[Place]:
+    """The places of all buffers of the modules that are part of their ``state_dict``.
+
+    Whatever changes during training is: a checkpoint could not restore it otherwise. The others,
+    such as the position ids and attention masks of transformers' encoders, are constant.
+    """
+    return [
+        (owner, name)
+        for (owner, name), _ in buffers_of(modules)
+        if name not in owner._non_persistent_buffers_set
+    ]
+
+
+class KeptBuffers:
+    """A copy of buffers, to restore or to compare with.
+
+    Buffers are known by their place, because a module may replace a buffer instead of writing to
+    it.
+
+    Args:
+        places: of the buffers.
+    """
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        buffers = ((place, getattr(*place)) for place in places)
+        self._kept = {
+            place: (buffer, buffer.detach().clone())
+            for place, buffer in buffers
+            if buffer is not None
+        }
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Restore the value of every buffer."""
+        for (owner, name), (buffer, value) in self._kept.items():
+            buffer.copy_(value)
+            setattr(owner, name, buffer)
+
+    def compared(self) -> dict[Place, tuple[Tensor, Tensor]]:
+        """The value of each buffer now and in the copy; whole numbers as float64.
+
+        A buffer whose shape has changed is left out: there is no difference.
+        """
+        found = {}
+        for place, (_, value) in self._kept.items():
+            now = getattr(*place)
+            if now is not None and now.shape == value.shape:
+                found[place] = as_numbers(now.detach()), as_numbers(value)
+        return found
+
+
+def as_numbers(buffer: Tensor) -> Tensor:
+    """The buffer with a dtype that differences and means have a meaning in."""
+    return buffer if buffer.is_floating_point() or buffer.is_complex() else buffer.double()

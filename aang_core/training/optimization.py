@@ -2,14 +2,13 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import get_scheduler
 
 from aang_core.tasks.saved import saved_count, saved_number, wrong
 
@@ -88,17 +87,29 @@ class Optimization:
         self.of_body = [p for p in dict.fromkeys(body.parameters()) if p.requires_grad]
         self._parts = _parts_to_clip(body, self.parameters, settings)
         self.optimizer = _optimizer(groups, settings)
-        name = "linear" if settings.schedule == "linear" else "constant_with_warmup"
-        self._warmup = round(settings.warmup * steps)
-        self.schedule: LambdaLR = (
-            get_scheduler(name, self.optimizer, self._warmup, steps)
-            if share is None
-            else LambdaLR(self.optimizer, lambda _: _linear(share(), settings.warmup))
-        )
 
-    def trial(self, body: nn.Module, heads: Iterable[nn.Module]) -> "Trial":
-        """A new optimiser for a trial over body and heads, at the current learning rates."""
-        return Trial(body, heads, self.settings, self._factor())
+        def timed(step: int) -> float:
+            assert share is not None
+            return _linear(share(), settings.warmup)
+
+        self._warmup = round(settings.warmup * steps)
+        self.schedule = LambdaLR(self.optimizer, self._factor_at if share is None else timed)
+
+    def trial(self, body: nn.Module, heads: Iterable[nn.Module]) -> "Optimization":
+        """A new optimiser for a trial over body and heads, at the current learning rates.
+
+        It has the run's settings and none of the state of the run's optimiser. The warm-up starts
+        at zero: with it, the trials of the first round would learn nothing, so it is left out.
+        """
+        factor = self.schedule.lr_lambdas[0](max(self.schedule.last_epoch, self._warmup))
+        settings = replace(
+            self.settings,
+            lr=self.settings.lr * factor,
+            head_lr=self.settings.head_lr * factor,
+            warmup=0.0,
+            schedule="constant",
+        )
+        return Optimization(body, heads, settings, steps=1)
 
     @property
     def moments(self) -> frozenset[str]:
@@ -136,21 +147,26 @@ class Optimization:
                 self.schedule.last_epoch = steps - 1
                 self.schedule.step()
 
-    def _factor(self) -> float:
-        """The schedule's current factor on every learning rate, without the warm-up.
-
-        The warm-up starts at zero: with it, the trials of the first round would learn nothing.
-        """
-        at = max(self.schedule.last_epoch, self._warmup)
-        return float(self.schedule.lr_lambdas[0](at))
+    def _factor_at(self, step: int) -> float:
+        """The factor on every learning rate after ``step`` steps."""
+        if step < self._warmup:
+            return step / self._warmup
+        if self.settings.schedule == "constant":
+            return 1.0
+        return max(0.0, (self.steps - step) / max(1, self.steps - self._warmup))
 
     def clip(self) -> Tensor:
         """Clip the gradient and return its norm before, over all parameters; a scalar."""
-        return _clip(self._parts, self.settings)
+        norms = [
+            nn.utils.clip_grad_norm_(part, self.settings.max_grad_norm, foreach=True)
+            for part in self._parts
+        ]
+        return norms[0] if len(norms) == 1 else torch.stack(norms).norm()
 
     def norm(self) -> Tensor:
         """The norm of the gradient over all parameters, a scalar; does not clip."""
-        return _norm(self.parameters)
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        return nn.utils.get_total_norm(gradients, foreach=True)
 
     def update(self) -> None:
         """Update the parameters, advance the schedule and drop the gradients."""
@@ -161,49 +177,6 @@ class Optimization:
     def drop(self) -> None:
         """Drop the gradients."""
         self.optimizer.zero_grad(set_to_none=True)
-
-
-class Trial:
-    """The optimiser of a trial: the run's settings, without the state of the run's optimiser.
-
-    Args:
-        body: the module that all tasks share.
-        heads: the heads to train.
-        settings: optimiser and clipping.
-        factor: factor on every learning rate.
-    """
-
-    def __init__(
-        self,
-        body: nn.Module,
-        heads: Iterable[nn.Module],
-        settings: OptimizerSettings,
-        factor: float,
-    ) -> None:
-        groups = _parameter_groups(body, heads, settings)
-        for group in groups:
-            group["lr"] *= factor
-        self.parameters: list[nn.Parameter] = [p for group in groups for p in group["params"]]
-        self._parts = _parts_to_clip(body, self.parameters, settings)
-        self._optimizer = _optimizer(groups, settings)
-        self._settings = settings
-
-    def clip(self) -> Tensor:
-        """See `Optimization.clip`."""
-        return _clip(self._parts, self._settings)
-
-    def norm(self) -> Tensor:
-        """See `Optimization.norm`."""
-        return _norm(self.parameters)
-
-    def update(self) -> None:
-        """Update the parameters and drop the gradients."""
-        self._optimizer.step()
-        self.drop()
-
-    def drop(self) -> None:
-        """Drop the gradients."""
-        self._optimizer.zero_grad(set_to_none=True)
 
 
 def _saved_rates(state: Mapping[str, Any], name: str, groups: int) -> list[float]:
@@ -222,16 +195,6 @@ def _linear(share: float, warmup: float) -> float:
     if share < warmup:
         return max(0.01, share / warmup)
     return (1 - share) / (1 - warmup)
-
-
-def _norm(parameters: Sequence[nn.Parameter]) -> Tensor:
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    return nn.utils.get_total_norm(gradients, foreach=True)
-
-
-def _clip(parts: Sequence[Sequence[nn.Parameter]], settings: OptimizerSettings) -> Tensor:
-    norms = [nn.utils.clip_grad_norm_(part, settings.max_grad_norm, foreach=True) for part in parts]
-    return norms[0] if len(norms) == 1 else torch.stack(norms).norm()
 
 
 def _parts_to_clip(

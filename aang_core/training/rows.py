@@ -1,17 +1,21 @@
-"""Which rows a step takes: random orders of each task's rows, and shares of a row budget."""
+"""Which rows a step takes: random orders, shares of a budget, tasks that share rows, batches."""
 
-import copy
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from aang_core.gradients.shared_passes import PASS_OVERHEAD, group_by_length
-from aang_core.tasks.saved import saved_count, wrong
-from aang_core.tasks.task import Batch, Task, couples_rows
+from aang_core.errors import ConfigError
+from aang_core.gradients.engine import PASS_OVERHEAD, Rider, Segment, group_by_length
+from aang_core.tasks.processes import Processes
+from aang_core.tasks.saved import saved_count, saved_part, saved_tensor, wrong
+from aang_core.tasks.task import Batch, Task, to_device
+
+OTHER_DROPOUT = 1_000_003
+"""Distance between the dropout seeds of two processes; larger than any number of steps."""
 
 
 class RowStream(Protocol):
@@ -33,6 +37,39 @@ class RowStream(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the rows of a saved state."""
         ...
+
+
+@dataclass(frozen=True)
+class RowBudget:
+    """Number of rows of one step.
+
+    Attributes:
+        end_task: rows of the end task's training set.
+        dev: rows of its dev set.
+        auxiliary: rows of all sampled objectives together, shared in proportion to their weights.
+        at_once: most rows of one task in one pass through the body; None for no limit.
+    """
+
+    end_task: int
+    dev: int
+    auxiliary: int
+    at_once: int | None = None
+
+    def of_draw(self, draws: int, number: int) -> "RowBudget":
+        """The rows of draw ``number``, from 0, of a step with ``draws`` draws.
+
+        The first draws take the remainder.
+
+        Examples:
+            >>> budget = RowBudget(end_task=10, dev=4, auxiliary=8)
+            >>> [budget.of_draw(4, number).end_task for number in range(4)]
+            [3, 3, 2, 2]
+        """
+        end_task, dev, auxiliary = (
+            rows // draws + (number < rows % draws)
+            for rows in (self.end_task, self.dev, self.auxiliary)
+        )
+        return replace(self, end_task=end_task, dev=dev, auxiliary=auxiliary)
 
 
 class RowOrder:
@@ -60,10 +97,6 @@ class RowOrder:
             taken.append(part)
         return torch.cat(taken)
 
-    def copy(self) -> "RowOrder":
-        """An order that goes on from here by itself."""
-        return copy.copy(self)
-
     def state_dict(self) -> dict[str, Any]:
         """Position and order, int64 ``[rows]``; not copied, because no order changes in place."""
         return {"position": self._position, "order": self._order}
@@ -78,22 +111,212 @@ class RowOrder:
             SavedStateError: the state is not that of an order.
         """
         order: Any = state.get("order")
-        if not _is_order(order):
+        if not (
+            isinstance(order, Tensor)
+            and order.dtype == torch.int64
+            and order.dim() == 1
+            and torch.equal(order.sort().values, torch.arange(len(order)))
+        ):
             raise wrong("order", "the numbers of all rows, each once", order)
         position = saved_count(state, "position", most=len(order))
         if len(order) in (0, self.rows):
             self._position, self._order = position, order
 
 
-def _is_order(value: object) -> bool:
-    """Whether it has every row once, or is empty because no pass has begun."""
-    if not isinstance(value, Tensor) or value.dtype != torch.int64 or value.dim() != 1:
-        return False
-    rows = len(value)
-    return not rows or (
-        0 <= int(value.min()) <= int(value.max()) < rows
-        and bool((torch.bincount(value, minlength=rows) == 1).all())
-    )
+class BalancedOrder:
+    """Row indices of one task: the classes take turns, each with its own rows in random order.
+
+    Every class comes once before any comes again, in a new random order each time. Within a class,
+    every row comes once per pass over the class. So rows of a rare class come more often than those
+    of a frequent one.
+
+    Args:
+        strata: int64 ``[N]``, the class of each row.
+
+    Examples:
+        >>> import torch
+        >>> order = BalancedOrder(torch.tensor([0, 0, 0, 0, 0, 1]))
+        >>> order.take(6, torch.Generator().manual_seed(0)).tolist().count(5)
+        3
+    """
+
+    def __init__(self, strata: Tensor) -> None:
+        self._rows = [(strata == c).nonzero().flatten() for c in strata.unique().tolist()]
+        self._orders = [RowOrder(len(rows)) for rows in self._rows]
+        self._turns = RowOrder(len(self._rows))
+
+    def take(self, n: int, generator: torch.Generator) -> Tensor:
+        """The next ``n`` row indices, int64 ``[n]``."""
+        turns = self._turns.take(n, generator)
+        taken = torch.empty(n, dtype=torch.int64)
+        for c in turns.unique().tolist():
+            places = (turns == c).nonzero().flatten()
+            taken[places] = self._rows[c][self._orders[c].take(len(places), generator)]
+        return taken
+
+    def state_dict(self) -> dict[str, Any]:
+        """The orders of the classes and of the rows of each; not copied."""
+        return {
+            "turns": self._turns.state_dict(),
+            "classes": [order.state_dict() for order in self._orders],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore saved orders.
+
+        Raises:
+            SavedStateError: they are no such orders.
+        """
+        self._turns.load_state_dict(saved_part(state, "turns"))
+        classes = state.get("classes")
+        if not isinstance(classes, list) or not all(isinstance(c, Mapping) for c in classes):
+            raise wrong("classes", "a list of orders", classes)
+        # Their number differs only if the user has resumed the training with other data.
+        for order, saved in zip(self._orders, classes, strict=False):
+            order.load_state_dict(saved)
+
+
+class Draws:
+    """Everything that a run draws at random: rows of tasks, as batches on the device, and names.
+
+    Args:
+        tasks: the tasks, by the name of their row order.
+        generator: source of every draw but dropout, which uses torch's global generator.
+        device: where batches go.
+        by_length: whether to put rows of similar length into the same batch.
+        at_once: most rows of a batch; None for no limit.
+    """
+
+    def __init__(
+        self,
+        tasks: Mapping[str, Task],
+        *,
+        generator: torch.Generator,
+        device: torch.device,
+        by_length: bool = True,
+        at_once: int | None = None,
+    ) -> None:
+        self.generator = generator
+        self.at_once = at_once
+        self.orders = {
+            name: RowOrder(len(task)) if task.strata is None else BalancedOrder(task.strata)
+            for name, task in tasks.items()
+        }
+        self._tasks = dict(tasks)
+        self._device = device
+        self._by_length = by_length
+
+    @property
+    def heads(self) -> list[nn.Module]:
+        """The head of every task."""
+        return [task.head for task in self._tasks.values()]
+
+    def take(self, order: str, count: int) -> Tensor:
+        """Indices of the next rows of a task, int64 ``[count]``."""
+        return self.orders[order].take(count, self.generator)
+
+    def rows(self, order: str, count: int, parts: int = 1) -> list[Batch]:
+        """The next rows of a task, see `batches`."""
+        return self.batches(order, self.take(order, count), parts)
+
+    def batches(self, order: str, indices: Tensor, parts: int = 1) -> list[Batch]:
+        """Rows of a task, as the batches in which they go through the body.
+
+        The rows of a task that couples them stay in one batch, whatever their lengths and number.
+
+        Args:
+            order: name of the row order.
+            indices: int64 ``[B]``, the rows.
+            parts: least number of batches for each group of rows of similar length.
+        """
+        task, rows = self._tasks[order], len(indices)
+        if task.couples_rows:
+            return [task.batch(indices, self.generator).to(self._device)]
+        groups = [list(range(rows))]
+        if self._by_length and task.lengths is not None:
+            groups = group_by_length(task.lengths[indices].tolist(), PASS_OVERHEAD)
+        return [
+            replace(task.batch(numbers, self.generator), numbers=numbers).to(self._device)
+            for group in groups
+            for size in [min(self.at_once or rows, math.ceil(len(group) / parts))]
+            for start in range(0, len(group), size)
+            for numbers in [indices[group[start : start + size]]]
+        ]
+
+    def ride(self, task: Task, batches: Sequence[Batch]) -> dict[str, Tensor]:
+        """The targets of a task that shares the rows of ``batches``."""
+        targets = task.ride(batches, self.generator)
+        return {name: to_device(value, self._device) for name, value in targets.items()}
+
+    def every_row(self, order: str, at_once: int) -> Iterator[Batch]:
+        """Every row of a task once, shortest first, in batches of at most ``at_once`` rows."""
+        task = self._tasks[order]
+        lengths = task.lengths
+        rows = torch.arange(len(task)) if lengths is None else torch.argsort(lengths, stable=True)
+        for part in rows.split(min(at_once, self.at_once or at_once)):
+            yield task.batch(part, self.generator).to(self._device)
+
+    def some(
+        self, names: tuple[str, ...], n: int, weights: Sequence[float] | None = None
+    ) -> tuple[str, ...]:
+        """Draw ``n`` of ``names`` without replacement.
+
+        Args:
+            names: what to draw from.
+            n: how many to draw.
+            weights: of each name, which is drawn in proportion to its weight among those left;
+                None for equal weights.
+        """
+        if weights is None:
+            drawn = torch.randperm(len(names), generator=self.generator)[:n]
+        else:
+            odds = torch.tensor(weights, dtype=torch.float64)
+            drawn = torch.multinomial(odds, n, generator=self.generator)
+        return tuple(names[i] for i in drawn.tolist())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Generators and row orders. Called before every step, so it copies nothing large."""
+        generators = {
+            "bench": self.generator.get_state(),
+            "torch": torch.default_generator.get_state(),
+        }
+        if self._device.type == "cuda":
+            generators["device"] = torch.cuda.get_rng_state(self._device)
+        orders = {name: order.state_dict() for name, order in self.orders.items()}
+        return {"generators": generators, "rows": orders}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a saved state, so that later draws repeat.
+
+        Raises:
+            SavedStateError: it is not such a state.
+        """
+        generators, rows = saved_part(state, "generators"), saved_part(state, "rows")
+        for name, order in self.orders.items():
+            order.load_state_dict(saved_part(rows, name))
+        saved_tensor(generators, "bench", self.generator.get_state())
+        saved_tensor(generators, "torch", torch.default_generator.get_state())
+        self.generator.set_state(generators["bench"])
+        torch.default_generator.set_state(generators["torch"])
+        # A state saved on another kind of device has no generator state for this one.
+        if self._device.type == "cuda" and "device" in generators:
+            torch.cuda.set_rng_state(generators["device"], self._device)
+
+
+def separate_dropout(seed: int, steps: int, processes: Processes) -> None:
+    """Give every process but the first its own dropout seed, before a round.
+
+    Dropout draws from torch's global generator; processes that compute different rows should also
+    drop different units. What they drop depends on seed and steps alone, so that a resumed training
+    drops the same.
+
+    Args:
+        seed: seed of the training.
+        steps: steps taken so far.
+        processes: the processes that share the training.
+    """
+    if not processes.first:
+        torch.manual_seed(seed + OTHER_DROPOUT * processes.rank + steps)
 
 
 def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:
@@ -123,52 +346,100 @@ def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:
     return rows
 
 
-def rows_of_draw(rows: int, draws: int, number: int) -> int:
-    """How many of a step's rows each draw takes; the first draws take the remainder.
+def rides(task: Task, end_task: Task) -> bool:
+    """Whether ``task`` shares the end task's rows and its pass through the body."""
+    return task.shares is not None and task.shares == end_task.shares
 
-    Args:
-        rows: rows of the step.
-        draws: number of draws.
-        number: which draw, from 0.
 
-    Examples:
-        >>> [rows_of_draw(10, 4, number) for number in range(4)]
-        [3, 3, 2, 2]
+def rows_together(
+    end_task: Task, auxiliaries: Sequence[Task], budget: RowBudget
+) -> tuple[int, str]:
+    """How many rows must go through the body in one pass.
+
+    Returns:
+        The number of rows, and the name of the task that needs them together.
+
+    Raises:
+        ConfigError: there are more than ``budget.at_once``.
     """
-    return rows // draws + (number < rows % draws)
+    needs = [(1, end_task.name)]
+    for task in auxiliaries:
+        if rides(task, end_task):
+            needs.append((budget.end_task, task.name))
+        elif task.couples_rows:
+            needs.append((budget.auxiliary, task.name))
+    rows, name = max(needs, key=lambda need: need[0])
+    if budget.at_once is not None and rows > budget.at_once:
+        raise ConfigError(
+            f"--micro-batch-size {budget.at_once}: {name} needs its {rows} rows in one pass "
+            "through the encoder, because it compares them with each other or shares the end "
+            f"task's pass; give {rows} or more, take fewer rows a step, or leave the objective out"
+        )
+    return rows, name
 
 
-def make_batches(
-    task: Task,
-    indices: Tensor,
-    generator: torch.Generator,
-    *,
-    at_once: int | None,
-    by_length: bool,
+def draw_segments(
+    draws: Draws,
+    end_task: Task,
+    auxiliaries: Sequence[Task],
+    coefficients: Mapping[str, float],
+    budget: RowBudget,
     parts: int,
-) -> list[Batch]:
-    """Rows of a task, as the batches in which they go through the body.
+) -> tuple[Segment, list[Segment]]:
+    """Draw the rows of a step.
 
-    The rows of a task that couples them stay in one batch, whatever their lengths and number.
+    Objectives that read the end task's rows of the step unchanged share its pass. Other objectives
+    that differ only in their output share rows and a pass; they take as many rows as the largest of
+    their shares. A shared pass stays in memory until its last task is done, so if it has more rows
+    than may go through the body at once, each objective makes its own passes over the same rows.
+    Shares count rows of the body: an objective with two views draws half as many.
 
     Args:
-        task: the task.
-        indices: int64 ``[B]``, its rows.
-        generator: source of the task's own draws.
-        at_once: most rows of a batch; None for no limit.
-        by_length: whether to batch rows of similar length together, if the task knows the lengths.
-        parts: least number of batches for each group of rows of similar length.
+        draws: source of the rows.
+        end_task: the end task.
+        auxiliaries: the objectives of the step.
+        coefficients: of the losses of the end task and of ``auxiliaries``, by name.
+        budget: number of rows.
+        parts: least number of batches that the end task's rows are split into.
+
+    Returns:
+        The end task's segment and the objectives' segments.
     """
-    rows = len(indices)
-    if couples_rows(task):
-        return [task.batch(indices, generator)]
-    groups = [list(range(rows))]
-    if by_length and task.lengths is not None:
-        groups = group_by_length(task.lengths[indices].tolist(), PASS_OVERHEAD)
-    return [
-        replace(task.batch(numbers, generator), numbers=numbers)
-        for group in groups
-        for size in [min(at_once or rows, math.ceil(len(group) / parts))]
-        for start in range(0, len(group), size)
-        for numbers in [indices[group[start : start + size]]]
-    ]
+
+    def rider(task: Task, batches: Sequence[Batch]) -> Rider:
+        return Rider(task, draws.ride(task, batches), coefficients[task.name])
+
+    indices = draws.take("end-task", budget.end_task)
+    batches = draws.batches("end-task", indices, parts)
+    riders = [rider(task, batches) for task in auxiliaries if rides(task, end_task)]
+    end = Segment(end_task, batches, coefficients[end_task.name], riders)
+    others = [task for task in auxiliaries if not rides(task, end_task)]
+    if not others:
+        return end, []
+    shares = share_rows(budget.auxiliary, {task.name: coefficients[task.name] for task in others})
+    segments = []
+    for lead, *followers in _groups(others):
+        order = f"auxiliary:{lead.name}"
+        rows = max(1, max(shares[task.name] for task in (lead, *followers)) // lead.views)
+        taken = indices[:rows] if lead.of_step else draws.take(order, rows)
+        batches = draws.batches(order, taken)
+        if draws.at_once is not None and sum(batch.rows for batch in batches) > draws.at_once:
+            for task in followers:
+                own = [replace(batch, targets=draws.ride(task, [batch])) for batch in batches]
+                segments.append(Segment(task, own, coefficients[task.name]))
+            riders = []
+        else:
+            riders = [rider(task, batches) for task in followers]
+        segments.append(Segment(lead, batches, coefficients[lead.name], riders))
+    return end, segments
+
+
+def _groups(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Groups of tasks that share rows, in the order of each group's first task.
+
+    A task that couples rows leads its group, because its rows must stay in one batch.
+    """
+    groups: dict[tuple[bool, str], list[Task]] = {}
+    for task in tasks:
+        groups.setdefault((task.shares is None, task.shares or task.name), []).append(task)
+    return [sorted(group, key=lambda task: not task.couples_rows) for group in groups.values()]

@@ -1,21 +1,21 @@
 """The trainer: rounds of a weighter, evaluation, early stopping, best model."""
 
-import copy
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
 from aang_core.errors import AangError, NumericalError
+from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.saved import saved_count, saved_number, saved_part, saved_tensor, wrong
 from aang_core.tasks.signals import StepSignals
 from aang_core.tasks.weighting import Weighter
 from aang_core.training.bench import TrainingBench
-from aang_core.training.clock import Clock
-from aang_core.training.draws import separate_dropout
-from aang_core.training.losses import LossMeans
+from aang_core.training.means import LossMeans
+from aang_core.training.rows import separate_dropout
 from aang_core.turns import let_others_load
 
 
@@ -28,12 +28,71 @@ class Schedule:
         eval_every: steps between evaluations on dev.
         patience: evaluations without a better dev score after which training stops.
         metric: the dev score used for early stopping and model selection.
+        keep_best: whether to restore the best state of body and end-task head at the end.
     """
 
     steps: int
     eval_every: int
     patience: int
     metric: str
+    keep_best: bool = True
+
+
+class Clock:
+    """Seconds that one training has taken, over all interruptions.
+
+    The time changes only when `look` is called, so everything that reads it during a step sees the
+    same value.
+
+    Args:
+        limit: seconds after which training ends; None for a training limited by steps.
+
+    Attributes:
+        seconds: time of training as of the last `look`.
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        self.limit = limit
+        self.seconds = 0.0
+        self._began = time.perf_counter()
+
+    def start(self) -> None:
+        """Continue counting from ``seconds``."""
+        self._began = time.perf_counter() - self.seconds
+
+    def look(self, processes: Processes = ALONE) -> None:
+        """Read the time; with a limit, all processes agree on it.
+
+        Args:
+            processes: the processes that share the training.
+        """
+        now = time.perf_counter() - self._began
+        self.seconds = now if self.limit is None else processes.agree([now])[0]
+
+    def state_dict(self) -> dict[str, float]:
+        """The seconds so far."""
+        return {"seconds": self.seconds}
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        """Restore the seconds so far.
+
+        Raises:
+            SavedStateError: the state has none.
+        """
+        seconds = saved_number(state, "seconds")
+        if seconds < 0:
+            raise wrong("seconds", "a number that is not negative", seconds)
+        self.seconds = seconds
+
+    @property
+    def spent(self) -> bool:
+        """Whether the time limit is reached."""
+        return self.limit is not None and self.seconds >= self.limit
+
+    @property
+    def share(self) -> float:
+        """Share of the time limit that has passed, from 0 to 1; 0 without a limit."""
+        return 0.0 if self.limit is None else min(1.0, self.seconds / self.limit)
 
 
 @dataclass
@@ -113,6 +172,21 @@ class Boundary(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Watching:
+    """Whom a trainer tells, and what may end it early.
+
+    Attributes:
+        observers: notified after rounds and evaluations.
+        boundary: called between two rounds.
+        clock: ends training if it has a limit.
+    """
+
+    observers: Sequence[Observer] = ()
+    boundary: Boundary | None = None
+    clock: Clock = field(default_factory=Clock)
+
+
 class Trainer:
     """Calls ``weighter.round`` until the steps or the time run out or dev stops improving.
 
@@ -120,40 +194,34 @@ class Trainer:
         bench: the workbench that the weighter trains with.
         weighter: the weighter.
         schedule: steps and evaluations.
-        selected: modules whose best state is restored at the end, by name; if empty, the model
-            keeps its last state.
         evaluate: returns the dev scores of the current model.
         seed: seed of the training; every process has its own dropout.
-        observers: notified after rounds and evaluations.
-        boundary: called between two rounds.
-        clock: ends training if it has a limit; None for a clock without one.
+        watching: whom to tell, and what may end training.
     """
 
     def __init__(
         self,
         bench: TrainingBench,
         weighter: Weighter,
-        *,
         schedule: Schedule,
-        selected: Mapping[str, nn.Module],
+        *,
         evaluate: Callable[[], Mapping[str, float]],
         seed: int,
-        observers: tuple[Observer, ...] = (),
-        boundary: Boundary | None = None,
-        clock: Clock | None = None,
+        watching: Watching,
     ) -> None:
         self.bench = bench
-        bench.expect(weighter)
-        self.clock = clock or Clock()
+        self.clock = watching.clock
         self.weighter = weighter
         self.schedule = schedule
         self.progress = Progress()
+        self.boundary = watching.boundary
         self._losses = LossMeans()
-        self._selected = selected
+        self._selected: Mapping[str, nn.Module] = {}
+        if schedule.keep_best:
+            self._selected = {"body": bench.body, "head": bench.tasks.end_task.head}
         self._evaluate = evaluate
         self._seed = seed
-        self._observers = observers
-        self.boundary = boundary
+        self._observers = watching.observers
 
     def train(self) -> Progress:
         """Train, then restore the best state of the selected modules.
@@ -233,7 +301,7 @@ class Trainer:
         separate_dropout(self._seed, self.bench.steps, self.bench.processes)
         self.bench.begin_round()
         before = self.bench.state_dict(whole=False)
-        weighter = copy.deepcopy(self.weighter.state_dict())
+        weighter = self.weighter.state_dict()
         try:
             self.weighter.round(self.bench)
         except AangError:
@@ -272,7 +340,7 @@ class Trainer:
             progress.best_state = self._snapshot()
         else:
             progress.evaluations_since_best += 1
-        losses = self._ordered(self._losses.take())
+        losses, self._losses = self._ordered(self._losses.means()), LossMeans()
         for observer in self._observers:
             observer.after_evaluation(self.bench.steps, dev, best, losses)
 

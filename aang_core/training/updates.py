@@ -1,16 +1,20 @@
-"""Updates: directions in the space of parameters, from trials (αVIL, section 3) or gradients."""
+"""Directions in the space of parameters: the changes of trials, and the gradients of tasks."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 
 from aang_core.errors import WeighterError
-from aang_core.tasks.moving import to_device
+from aang_core.gradients.engine import GradientEngine, Segment
+from aang_core.gradients.ledger import trained
+from aang_core.tasks.task import to_device
 from aang_core.tasks.workbench import Update
-from aang_core.training.buffers import KeptBuffers, Place, buffers_of, moved_buffers
+from aang_core.training.model_state import Place
+from aang_core.training.numbers import problem_of
+from aang_core.training.optimization import Optimization
 
 
 @dataclass(frozen=True)
@@ -46,49 +50,6 @@ class ParameterUpdate:
     place: int = 0
 
 
-class Snapshot:
-    """A copy of parameters and buffers, to restore or to compare with.
-
-    Args:
-        parameters: the parameters.
-        modules: the modules whose buffers are copied.
-    """
-
-    def __init__(self, parameters: Iterable[nn.Parameter], modules: Iterable[nn.Module]) -> None:
-        self._values = {p: p.detach().clone() for p in parameters}
-        self._buffers = KeptBuffers(place for place, _ in buffers_of(modules))
-
-    @torch.no_grad()
-    def restore(self) -> None:
-        """Restore the value of every parameter and buffer."""
-        for parameter, value in self._values.items():
-            parameter.copy_(value)
-        self._buffers.restore()
-
-    def difference(self, tasks: tuple[str, ...], *, offload: bool) -> ParameterUpdate:
-        """What has changed since the copy was made.
-
-        Args:
-            tasks: the tasks that were trained.
-            offload: whether to keep the changes on the CPU.
-        """
-        parameters = {p: (p.detach(), value) for p, value in self._values.items()}
-        buffers = self._buffers.compared()
-        flags = [(a != b).any() for a, b in (*parameters.values(), *buffers.values())]
-        # The only transfer from the device, unless the changes are kept on the CPU. They are
-        # computed afterwards and one by one, so that those take no room on the device.
-        changed = iter(torch.stack([flag.to(flags[0].device) for flag in flags]).tolist())
-        return ParameterUpdate(
-            tasks,
-            {p: _kept(a - b, offload) for p, (a, b) in parameters.items() if next(changed)},
-            {place: _kept(a - b, offload) for place, (a, b) in buffers.items() if next(changed)},
-        )
-
-
-def _kept(change: Tensor, offload: bool) -> Tensor:
-    return change.cpu() if offload else change
-
-
 def own_updates(updates: Sequence[Update], *numbers: Sequence[float]) -> list[ParameterUpdate]:
     """The same updates, checked to be ones that the bench returned.
 
@@ -113,15 +74,6 @@ def own_updates(updates: Sequence[Update], *numbers: Sequence[float]) -> list[Pa
     return own
 
 
-@torch.no_grad()
-def apply_updates(updates: Sequence[ParameterUpdate], coefficients: Sequence[float]) -> None:
-    """θ ← θ + Σ α_t δ_t, summed in the order given; buffers as in `moved_buffers`."""
-    for parameter in dict.fromkeys(p for update in updates for p in update.deltas):
-        parameter.copy_(moved(parameter.detach(), parameter, updates, coefficients))
-    for (owner, name), value in buffers_after(updates, coefficients).items():
-        getattr(owner, name).copy_(value)
-
-
 def moved(
     value: Tensor,
     parameter: nn.Parameter,
@@ -133,13 +85,6 @@ def moved(
         if parameter in update.deltas:
             value = value + coefficient * update.deltas[parameter].to(value.device)
     return value
-
-
-def buffers_after(
-    updates: Sequence[ParameterUpdate], coefficients: Sequence[float]
-) -> dict[Place, Tensor]:
-    """The buffers at θ + Σ α_t δ_t, those that an update changes."""
-    return moved_buffers([update.buffers for update in updates], coefficients)
 
 
 def products(updates: Sequence[ParameterUpdate], body: Sequence[nn.Parameter]) -> Tensor:
@@ -202,4 +147,105 @@ def combined(
     for parameter in dict.fromkeys(p for update in updates for p in update.deltas):
         factors = coefficients if parameter in shared else of_heads
         total[parameter] = moved(torch.zeros_like(parameter), parameter, updates, factors)
+    return total
+
+
+def gradients_of_each(
+    body: nn.Module,
+    engine: GradientEngine,
+    segments: Sequence[Segment],
+    names: Sequence[str],
+    training: Optimization,
+) -> tuple[dict[str, float], str | None, list[ParameterUpdate]]:
+    """The gradients of some tasks of a step, each by itself; ``.grad`` stays empty.
+
+    Every task takes one step of the engine in which only its own loss counts. Tasks that share
+    rows have the same rows, and each its own pass over them.
+
+    Args:
+        body: the module that all tasks share.
+        engine: computes the gradients.
+        segments: the rows of the step.
+        names: the tasks to differentiate.
+        training: the optimiser of their parameters.
+
+    Returns:
+        The losses of the tasks, by name; what is wrong with their numbers, if anything is; and for
+        each name the gradient of the body and of the task's head.
+    """
+    alone = {name: segment for name, segment in _alone(segments) if name in names}
+    found: dict[str, ParameterUpdate] = {}
+    numbers: list[Tensor] = []
+    for name, segment in alone.items():
+        engine.step(segment, [], None)
+        norm = training.norm()
+        numbers.append(torch.stack([x.to(norm) for x in (*engine.losses, norm)]))
+        (task,) = (member.task for member in segment.members if member.coefficient)
+        own = trained(body, task.head)
+        gradients = {p: p.grad for p in own if p.grad is not None}
+        training.drop()
+        found[name] = ParameterUpdate((name,), gradients)
+    updates = [found[name] for name in names]
+    matrix = products(updates, training.of_body)
+    asked = engine.processes.of_first(torch.cat([*numbers, matrix.flatten()]))
+    # The only transfer from the device: the weighter will ask for the products next.
+    read = iter(asked.tolist())
+    problem = None
+    losses: dict[str, float] = {}
+    norms: dict[str, float] = {}
+    for name, segment in alone.items():
+        of_members = {member.task.name: next(read) for member in segment.members}
+        norms[name] = next(read)
+        losses[name] = of_members[name]
+        problem = problem or problem_of({name: losses[name]}, norms[name])
+    measured = Measured(
+        [norms[name] for name in names], [[next(read) for _ in names] for _ in names]
+    )
+    known = [replace(update, measured=measured, place=i) for i, update in enumerate(updates)]
+    return losses, problem, known
+
+
+def _alone(segments: Sequence[Segment]) -> Iterator[tuple[str, Segment]]:
+    """For every task, by name, a segment in which only its loss counts, on the same rows.
+
+    A task that rides on another's rows still needs that task's segment, with a coefficient of zero.
+    """
+    for segment in segments:
+        for rider in segment.riders:
+            alone = replace(rider, coefficient=1.0)
+            yield rider.task.name, replace(segment, coefficient=0.0, riders=[alone])
+        yield segment.task.name, replace(segment, coefficient=1.0, riders=())
+
+
+def leave_sum(
+    training: Optimization,
+    updates: Sequence[ParameterUpdate],
+    coefficients: Sequence[float],
+    of_heads: Sequence[float],
+) -> bool:
+    """Leave Σ c_i u_i, clipped, in ``.grad``.
+
+    Args:
+        training: the optimiser that will use it.
+        updates: the u_i.
+        coefficients: c_i of the body's parameters.
+        of_heads: c_i of the heads' parameters.
+
+    Returns:
+        Whether the sum is finite.
+    """
+    total = combined(updates, coefficients, of_heads, training.of_body)
+    for parameter, gradient in total.items():
+        parameter.grad = gradient
+    norm = training.clip()
+    # Where the norms that the host knows decide it, it need not wait for this one.
+    return surely_finite(updates, coefficients, of_heads) or bool(norm.isfinite())
+
+
+def by_task(updates: Sequence[ParameterUpdate], coefficients: Sequence[float]) -> dict[str, float]:
+    """The sum of the coefficients of each task's updates."""
+    total: dict[str, float] = {}
+    for update, coefficient in zip(updates, coefficients, strict=True):
+        for task in update.tasks:
+            total[task] = total.get(task, 0.0) + coefficient
     return total

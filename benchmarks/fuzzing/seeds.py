@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 
 import pyarrow as pa
-from aang.task_types.multi_label import SEPARATORS
+from aang_plugin_task_types.multi_label import SEPARATORS
 from pyarrow import parquet
 
 RECORDS: list[dict[str, object]] = [

@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 from aang.corpora.repeated import RepeatedTexts
-from aang.runs import drawn_rows, inputs, recorded_plugins
+from aang.runs import inputs
+from aang.runs.files import refuse_links
 from aang.runs.pretraining import finished_stage
-from aang.runs.run_files import refuse_links
+from aang.runs.resume import unfinished
 from aang.runs.schema import PluginsUsed, StageResult, TrainRows
-from aang.runs.unfinished import unfinished
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -33,22 +33,25 @@ from aang_core.storage.checkpoint_store import CheckpointStore
 from aang_core.storage.lock import LOCK, holder_of, locked, refuse_if_locked, take_from
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.weighting import TaskCard
+from aang_core.training.bench import RunTasks, StepSettings
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import OptimizerSettings
+from aang_core.training.rows import RowBudget
 from aang_core.training.setup import TrainingSettings, make_trainer
-from aang_core.training.step_rows import RowBudget
-from aang_core.training.trainer import Boundary, Schedule, Trainer
+from aang_core.training.trainer import Boundary, Schedule, Trainer, Watching
 from benchmarks.fuzzing.another_file import with_another_file
 
 OWN = "own"
 """What a tensor is filled with if it keeps its values."""
 
+ROWS = RowBudget(5, 4, 6)
+
 CASES: Mapping[str, Mapping[str, Any]] = {
-    "factored": {"weights_every": 2},
+    "factored": {"step": StepSettings(ROWS, weights_every=2)},
     "factored, averaged": {"dev_head": DevHeadSettings(rows=9, average=0.8)},
     "factored, drawn": {"dev_head": DevHeadSettings("drawn", 9)},
-    "meta-tartan": {"draws_per_step": 2},
+    "meta-tartan": {"step": StepSettings(ROWS, draws_per_step=2)},
     "meta-tartan, momentum": {"optimizer": OptimizerSettings(0.01, 0.01, optimizer="sgd")},
     **{name: {} for name in ("static", "single-task", "alpha-vil", "diw", "dwa", "gradnorm")},
     **{name: {} for name in ("uncertainty", "pcgrad", "cagrad", "forkmerge", "tapweight")},
@@ -103,17 +106,17 @@ def trainer(case: str, boundary: Boundary | None = None) -> Trainer:
     options: dict[str, Any] = {
         "optimizer": OptimizerSettings(0.01, 0.01),
         "schedule": Schedule(_STEPS, 4, 40, "accuracy"),
-        "rows": RowBudget(5, 4, 6),
+        "step": StepSettings(ROWS),
         "seed": 0,
     }
     return make_trainer(
-        *(body, end, end, others, CheckedWeighter.make(primitive, TaskCard("end"), cards, {})),
+        body,
+        RunTasks(end, end, others, {"b": _Texts()}),
+        CheckedWeighter.make(primitive, TaskCard("end"), cards, {}),
         TrainingSettings(**{**options, **CASES[case]}),
         evaluate=lambda: {"accuracy": -float(first.weight.detach().norm())},
         score=lambda rows: -float(first.weight.detach().norm()),
-        streams={"b": _Texts()},
-        observers=(),
-        boundary=boundary,
+        watching=Watching(boundary=boundary),
     )
 
 
@@ -289,10 +292,9 @@ def resumed_seeds(run: Path) -> list[bytes]:
 
 def _read_resumed(run: Path, now: inputs.Inputs) -> None:
     refuse_links(run)
-    unfinished(run)
-    recorded_plugins.recorded_differences(run, _plugins())
-    recorded_plugins.changes(run, _plugins())
-    drawn_rows.recorded_draw(run)
+    unfinished(run, _plugins().registry)
+    inputs.plugin_changes(run, _plugins())
+    inputs.recorded_draw(run)
     finished_stage(run / _STAGE, f"{_STAGE}/model")
     recorded = inputs.recorded_inputs(run)
     with inputs.threads_of(recorded, torch.device("cpu")):

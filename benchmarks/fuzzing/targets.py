@@ -9,16 +9,15 @@ from pathlib import Path, PurePath
 
 import yaml
 from aang.assembly.labelled_tasks import end_task_columns
-from aang.cli.train import parse_files
+from aang.cli.schema_options import parse_named
 from aang.config import AUXILIARY_TASKS, read_config_file, resolve_config
-from aang.config.settings import parse_settings
+from aang.config.files import parse_settings
 from aang.corpora.labelled import Columns
-from aang.corpora.labelled_task import LabelledTask, load_task
+from aang.corpora.labelled_task import LabelledTask, TaskReading, load_task
 from aang.corpora.unlabelled_texts import UnlabelledTexts
-from aang.runs.new_folder import new_run_folder
+from aang.runs.prediction_files import rows_of_file
+from aang.runs.resume import new_run_folder
 from aang.runs.run import Run
-from aang.runs.texts_to_predict import rows_of_file
-from aang.task_types.names import TaskTypeName
 from aang.task_types.words import word_places
 from aang_plugin_compare.planning import read_comparison
 from aang_plugin_report.figures import charts_of
@@ -87,7 +86,7 @@ _END_TASK = LabelledTask(
 def _labelled(path: Path) -> None:
     report = ReadReport()
     try:
-        task = load_task(path, dev_fraction=0.3, report=report)
+        task = load_task({"train": path}, TaskReading(dev_fraction=0.3), report)
     finally:
         report.lines()
     for example in (*task.train, *task.dev):
@@ -96,7 +95,7 @@ def _labelled(path: Path) -> None:
         f"{example.text}{example.label}".encode()
 
 
-def _of_kind(kind: TaskTypeName) -> Check:
+def _of_kind(kind: str) -> Check:
     """As a task whose kind is chosen from its labels, and as one that was named."""
 
     def check(path: Path) -> None:
@@ -107,10 +106,11 @@ def _of_kind(kind: TaskTypeName) -> Check:
     return check
 
 
-def _encoded(path: Path, kind: TaskTypeName | None) -> None:
+def _encoded(path: Path, kind: str | None) -> None:
     """From the file to the tensors that a training reads."""
     report = ReadReport()
-    task = load_task(path, dev_fraction=0.3, task_type=kind, report=report)
+    reading = TaskReading(task_type=kind, dev_fraction=0.3)
+    task = load_task({"train": path}, reading, report)
     report.lines()
     examples = [*task.train, *task.dev]
     places = [word_places(example.text) for example in examples]
@@ -201,7 +201,7 @@ def _settings(path: Path) -> None:
     content = path.read_bytes().replace(b"\0", b"")
     lines = content.decode("utf-8", "surrogateescape").split("\n")
     resolve_config({}, {"set": parse_settings(lines[:4])}, _registry())
-    resolve_config({}, {"aux_task": parse_files(lines[4:])}, _registry())
+    resolve_config({}, {"aux_task": parse_named("aux_task", lines[4:], str)}, _registry())
 
 
 def _comparison(path: Path) -> None:

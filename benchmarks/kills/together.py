@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from aang.runs.resuming import opened
+from aang.runs.resume import opened
 
 from aang_core.errors import LockedError
 from aang_core.tasks.processes import ALONE

@@ -25,8 +25,8 @@ from aang_core.gradients.row_memory import RowMemory
 from aang_core.gradients.task_gradient import body_gradient
 from aang_core.tasks.task import Batch, Task
 from aang_core.training.bench import TrainingBench
-from aang_core.training.draws import Draws
 from aang_core.training.precision import in_effect
+from aang_core.training.rows import Draws
 from aang_core.training.trainer import Trainer
 from benchmarks.signal_quality.calibrated import Calibrated
 from benchmarks.signal_quality.cosines import ADAM, BEYOND, Gradient, Reference, Sample
@@ -105,11 +105,10 @@ def measure_signal_quality(
     if config.precision == "fp16":
         raise ConfigError("--precision fp16 may overflow; use bf16 or fp32")
     torch.manual_seed(config.seed)
-    remembers = config.model_copy(update={"dev_head": "remembered"})
-    assembly = assemble(remembers, sources)
-    trainer = build_trainer(remembers, assembly, device)
+    assembly = assemble(sources.with_options(dev_head="remembered"))
+    trainer = build_trainer(assembly, device)
     # It measures between steps that ask for no signals.
-    trainer.bench.plans.remembers = True
+    trainer.bench.remembers = True
     if sources.task.task_type.reads_every_token:
         sources.report.note(
             "there is no column logistic: a logistic regression needs one label a text, and this "
@@ -260,7 +259,7 @@ class _Measuring:
     @property
     def _calibrates(self) -> bool:
         """Whether the end task has logits whose sureness can be wrong: numbers have none."""
-        return self._assembly.end_task.task_type.name != "regression"
+        return self._assembly.end_task.task_type.names_classes
 
     def _gradient_calibrated(
         self, head: nn.Module, dev: Sequence[Batch], others: Sequence[Batch]

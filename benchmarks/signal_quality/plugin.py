@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 from aang.cli.schema_options import options_of
-from aang.cli.train import given_options
+from aang.cli.schema_options import given_options
 from aang.config import TrainConfig, read_config_file, resolve_config
 
 from aang_core import RegisterCommand, hookimpl
@@ -110,10 +110,10 @@ def signal_quality(
         )
     with output_of_plugins():
         sources = prepare_sources(config, plugins.registry)
-    if not sources.objectives:
+    if not sources.plan.objectives:
         raise ConfigError(f"--space {config.space}: has no objective to measure")
     # Names that do not match must not be told after minutes of measuring.
-    names = [objective.name for objective in sources.objectives]
+    names = [objective.name for objective in sources.plan.objectives]
     known = None if given is None else scores_of(names, given, scores)
     with counting("steps", quiet=quiet) as progress, output_of_plugins():
         found = measure_signal_quality(

@@ -3,9 +3,16 @@
 from collections.abc import Callable, Sequence
 
 import torch
+from aang_plugin_packed.packed import PackedEngine
 from torch import Tensor
 
-from aang_core.gradients import FreshDevHead, GradientEngine, PackedEngine, Segment, StreamEngine
+from aang_core.gradients import (
+    EngineSettings,
+    FreshDevHead,
+    GradientEngine,
+    Segment,
+    StreamEngine,
+)
 from aang_core.gradients.passes import Precision
 from aang_core.tasks.signals import Signal
 from benchmarks.steps.setting import StepInputs
@@ -63,7 +70,8 @@ def compiled(step: StepInputs, precision: Precision) -> Way:
 
 def packed(step: StepInputs, precision: Precision) -> Way:
     """Signals of every task from one pass."""
-    return _measured(step, PackedEngine(step.model.body, _dev_head(), precision))
+    settings = EngineSettings(precision=precision)
+    return _measured(step, PackedEngine(step.model.body, _dev_head(), settings))
 
 
 def _measured(step: StepInputs, engine: GradientEngine) -> Way:

@@ -2,11 +2,12 @@
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
-from aang.modeling import LoraSettings, TextModel, load_text_model
+from aang.modeling import TextModel, load_text_model
 from aang_plugin_bert.denoise import Denoise
+from aang_plugin_lora.hooks import aang_prepare_model
 from aang_plugin_task.label import Label
 from tokenizers import Tokenizer, models
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ from aang_core.objectives.stages import (
     Output,
     Vocabulary,
 )
-from aang_core.tasks.task import Batch, RowLosses
+from aang_core.tasks.task import Batch, RowLosses, Task
 from aang_core.training.rows import share_rows
 
 CLASSES = 6
@@ -141,32 +142,24 @@ def _model(setting: Setting) -> TextModel:
     labels = [f"class-{i}" for i in range(CLASSES)]
     with tempfile.TemporaryDirectory() as folder:
         config.save_pretrained(folder)
-        return load_text_model(
+        model = load_text_model(
             folder,
             tokenizer,
             labels,
             from_scratch=True,
-            lora=None if setting.lora is None else LoraSettings(setting.lora),
-            frozen_layers=setting.frozen,
         )
+    options = {"lora": setting.lora, "lora_alpha": None, "lora_target": ()}
+    aang_prepare_model(model, {**options, "freeze_layers": setting.frozen})
+    return model
 
 
 @dataclass
-class OutputTask:
-    """An output and its head, as an engine sees them."""
+class OutputTask(Task):
+    """An output and its head, as an engine sees them; the rows are made beforehand."""
 
     name: str
     output: Output
     head: nn.Module
-    factors: Mapping[str, str] = field(default_factory=dict)
-    lengths: None = None
-
-    def __len__(self) -> int:
-        return 0
-
-    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
-        """See `aang_core.tasks.task.Task`; the rows of the benchmark are made beforehand."""
-        raise NotImplementedError("the benchmark makes its rows beforehand")
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         """See `aang_core.tasks.task.Task`."""

@@ -83,10 +83,9 @@ REFERENCE = {
         [
             "aang.from_python.training.train",
             "aang.from_python.estimator.AangClassifier",
-            "aang.runs.applied.AppliedScores",
+            "aang.runs.evaluate.AppliedScores",
             "aang.runs.run.Run",
-            "aang.runs.fitting",
-            "aang_core.tasks.tensor_task",
+            "aang_core.fitting",
             "aang_core.tasks.task",
             "aang_core.errors",
         ],
@@ -101,6 +100,7 @@ REFERENCE = {
             *index_of("aang.assembly"),
             *index_of("aang.corpora"),
             *index_of("aang.modeling"),
+            "aang_core.gradients",
         ],
     ),
     "checks": (
@@ -152,6 +152,12 @@ for source in sorted((ROOT / "docs").rglob("*.md")):
 for name, (title, modules) in REFERENCE.items():
     with mkdocs_gen_files.open(f"reference/{name}.md", "w") as out:
         out.write(f"# {title}\n\n" + "\n\n".join(f"::: {module}" for module in modules) + "\n")
+
+with mkdocs_gen_files.open("plugins/index.md", "w") as out:
+    out.write("# Standard plug-ins\n\n")
+    for readme in sorted((ROOT / "plugins").glob("*/README.md")):
+        name, summary = readme.parent.name, readme.read_text(encoding="utf-8").split("\n\n")[1]
+        out.write(f"- [`{name}`]({name}.md): {' '.join(summary.split())}\n")
 
 with mkdocs_gen_files.open("reference/commands.md", "w") as out:
     out.write(

@@ -71,13 +71,13 @@ BAD = {
     "an undecorated hook": (("@hookimpl", ""), ["FAILED  it loads", "not decorated"]),
     "another interface": (
         ("class Mine:", "AANG_PLUGIN_API = 3\n    class Mine:"),
-        ["FAILED  it loads", "version 3 of the plug-in interface", "update aang-core"],
+        ["FAILED  it loads", "version 3 of the plug-in interface", "update the older of the two"],
     ),
     "an older interface": (
         ("class Mine:", "AANG_PLUGIN_API = 1\n    class Mine:"),
         [
             "FAILED  it loads",
-            "version 1 of the plug-in interface, which is older than this core's 2",
+            "version 1 of the plug-in interface, and this core has version 2",
             "docs/plugin-interface/version-2.md says what changed",
             "declare AANG_PLUGIN_API = 2",
         ],
@@ -440,8 +440,7 @@ def test_a_plugin_may_build_on_those_that_it_depends_on(
     monkeypatch.setenv("PYTHONPATH", str(site.folder), prepend=":")
     (message,) = failures(Path("aang-plugin-upper")).values()
     assert "no transform mine" in message
-    assert "plug-ins that are not loaded: " in message
-    assert "aang-plugin-base" in message
+    assert "(aang-plugin-base is disabled)" in message
     (metadata,) = site.folder.glob("aang_plugin_upper-*/METADATA")
     metadata.write_text(f"{metadata.read_text()}Requires-Dist: aang-plugin-base>=1\n")
     assert not failures(Path("aang-plugin-upper"))

@@ -1,9 +1,12 @@
 """Small real encoders, built from config, for tests that need no tokenizer."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from aang import TrainedPart
 from tokenizers import Tokenizer, models
 from transformers import (
     AutoConfig,
@@ -17,10 +20,10 @@ from tests.support.model import TextModel, load_text_model
 
 VOCABULARY = 50
 
-PACKED = ("bert", "roberta", "albert", "electra", "distilbert", "mpnet", "modernbert")
+PACKED = ("bert", "roberta", "albert", "electra", "distilbert", "modernbert")
 """Architectures whose gradients the packed engine splits by row."""
 
-ARCHITECTURES = (*PACKED, "deberta", "deberta-v2")
+ARCHITECTURES = (*PACKED, "mpnet", "deberta", "deberta-v2")
 
 _BERT = {
     "hidden_size": 16,
@@ -119,11 +122,12 @@ def tiny_text_model(
     architecture: str = "bert",
     dropout: float = 0.0,
     dtype: torch.dtype = torch.float64,
+    change: Callable[[TextModel], TrainedPart | None] = lambda model: None,
     **options: Any,
 ) -> TextModel:
     """A tiny encoder that is ready to be trained, in float64 unless said otherwise.
 
-    options: further ones of `load_text_model`.
+    change: changes what is trained, as a plug-in does. options: further ones of `load_text_model`.
     """
     if architecture == "bert":
         save_tiny_bert(folder, tied=tied, dropout=dropout)
@@ -135,6 +139,8 @@ def tiny_text_model(
     torch.manual_seed(1)
     labels = [f"class-{i}" for i in range(classes)]
     model = load_text_model(str(folder), tokenizer, labels, **options)
+    if (part := change(model)) is not None:
+        model = replace(model, parts=(part,))
     model.body.to(dtype)
     model.classifier.to(dtype)
     return model

@@ -20,13 +20,12 @@ CLASSES = 3
 
 
 @dataclass
-class Classify:
+class Classify(Task):
     """Classification by the first token, under any head of that kind."""
 
     head: nn.Module
     name: str = "end-task"
     factors: Mapping[str, str] = field(default_factory=dict)
-    lengths: None = None
 
     def __len__(self) -> int:
         return 0

@@ -21,7 +21,7 @@ from transformers import (
 
 from aang_core import ModelError
 from tests.core.encoders import ARCHITECTURES, SHAPES, VOCABULARY
-from tests.support.data import MultiLabel, Regression, SingleLabel, TaskType, TokenLabels
+from tests.support.data import MultiLabel, Regression, SingleLabel, TaskType, tag_labels
 from tests.support.model import TextModel, load_text_model
 
 NUMBERS = Regression(mean=120.0, scale=18.0)
@@ -106,7 +106,7 @@ def test_the_same_classes_in_another_order(tmp_path: Path, architecture: str) ->
             AutoModelForSequenceClassification,
             {"problem_type": "multi_label_classification", "threshold": 0.2},
         ),
-        (TokenLabels(("B-X", "O")), AutoModelForTokenClassification, {}),
+        (tag_labels(("B-X", "O")), AutoModelForTokenClassification, {}),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )

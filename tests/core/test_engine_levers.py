@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from aang_core import AangError, OptimizerSettings
+from aang_core import OptimizerSettings
 from tests.core.engine_checks import SIGNALS, make_step
 from tests.core.engine_steps import Step, oracle, tiny_model
 from tests.support.gradients import (
@@ -15,7 +15,6 @@ from tests.support.gradients import (
     DevHead,
     DistributedEngine,
     EndTaskHead,
-    PackedEngine,
     StreamEngine,
     TaskClip,
 )
@@ -131,12 +130,6 @@ def test_the_dev_gradient_is_averaged_over_steps(kind: int) -> None:
 def _body_part(step: Step, task: int) -> list[Tensor]:
     of_body = dict(zip(step.parameters, gradients_of(step, task), strict=True))
     return [of_body[p] for p in step.of_body]
-
-
-def test_the_packed_engine_refuses_what_it_cannot_do() -> None:
-    body = tiny_model("bert", True).body
-    with pytest.raises(AangError, match="stream"):
-        PackedEngine(body, AveragedDevHead(EndTaskHead(), body, 0.5))
 
 
 @pytest.mark.parametrize("trial", [False, True])

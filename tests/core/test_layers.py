@@ -21,7 +21,9 @@ KERNEL = [
     "gradients",
     "training",
     "objectives",
+    "contracts",
     "checked",
+    "fitting",
     "cli",
 ]
 """Folders and modules of the kernel, each of which may import those before it, and none after it.

@@ -199,34 +199,16 @@ def test_a_step_that_measures_nothing_has_the_same_gradient(split: bool) -> None
 def test_losses_come_in_the_order_of_the_members() -> None:
     """The message about a bad loss names its rider."""
     step = with_riders(make_step(tiny_model("bert", True), kinds=("all",) * 4))
-    segments = [*step.auxiliaries, step.end]
-    names = [member.task.name for s in segments for member in s.members]
+    names = [member.task.name for s in (*step.auxiliaries, step.end) for member in s.members]
     assert names == [
         *("contrast-first", "denoise-0", "classify-1", "denoise-2"),
         *("contrast", "again", "end-task"),
     ]
-    losses = [float("nan") if name == "contrast" else 1.0 for name in names]
-    problem = problem_of(segments, losses, 1.0, None)
-    assert problem is not None
-    assert problem.in_words(step.body) == "the loss of contrast is nan"
-
-
-def test_a_gradient_that_is_not_finite_is_told_by_its_rider() -> None:
-    step = make_step(tiny_model("bert", True), kinds=("all",) * 4)
-
-    class Infinite(Classify):
-        def losses(
-            self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]
-        ) -> RowLosses:
-            losses = head(features).square().sum(dim=1)
-            return RowLosses((losses - losses.detach()).abs().sqrt(), torch.ones_like(losses))
-
-    head = tiny_model("bert", True).heads.classification().to(torch.float64)
-    rider = Rider(Infinite(head, "infinite"), {}, 0.1)
-    segments = [replace(step.end, riders=[rider])]
-    problem = problem_of(segments, [0.0, 1.0], float("inf"), None)
-    assert problem is not None
-    assert problem.in_words(step.body) == "the gradient of infinite is not finite"
+    losses = {name: float("nan") if name == "contrast" else 1.0 for name in names}
+    assert problem_of(losses, 1.0) == "the loss of contrast is nan"
+    assert problem_of(dict.fromkeys(names[-2:], 1.0), float("inf")) == (
+        "the gradient of again, end-task together is not finite"
+    )
 
 
 def test_features_of_batches_are_joined_and_padded() -> None:

@@ -18,13 +18,12 @@ SIGNALS = frozenset({"cosine", "dot", "norm"})
 
 
 @dataclass
-class Classify:
+class Classify(Task):
     """An end task over given rows."""
 
     head: nn.Module
     name: str = "end-task"
     factors: Mapping[str, str] = field(default_factory=dict)
-    lengths: None = None
 
     def __len__(self) -> int:
         return 0

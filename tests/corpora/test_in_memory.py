@@ -17,6 +17,7 @@ from tests.support.data import (
     UnlabelledTexts,
     load_task,
     read_rows,
+    require_one_type,
     table_in_memory,
 )
 
@@ -178,7 +179,10 @@ FRAME = pd.DataFrame({"text": TEXTS, "label": LABELS})
         (FRAME.assign(label=pd.array([1, 2, None, 1], dtype="Int64")), "row 2: column 'label' is"),
         (FRAME.assign(label=[pd.Timestamp(0)] * 4), "row 0: column 'label' holds Timestamp"),
         (FRAME[["text", "text", "label"]], "train DataFrame: column 'text' occurs twice"),
-        ((TEXTS, LABELS[:3]), "train lists: there are 4 texts and 3 labels; every text needs one"),
+        (
+            (TEXTS, LABELS[:3]),
+            "train list: the columns differ in length: 'text' has 4, 'label' has 3",
+        ),
         ({"text": TEXTS, "label": LABELS[:2]}, "differ in length: 'text' has 4, 'label' has 2"),
         ([{"text": "a", "label": "x"}, {"text": "b"}], "train list, row 1: there is no column 'la"),
         (FRAME.iloc[:0], "train DataFrame: it contains no examples"),
@@ -195,13 +199,14 @@ def test_what_cannot_be_used_is_named(value: Any, message: str) -> None:
 
 def test_labels_of_mixed_type() -> None:
     """Numbers and missing values are one type; strings and numbers are two."""
-    table((TEXTS, [1, 2.0, None, float("nan")])).require_one_type("label")
-    table((TEXTS, [["a"], ["b"], [], ["a"]])).require_one_type("label")
+    require_one_type(table((TEXTS, [1, 2.0, None, float("nan")])), "label")
+    require_one_type(table((TEXTS, [["a"], ["b"], [], ["a"]])), "label")
     message = r"'label' mixes strings \(row 0: 'a'\) and numbers \(row 2: 1\)"
     with pytest.raises(DataError, match=message):
-        table((TEXTS, ["a", "b", 1, "a"])).require_one_type("label")
+        require_one_type(table((TEXTS, ["a", "b", 1, "a"])), "label")
+    mixed = FRAME.assign(label=np.array([1, 2, 1, True], dtype=object))
     with pytest.raises(DataError, match=r"mixes numbers .* and booleans \(row 3: True\)"):
-        table(FRAME.assign(label=np.array([1, 2, 1, True], dtype=object))).require_one_type("label")
+        require_one_type(table(mixed), "label")
 
 
 def test_a_label_of_dev_that_train_lacks_is_noted() -> None:

@@ -178,7 +178,7 @@ def test_a_file_of_bad_rows_alone_is_an_error(tmp_path: Path) -> None:
 
 def test_a_single_class(tmp_path: Path) -> None:
     path = write(tmp_path / "same.jsonl", ["a"] * 5)
-    with pytest.raises(DataError, match=r"same\.jsonl: every example has the label 'a'"):
+    with pytest.raises(DataError, match=r"same\.jsonl: the only class is 'a'"):
         load_task(path)
 
 

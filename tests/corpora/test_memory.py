@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from aang_core import ConfigError, DataError, ReadReport
-from tests.support.data import Columns, memory_limit, read_rows, read_table, stream_table
+from tests.support.data import MEMORY, Columns, read_rows, read_table, stream_table
 from tests.support.runs import rows_of_file, rows_of_lines
 
 # The limit is set when everything is imported; torch alone reserves more.
@@ -21,10 +21,9 @@ import resource, sys
 from pathlib import Path
 import pyarrow.parquet, pyarrow.compute
 from aang.corpora.labelled import Columns, read_rows
-from aang.corpora.text_files import read_text
 from aang_core.errors import AangError
 from aang_core.objectives.stages import ReadReport
-from aang.runs.texts_to_predict import rows_of_file, rows_of_lines
+from aang.runs.prediction_files import rows_of_file, rows_of_lines
 now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (now + (700 << 20),) * 2)
 for name in sys.argv[1:]:
@@ -72,7 +71,7 @@ def test_bombs_and_limited_memory(tmp_path: Path) -> None:
         check=False,
         capture_output=True,
         text=True,
-        env={**os.environ, memory_limit.VARIABLE: "0.25"},
+        env={**os.environ, MEMORY: "0.25"},
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
@@ -88,7 +87,7 @@ def test_bombs_and_limited_memory(tmp_path: Path) -> None:
 
 def test_bombs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As above, of files and a limit that are smaller, and with all the memory of this process."""
-    monkeypatch.setenv(memory_limit.VARIABLE, "0.008")
+    monkeypatch.setenv(MEMORY, "0.008")
     record = json.dumps({"text": "x" * 2**20, "label": "a"}).encode() + b"\n"
     packed_table(tmp_path / "a.parquet", "x " * 500_000, 20)
     packed_lines(tmp_path / "b.jsonl.gz", record, 20)
@@ -110,12 +109,12 @@ def test_bombs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_limit_can_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"text": "x" * 2**20, "label": "a", "other": "y" * 2**22}) + "\n")
-    monkeypatch.setenv(memory_limit.VARIABLE, "0.0005")
+    monkeypatch.setenv(MEMORY, "0.0005")
     with pytest.raises(DataError, match=r"a\.jsonl: its first 1 rows .*AANG_DATA_GB"):
         list(read_table(path, ("text", "label")).rows)
-    monkeypatch.setenv(memory_limit.VARIABLE, "0.002")
+    monkeypatch.setenv(MEMORY, "0.002")
     assert len(list(read_table(path, ("text", "label")).rows)) == 1
-    monkeypatch.setenv(memory_limit.VARIABLE, "much")
+    monkeypatch.setenv(MEMORY, "much")
     with pytest.raises(ConfigError, match="AANG_DATA_GB=much: give the gigabytes"):
         list(read_table(path, ("text", "label")).rows)
 
@@ -141,23 +140,8 @@ def test_parquet_with_every_type_of_column(tmp_path: Path) -> None:
     assert [values for _, values in some.rows] == [{"number": n} for n in (1, None, 3, 4)]
 
 
-@pytest.mark.full
-def test_rows_of_parquet_that_unpack_to_too_much(tmp_path: Path) -> None:
-    """One list of ten million numbers, and one of a long text, many times."""
-    path = tmp_path / "a.parquet"
-    parquet.write_table(pa.table({"text": ["x"], "n": pa.array([[0] * 10_000_000])}), path)
-    assert path.stat().st_size < 2**20
-    with pytest.raises(DataError, match=r"a\.parquet, row 1 .*a row is over 64 MB"):
-        list(stream_table(path).rows)
-    assert len(list(stream_table(path, ("text",)).rows)) == 1
-    texts = [["ok"], ["x" * 2**20] * 100]
-    parquet.write_table(pa.table({"text": pa.array(texts)}), path)
-    with pytest.raises(DataError, match=r"a\.parquet, row 2 .*a row is over 64 MB"):
-        list(stream_table(path).rows)
-
-
 def test_arrays_of_json(tmp_path: Path) -> None:
-    """Parsed one object at a time, with the faults that the whole had."""
+    """Faults are named by their place or their record."""
     path = tmp_path / "a.json"
     for text, count in (("[ ]\n", 0), ('\n[{"text":"a"} ,\n{"text":"b"}]\n', 2)):
         path.write_text(text)
@@ -180,5 +164,5 @@ def test_arrays_of_json(tmp_path: Path) -> None:
 def test_a_file_to_predict_has_no_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a text of some words"}\n' * 1000)
-    monkeypatch.setenv(memory_limit.VARIABLE, "0.0001")
+    monkeypatch.setenv(MEMORY, "0.0001")
     assert sum(1 for _ in rows_of_file(path, Columns(), ReadReport())) == 1000

@@ -18,7 +18,6 @@ from tests.support.data import (
     LabelledFile,
     TaskFiles,
     load_task,
-    places,
     text_files,
     tokenize,
 )
@@ -141,7 +140,6 @@ def test_gzip_files_that_unpack_to_too_much(
 ) -> None:
     """Lines have a limit, wherever they are read."""
     monkeypatch.setattr(text_files, "LONGEST_LINE", 2**20)
-    monkeypatch.setattr(places, "LONGEST_LINE", 2**20)
     good = b"A line of ordinary length.\n"
     packed = write(tmp_path / "a.jsonl.gz", gzip.compress(bytes(2**21)))
     assert packed.stat().st_size < 2**12

@@ -13,6 +13,7 @@ from aang_core import DataError, Example, ReadReport
 from tests.support.data import (
     MIN_CHARACTERS,
     Columns,
+    HeldOutTexts,
     LabelledTask,
     UnlabelledParagraphs,
     UnlabelledTexts,
@@ -190,4 +191,4 @@ def test_the_demo_has_comments_of_its_packages(tmp_path: Path) -> None:
     assert len(stripped) >= MIN_CHARACTERS
     dev = (Example(stripped.upper(), label="http"),)
     task = LabelledTask("demo", (), dev, (), ("http",))
-    assert texts(list(UnlabelledParagraphs(task, tmp_path))) == [f"{stripped} Twice"]
+    assert texts(list(UnlabelledParagraphs(HeldOutTexts(task), tmp_path))) == [f"{stripped} Twice"]

@@ -39,7 +39,7 @@ from textwrap import dedent
 import click
 import yaml
 from aang_plugin_compare.planning import read_comparison
-from aang_plugin_tune.search_file import read_search_file
+from aang_plugin_tune.plan import read_search_file
 from click.testing import CliRunner
 from huggingface_hub import ModelCardData
 from ray.scripts.scripts import cli as ray_commands
@@ -54,6 +54,7 @@ from tests.support.runs import (
     read_config_file,
     resolve_config,
     resolve_training,
+    schema_of,
 )
 
 CHEAP = {
@@ -85,7 +86,7 @@ _LOG = (
     re.compile(r"reading data and loading the encoder \.\.\."),
     re.compile(
         r"(task|classes|weights|rows|cut to \d+|overlaps|duplicates|objectives|pre-training|encoder"
-        r"|head|a step|expected) {2,}\S.*"
+        r"|head|options|a step|expected) {2,}\S.*"
     ),
     re.compile(r"training: about \d.+ for \d+ steps, an estimate from \d+ of them; peak .+ GB"),
     re.compile(r"All \d+ steps were trained\."),
@@ -327,6 +328,7 @@ def _aang(words: Sequence[str], registry: Registry) -> None:
     given, rest, _ = aang.make_parser(root).parse_args(list(words))
     if not rest:
         return
+    root.params = {"local": [Path(file) for file in given.get("local", ())]}
     name, *arguments = rest
     command = aang.get_command(root, name)
     assert command is not None, f"there is no command {name}"
@@ -334,7 +336,7 @@ def _aang(words: Sequence[str], registry: Registry) -> None:
     if name == "new-plugin":  # what it writes is what the next lines install and test
         _printed(words)
     if name in ("train", "diagnose") and context.params.get("resume") is None:
-        options = {k: v for k, v in context.params.items() if k in TrainConfig.model_fields}
+        options = {k: v for k, v in context.params.items() if k in schema_of(registry).model_fields}
         file = context.params["config_file"]
         resolve = resolve_training if name == "train" else resolve_config
         options = given_options(options)

@@ -13,7 +13,6 @@ import pytest
 from aang_core import hookspecs, load_plugins
 from tests.docs.documents import ROOT, tables
 from tests.docs.tutorial import PAGE
-from tests.support.data import TRAITS
 from tests.support.plugins import hook_names
 
 pytestmark = pytest.mark.release
@@ -47,13 +46,13 @@ def test_every_trait_is_explained_where_authors_look() -> None:
     (table,) = (table for table in tables(PAGE) if table.header[0] == "trait")
     rows = {row[0].strip("`"): row[1] for row in table.rows}
     in_use = {("labels:own", "data")}  # Of --aux-task, which no plug-in registers.
-    of_end_tasks = {(trait, "the end task") for kind in TRAITS.values() for trait in kind.provides}
-    for primitive in load_plugins(environ={}).registry.primitives():
+    registry = load_plugins(environ={}).registry
+    of_end_tasks = {(f"end-task:{kind.name}", "the end task") for kind in registry.task_types}
+    for primitive in registry.primitives():
         in_use |= {(trait, primitive.stage) for trait in primitive.provides}
         assert primitive.requires <= rows.keys()
     assert set(rows.items()) == in_use | of_end_tasks
-    for trait, _ in of_end_tasks:  # Outputs are what may require one.
-        assert f"``{trait}``" in (inspect.getdoc(hookspecs.aang_register_outputs) or "")
+    assert "``end-task:KIND``" in (inspect.getdoc(hookspecs.aang_register_outputs) or "")
     for trait, stage in in_use:
         hook = f"aang_register_{stage}" + "s" * (stage != "data")
         assert f"``{trait}``" in (inspect.getdoc(getattr(hookspecs, hook)) or "")

@@ -36,7 +36,7 @@ def primitive(
 def space_entry(
     name: str, source: Path | Mapping[str, Any], distribution: str = "aang-plugin-x"
 ) -> SpaceEntry:
-    return SpaceEntry(name, "made up", source, origin(distribution))
+    return SpaceEntry(name, "made up", origin(distribution), source)
 
 
 def one_of_each() -> list[Primitive]:

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -36,13 +36,21 @@ class Site:
         path.write_text(dedent(source), encoding="utf-8")
 
     def metadata(
-        self, distribution: str, entry_points: str, *, version: str = "1.0", name: bool = True
+        self,
+        distribution: str,
+        entry_points: str,
+        *,
+        version: str = "1.0",
+        name: bool = True,
+        requires: Iterable[str] = (),
     ) -> None:
         """Write what pip leaves behind of a distribution."""
         info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
         info.mkdir(parents=True)
         named = f"Name: {distribution}\nVersion: {version}\n" if name else ""
-        info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\n{named}", encoding="utf-8")
+        required = "".join(f"Requires-Dist: {one}\n" for one in requires)
+        content = f"Metadata-Version: 2.1\n{named}{required}"
+        info.joinpath("METADATA").write_text(content, encoding="utf-8")
         info.joinpath("entry_points.txt").write_text(dedent(entry_points), encoding="utf-8")
 
     def plugin(

@@ -1,12 +1,10 @@
 """A command together with plug-ins that are broken in every possible way."""
 
 import signal
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
 
-from aang_core import load_plugins
 from tests.plugins_layer.on_disk import PREAMBLE, Site, transform
 
 
@@ -31,19 +29,10 @@ BROKEN = {
     ),
     "syntax-error": Broken("def broken(:\n", ("_hooks.py:2", "SyntaxError")),
     "null-bytes": Broken("\0", ("SyntaxError",)),
-    "sys-exit": Broken("import sys\nsys.exit(3)\n", ("_hooks.py:3", "sys.exit(3)")),
+    "sys-exit": Broken("import sys\nsys.exit(3)\n", ("_hooks.py:3", "SystemExit: 3")),
     "exit-in-hook": Broken(
-        hook("raise SystemExit('bye')"), ("_hooks.py:4, in aang_register_transforms", "'bye'")
-    ),
-    "own-base-exception": Broken(
-        "class Gone(BaseException): pass\nraise Gone('far away')\n",
-        ("_hooks.py:3", "Gone: far away"),
-    ),
-    "generator-exit": Broken("raise GeneratorExit\n", ("_hooks.py:2", "GeneratorExit")),
-    "interrupt": Broken("raise KeyboardInterrupt\n", ("_hooks.py:2", "KeyboardInterrupt. Report")),
-    "interrupt-in-hook": Broken(
-        hook("raise KeyboardInterrupt('why not')"),
-        ("_hooks.py:4, in aang_register_transforms", "KeyboardInterrupt: why not"),
+        hook("raise SystemExit('bye')"),
+        ("_hooks.py:4, in aang_register_transforms", "SystemExit: bye"),
     ),
     "raises-in-hook": Broken(
         hook(f"{GOOD}; 1 / 0"), ("_hooks.py:4, in aang_register_transforms", "ZeroDivisionError")
@@ -60,7 +49,7 @@ BROKEN = {
     ),
     "misspelled-hook": Broken(
         hook(GOOD, "def aang_registr_data(register):"),
-        ("_hooks.py:2", "no hook aang_registr_data; did you mean aang_register_data?"),
+        ("_hooks.py:2", "no hook aang_registr_data; did you mean aang_register_data"),
     ),
     "unknown-hook": Broken(
         hook(GOOD, "def quite_something_else(register):"),
@@ -79,15 +68,15 @@ BROKEN = {
     ),
     "wrong-argument": Broken(
         hook("pass", "def aang_register_data(registry):"),
-        ("_hooks.py:2", "aang_register_data must take exactly one argument, named register"),
+        ("aang_register_data", "Argument(s) {'registry'} are declared in the hookimpl but"),
     ),
     "argument-too-many": Broken(
         hook("pass", "def aang_register_data(register, config):"),
-        ("aang_register_data must take exactly one argument, named register",),
+        ("aang_register_data", "Argument(s) {'config'} are declared in the hookimpl but"),
     ),
     "no-argument": Broken(
         hook("pass", "def aang_register_data():"),
-        ("aang_register_data must take exactly one argument, named register",),
+        ("_hooks.py:2", "aang_register_data takes no argument; it must take those of its spec"),
     ),
     "generator": Broken(hook(f"{GOOD}; yield"), ("aang_register_transforms is a generator",)),
     "coroutine": Broken(
@@ -117,7 +106,7 @@ BROKEN = {
     ),
     "bare-string-trait": Broken(
         hook('register("fine", "s", "a:b", provides=("text"))'),
-        ("provides must be a tuple of strings, not 'text'", "comma"),
+        ("provides must be a tuple or a list, not 'text'", "comma"),
     ),
     "bad-trait": Broken(
         hook('register("fine", "s", "a:b", requires=("Text!",))'), ("requires holds 'Text!'",)
@@ -126,57 +115,22 @@ BROKEN = {
         hook('register("fine", "s", "a:b", requires=(1,))'), ("requires holds 1",)
     ),
     "target-without-colon": Broken(
-        hook('register("fine", "s", "a.b")'), ("must read 'module:object', not 'a.b'",)
+        hook('register("fine", "s", "a.b")'), ("or read 'module:object', not 'a.b'",)
     ),
     "target-not-callable": Broken(
         hook('register("fine", "s", 12)'), ("must be callable", "not 12")
     ),
-    "space-without-file": Broken(
-        hook('register("s", "s", "/nowhere.yaml")', "def aang_register_spaces(register):"),
-        ("space 's': there is no file /nowhere.yaml",),
-    ),
     "space-of-number": Broken(
         hook('register("s", "s", 3)', "def aang_register_spaces(register):"),
-        ("space 's': give the path of a YAML file or a mapping, not 3",),
-    ),
-    "bad-objective": Broken(
-        hook('register("o", "s", "task//b/c")', "def aang_register_objectives(register):"),
-        ("objective 'o': 'task//b/c' is not an objective",),
+        ("_hooks.py:4, in aang_register_spaces", "TypeError", "not int"),
     ),
     "recipe-of-one-string": Broken(
         hook('register("r", "s", pretraining="tapt")', "def aang_register_recipes(register):"),
-        ("recipe 'r': pretraining must be a tuple of strings, not 'tapt'", "comma"),
-    ),
-    "recipe-after-nothing": Broken(
-        hook('register("r", "s", pretraining=("a/b",))', "def aang_register_recipes(register):"),
-        ("recipe 'r': pretraining holds 'a/b'",),
-    ),
-    "recipe-of-a-list": Broken(
-        hook('register("r", "s", options=[1])', "def aang_register_recipes(register):"),
-        ("recipe 'r': the options must be a mapping by name, not [1]",),
-    ),
-    "recipe-with-odd-set": Broken(
-        hook(
-            'register("r", "s", options={"set": {"static": 3}})',
-            "def aang_register_recipes(register):",
-        ),
-        ("recipe 'r': its option set must hold options by the name",),
-    ),
-    "no-click-command": Broken(
-        hook('register("c", "s", print)', "def aang_register_commands(register):"),
-        ("is not a click command", "@click.command"),
-    ),
-    "empty-grid": Broken(
-        hook('register("g", "s", {})', "def aang_register_grids(register):"),
-        ("grid 'g': give the values to try by option, not {}",),
+        ("recipe 'r': pretraining must be a tuple or a list, not 'tapt'", "comma"),
     ),
     "grid-of-a-string": Broken(
         hook('register("g", "s", {"lr": "1e-4"})', "def aang_register_grids(register):"),
-        ("grid 'g': lr: give a list of values, not '1e-4'",),
-    ),
-    "grid-without-values": Broken(
-        hook('register("g", "s", {"lr": ()})', "def aang_register_grids(register):"),
-        ("grid 'g': lr has no value to try",),
+        ("grid 'g': lr must be a tuple or a list, not '1e-4'",),
     ),
 }
 
@@ -219,7 +173,7 @@ def test_a_broken_plugin_fails_and_says_where_and_why(
     [
         ("no-module", "No module named 'nowhere_at_all'"),
         ("no-object", "nothing"),
-        ("bad-value", "names no module"),
+        ("bad-value", "AttributeError"),
         ("aang-plugin-x-bad-file", "entry_points.txt cannot be read"),
         ("nameless", "No module named 'nowhere_at_all'"),
     ],
@@ -267,70 +221,21 @@ def test_debug_shows_the_traceback_of_a_failed_plugin(site: Site) -> None:
     assert "Traceback" in done.stderr
 
 
-@pytest.fixture
-def interrupts() -> Iterator[None]:
-    """SIGINT interrupts, also where the tests run in the background and a shell has it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_is_the_users_and_ends_the_command(site: Site) -> None:
-    """Unlike a KeyboardInterrupt that the plug-in raises, which only fails the plug-in."""
-    source = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(10)\n"
+def test_an_interrupt_ends_the_command(site: Site) -> None:
+    source = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
     site.plugin("aang-plugin-slow", source)
     done = site.aang("plugins", anew=True)
+    signal.signal(signal.SIGINT, ignored)
     assert done.returncode == 130
     assert done.stderr == "interrupted\n"
 
 
-@pytest.mark.usefixtures("interrupts")
-def test_after_loading_an_interrupt_is_what_it_was_before() -> None:
-    """The handler that tells the two apart is in place while plug-ins load, and no longer."""
-    before = signal.getsignal(signal.SIGINT)
-    load_plugins(environ={})
-    assert signal.getsignal(signal.SIGINT) is before
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-
-
-def unreadable(site: Site, distribution: str, content: bytes | None) -> None:
-    """A distribution whose entry_points.txt is not text, or a folder."""
-    site.metadata(distribution, "")
-    (path,) = site.folder.glob(f"{distribution.replace('-', '_')}-*/entry_points.txt")
-    path.unlink()
-    if content is None:
-        path.mkdir()
-    else:
-        path.write_bytes(content)
-
-
-def test_a_distribution_that_cannot_be_read_is_listed(site: Site) -> None:
-    """It may hold a plug-in. Commands that list no plug-ins do not mention it."""
-    unreadable(site, "x-folder", None)
-    assert site.aang("list-spaces").stderr == ""
-    unknown = site.aang("show-space", "task/no-such-thing/bidirectional/denoise")
-    assert "not loaded: x-folder; see aang plugins" in unknown.stderr
-    unreadable(site, "x-latin", b"[aang]\nx = caf\xe9\n")
-    # In this process the library has been imported already.
-    read_by_a_library = site.aang("list-spaces", anew=True)
-    assert read_by_a_library.returncode == 2
-    assert "aang plugins names the package: reinstall it" in read_by_a_library.stderr
-    assert "Traceback" not in read_by_a_library.stderr
-    rows = {row["distribution"]: row for row in site.json("plugins")}
-    assert rows["x-latin"]["status"] == rows["x-folder"]["status"] == "unreadable"
-    assert "entry_points.txt cannot be read (it is not UTF-8 text)" in rows["x-latin"]["error"]
-    assert "(Is a directory); reinstall x-folder" in rows["x-folder"]["error"]
-    done = site.aang("plugins", "--check")
-    assert done.returncode == 0
-    assert "x-folder" in done.stdout
-
-
-def test_a_plugin_by_its_name_that_cannot_be_read_has_failed(site: Site) -> None:
-    unreadable(site, "aang-plugin-folder", None)
-    assert site.statuses()["aang-plugin-folder"] == "failed"
-    assert "reinstall aang-plugin-folder" in site.aang("list-spaces").stderr
+def test_a_distribution_whose_entry_points_are_no_text_is_passed_over(site: Site) -> None:
+    site.metadata("aang-plugin-latin", "")
+    (path,) = site.folder.glob("aang_plugin_latin-*/entry_points.txt")
+    path.write_bytes(b"[aang]\nx = caf\xe9\n")
+    assert "aang-plugin-latin" not in site.statuses()
 
 
 def test_a_plugin_that_prints_does_not_spoil_json(site: Site) -> None:
@@ -346,29 +251,3 @@ def test_an_optional_hook_of_a_later_core_is_let_pass(site: Site) -> None:
         "@hookimpl(optionalhook=True)\ndef aang_register_losses(register): pass\n" + hook(GOOD),
     )
     assert site.primitives()["aang-plugin-modern"] == ["good"]
-
-
-def test_nothing_can_be_registered_once_the_hook_has_returned(site: Site) -> None:
-    """A plug-in that keeps ``register`` for later gets an error rather than silence."""
-    site.plugin(
-        "aang-plugin-late",
-        """
-        import click
-        kept = []
-
-        @hookimpl
-        def aang_register_transforms(register):
-            kept.append(register)
-
-        @hookimpl
-        def aang_register_commands(register):
-            register("late", "registers too late", late)
-
-        @click.command()
-        def late():
-            kept[0]("late", "too late", "a:b")
-        """,
-    )
-    done = site.aang("late")
-    assert done.returncode == 2
-    assert "transform 'late' was registered after the hook had returned" in done.stderr

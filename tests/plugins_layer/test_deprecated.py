@@ -125,4 +125,4 @@ def test_the_commands_say_so(tmp_path: Path) -> None:
 def test_without_such_a_mark_another_argument_is_refused(tmp_path: Path) -> None:
     _, record = loaded(plugin(tmp_path, "registry"))
     assert record.status == "failed"
-    assert "must take exactly one argument, named register" in str(record.error)
+    assert "{'registry'} are declared in the hookimpl" in str(record.error)

@@ -1,4 +1,4 @@
-"""The core names what plug-ins register in two places alone."""
+"""The core names what plug-ins register in one place alone."""
 
 import ast
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from aang_core import load_plugins
 CORE = Path(aang_core.__file__).parent
 
 MAY_NAME = {
-    "plugins/standard.py",  # says which plug-in to install for an unknown name
     "objectives/defaults.py",  # what is used where the user says nothing
     "runs/linear_controls.py",  # its own control is called tf-idf too
+    "task_types/choose.py",  # says which plug-in has the other kinds of end task
 }
 
 OTHER_SENSES = {"task", "end-task", "mask", "replace", "unlabelled"}
@@ -22,7 +22,10 @@ option ``--unlabelled``."""
 
 def names_of_plugins() -> set[str]:
     registry = load_plugins(environ={}).registry
-    kinds = (registry.primitives(), registry.objectives, registry.recipes, registry.spaces)
+    kinds = (
+        *(registry.primitives(), registry.objectives, registry.recipes, registry.spaces),
+        registry.task_types,
+    )
     entries = [entry for kind in kinds for entry in kind]
     own = {entry.name for entry in entries if entry.origin.distribution == "aang-core"}
     return {entry.name for entry in entries} - own

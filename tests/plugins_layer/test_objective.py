@@ -53,9 +53,9 @@ def test_a_name_with_a_picked_plugin_is_read_back_too() -> None:
 
 
 def test_a_registered_name_stands_for_its_objective() -> None:
-    registry = Registry([*one_of_each(), ObjectiveEntry("short", "s", ("a/b/c/d",), origin())])
+    registry = Registry([*one_of_each(), ObjectiveEntry("short", "s", origin(), ("a/b/c/d",))])
     assert Objective.parse("short", registry).name == "a/b/c/d"
-    with pytest.raises(UnknownNameError, match=r"did you mean short\?; or write four names"):
+    with pytest.raises(UnknownNameError, match=r"did you mean short\? .*; or write four names"):
         Objective.parse("shrt", registry)
 
 

@@ -100,14 +100,17 @@ def test_arguments_are_no_options() -> None:
 
 def test_a_target_that_does_not_take_the_arguments_breaks_its_contract() -> None:
     made = primitive("weighter", "mine", target=lambda: None)
-    with pytest.raises(PluginError, match="does not take the 2 positional arguments"):
+    with pytest.raises(
+        PluginError,
+        match=r"raised TypeError.* takes 0 positional arguments but 2 were given",
+    ):
         made.make("e", ())
 
 
 def test_a_target_with_an_argument_that_no_option_can_fill_breaks_its_contract() -> None:
     def positional(size: int, /) -> None: ...
 
-    with pytest.raises(PluginError, match="cannot be called with options alone"):
+    with pytest.raises(PluginError, match="making it raised TypeError"):
         lazy(positional).make()
 
 

@@ -293,7 +293,7 @@ def test_an_unknown_primitive_says_where_it_is_listed(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError) as caught:
         load_space(path, Registry(one_of_each()))
     assert str(caught.value).startswith(f"{path}:5: there is no transform mask")
-    assert "pip install aang-plugin-bert" in str(caught.value)
+    assert "pip install aang" in str(caught.value)
 
 
 def test_a_file_is_a_space_by_its_ending(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What the command line prints and how it streams."""
 
 from aang.cli.progress import ProgressBar, counting
-from aang.cli.train import given_options
+from aang.cli.schema_options import given_options
 
 from aang_core.cli.app import aang
 from aang_core.cli.output import echo, note

@@ -1,17 +1,18 @@
 """Reading, tokenising and splitting data, and the kinds of end task."""
 
+from pathlib import Path
+from typing import Any
+
 from aang.corpora import (
     LabelledTask,
     RepeatedTexts,
+    dataset_task,
+    labelled_task,
     letter_runs,
-    memory_limit,
-    places,
     text_files,
     token_cache,
 )
 from aang.corpora.cache import chosen_cache_folder, make_folder
-from aang.corpora.dataset_folder import refuse_files_elsewhere
-from aang.corpora.dataset_task import load_dataset_task
 from aang.corpora.demo import (
     DEV_SIZE,
     MIN_CHARACTERS,
@@ -19,26 +20,59 @@ from aang.corpora.demo import (
     TRAIN_SIZE,
     DemoTask,
     DemoTaskUnavailable,
+    UnlabelledParagraphs,
+    comments,
     load_demo_task,
     strip_package_names,
 )
-from aang.corpora.demo_unlabelled import UnlabelledParagraphs, comments
-from aang.corpora.in_memory import TableInMemory, table_in_memory
+from aang.corpora.in_memory import require_one_type, table_in_memory
 from aang.corpora.labelled import Columns, LabelledRows, read_rows
-from aang.corpora.labelled_task import load_task
-from aang.corpora.names import task_name
+from aang.corpora.labelled_task import HeldOutTexts, TaskReading
 from aang.corpora.pieces import Cutter, PieceStream, digest, pieces_of
-from aang.corpora.tables import read_table, stream_table
+from aang.corpora.places import task_name
+from aang.corpora.tables import MEMORY, TableInMemory, read_table, stream_table
 from aang.corpora.task_files import LabelledFile, TaskFiles
 from aang.corpora.tokenizer_definition import tokenizer_digest
 from aang.corpora.tokens import PaddedRows, TokenRows, tokenize, vocabulary
 from aang.corpora.train_draw import class_shares, draw_train
 from aang.corpora.unlabelled_texts import UnlabelledTexts
-from aang.task_types.class_names import MOST_CLASSES
-from aang.task_types.multi_label import MultiLabel
-from aang.task_types.names import TRAITS, TaskTypeName
-from aang.task_types.regression import Regression
-from aang.task_types.single_label import ONE_CLASS, SingleLabel
-from aang.task_types.task_type import TaskType
-from aang.task_types.token_labels import NO_LABEL, TokenLabels
+from aang.task_types import NO_LABEL, SingleLabel, TaskType
+from aang.task_types.cells import MOST_CLASSES
+from aang.task_types.choose import task_type_named, task_type_of_model
+from aang.task_types.single_label import ONE_CLASS
 from aang.task_types.words import word_places
+from aang_plugin_task_types.multi_label import MultiLabel
+from aang_plugin_task_types.regression import Regression
+from aang_plugin_task_types.token_labels import TokenLabels, tag_labels
+
+from aang_core.objectives.stages.data import ReadReport
+
+
+def load_task(
+    train: Path | TableInMemory,
+    dev: Path | TableInMemory | None = None,
+    test: Path | TableInMemory | None = None,
+    *,
+    report: ReadReport | None = None,
+    **options: Any,
+) -> LabelledTask:
+    """The end task from files or data in memory; see `TaskReading` and `Columns` for options."""
+    given = {"train": train, "dev": dev, "test": test}
+    parts = {part: source for part, source in given.items() if source is not None}
+    return labelled_task.load_task(
+        parts, _reading(options), ReadReport() if report is None else report
+    )
+
+
+def load_dataset_task(
+    name: str, *, report: ReadReport | None = None, **options: Any
+) -> LabelledTask:
+    """The end task from a data set; options as for `load_task`."""
+    return dataset_task.load_dataset_task(
+        name, None, _reading(options), ReadReport() if report is None else report
+    )
+
+
+def _reading(options: dict[str, Any]) -> TaskReading:
+    columns = {n: options.pop(n) for n in ("text", "text_pair", "label") if n in options}
+    return TaskReading(Columns(**columns), **options)

@@ -1,11 +1,12 @@
 """The engines that measure gradients, and dev heads."""
 
+from aang_plugin_packed import packed
+from torch import nn
+
 from aang_core.gradients import (
-    UNCLIPPED,
     AveragedDevHead,
     DevHead,
     DevHeadSettings,
-    DistributedEngine,
     DrawnDevHead,
     EndTaskHead,
     EngineSettings,
@@ -13,23 +14,40 @@ from aang_core.gradients import (
     GradientEngine,
     GradientStatistics,
     LogisticDevHead,
-    PackedEngine,
     RememberingDevHead,
     Rider,
     Segment,
     StreamEngine,
     TaskClip,
+    choose_dev_head,
+    loss_scale,
+)
+from aang_core.gradients.choose_dev_head import first_token
+from aang_core.gradients.choose_engine import (
     as_argument,
     as_option,
     check_engine,
-    choose_dev_head,
     choose_engine,
-    first_token,
-    loss_scale,
+    find_engine,
 )
-from aang_core.gradients.engine import members_of
+from aang_core.gradients.distributed import DistributedEngine
+from aang_core.gradients.engine import group_by_length, largest_batch, members_of, share_passes
+from aang_core.gradients.ledger import UNCLIPPED
 from aang_core.gradients.logistic_head import PENALTIES
 from aang_core.gradients.loss_scale import FIRST
 from aang_core.gradients.passes import Passes, Precision, joined
-from aang_core.gradients.shared_passes import group_by_length, largest_batch, share_passes
 from aang_core.gradients.task_gradient import rider_loss
+
+
+class PackedEngine(packed.PackedEngine):
+    """The packed engine, made from its precision."""
+
+    def __init__(
+        self,
+        body: nn.Module,
+        dev_head: DevHead,
+        precision: Precision = "fp32",
+        *,
+        max_rows: int | None = None,
+    ) -> None:
+        super().__init__(body, dev_head, EngineSettings(precision=precision), max_rows)

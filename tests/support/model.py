@@ -1,6 +1,6 @@
 """Encoders, heads and attention masks."""
 
-from aang.modeling import Adapters, EncoderBody, LoraSettings, TextModel
+from aang.modeling import EncoderBody, TextModel
 from aang.modeling.encoder import load_classifier, load_text_model, load_tokenizer
 from aang.modeling.heads import LanguageModelHead, set_dropout
 from aang.modeling.positions import longest_row

@@ -2,12 +2,10 @@
 
 from aang.assembly import assembly, option_owners, read_end_task, source_rows, unlabelled
 from aang.assembly.assembly import Assembly, assemble, load_model
-from aang.assembly.end_task import EndTask
-from aang.assembly.imbalance import class_weights, strata
-from aang.assembly.named_options import without_unread_text
+from aang.assembly.end_task import EndTask, class_weights, strata
+from aang.assembly.labelled_tasks import without_unread_text
+from aang.assembly.objective_task import rehearse
 from aang.assembly.placed_rows import place_rows, unchanged_where
-from aang.assembly.prediction import part_of
-from aang.assembly.rehearsal import rehearse
 from aang.assembly.source_rows import SourceReader
 from aang.assembly.sources import prepare_sources
 from aang.config import (
@@ -17,32 +15,34 @@ from aang.config import (
     recorded_config,
     resolve_config,
     resolve_training,
+    schema_of,
     with_absolute_paths,
 )
-from aang.config.settings import parse_settings
+from aang.config.files import parse_settings
 from aang.from_python.arrays import class_names, labelled_columns
 from aang.from_python.given_data import GivenData
 from aang.runs import (
-    LINEAR,
     PENALTIES,
     Origins,
     card_of,
     final_fine_tuning,
-    fitting,
     linear_result,
     memory_needed,
     prediction_files,
     tf_idf,
 )
-from aang.runs.applied import applied_scores
-from aang.runs.evaluating import evaluation_of
+from aang.runs.evaluate import applied_scores, evaluation_of
 from aang.runs.linear_controls import MOST_WORK, controls_of
 from aang.runs.markdown import plain, table
 from aang.runs.memory_needed import check_memory, lowering_told
-from aang.runs.new_folder import new_run_folder
-from aang.runs.prediction_files import write_predictions
-from aang.runs.predictor import Prediction, Predictor, Text
+from aang.runs.predict import Prediction, Predictor, Text
+from aang.runs.prediction_files import Row, rows_of_file, rows_of_lines, write_predictions
 from aang.runs.preparation_config import from_anywhere
-from aang.runs.texts_to_predict import Row, rows_of_file, rows_of_lines
-from aang.runs.tracking import Tracker
-from aang.runs.training import build_trainer, choose_device, choose_training_device, score_rows
+from aang.runs.resume import new_run_folder
+from aang.runs.training import (
+    build_trainer,
+    choose_device,
+    choose_training_device,
+    part_of,
+    score_rows,
+)

@@ -3,7 +3,15 @@
 from aang_core.storage import csv_line
 from aang_core.storage.checkpoint_store import MANIFEST, CheckpointStore
 from aang_core.storage.durable import write_file, write_folder, writing
-from aang_core.storage.holder import Holder, process_start
-from aang_core.storage.lock import HELD, LOCK, holder_of, locked, refuse_if_locked, take_from
+from aang_core.storage.lock import (
+    HELD,
+    LOCK,
+    Holder,
+    holder_of,
+    locked,
+    process_start,
+    refuse_if_locked,
+    take_from,
+)
 from aang_core.storage.run_folder import RunFolder
 from aang_core.storage.yaml_source import NumberLoader, parse_yaml

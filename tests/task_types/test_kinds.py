@@ -3,6 +3,7 @@
 import math
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from sklearn.metrics import f1_score
 from transformers import BertConfig, BertForSequenceClassification
 
 from aang_core import ReadReport, TaggedWord
-from tests.support.data import NO_LABEL, MultiLabel, Regression, SingleLabel, TaskType, TokenLabels
+from tests.support.data import NO_LABEL, MultiLabel, Regression, SingleLabel, TaskType, tag_labels
 from tests.support.runs import evaluation_of
 
 torch.set_num_threads(1)
@@ -32,7 +33,7 @@ def test_sets_are_scored_as_scikit_learn_scores_them() -> None:
 
 def test_a_class_that_train_lacks_counts_as_wrong() -> None:
     """Scores are scikit-learn's over all classes that occur or are predicted."""
-    kind = SingleLabel(("a", "b")).knowing(["x", "y"])
+    kind = replace(SingleLabel(("a", "b")), unseen=("x", "y"))
     labels = kind.encode(["a", "b", "x", "y", "a"], lambda: (), "dev").rows
     assert labels is not None
     logits = torch.tensor([[2.0, 0], [0, 2], [2, 0], [0, 2], [0, 2]])
@@ -52,11 +53,11 @@ def test_a_class_that_train_lacks_counts_as_wrong() -> None:
     torch.testing.assert_close(
         losses.mean(), torch.nn.functional.cross_entropy(logits[seen], labels[seen])
     )
-    assert kind.head.outputs == ("a", "b")
+    assert kind.labels == ("a", "b")
 
 
 def test_one_of_several_classes_that_train_lacks_counts_as_missed() -> None:
-    kind = MultiLabel(("a", "b")).knowing(["x"])
+    kind = replace(MultiLabel(("a", "b")), unseen=("x",))
     labels = kind.encode([("a", "x"), ("b",), ("x",)], lambda: (), "dev").rows
     assert labels is not None
     logits = torch.tensor([[3.0, -3], [-3, 3], [-3, -3]])
@@ -86,7 +87,7 @@ def test_a_tag_that_train_lacks_counts_as_missed(
     tags: tuple[str, str], unseen: str, expected: dict[str, float]
 ) -> None:
     """Three words; the model takes the third, which has the new tag, for the second tag."""
-    kind = TokenLabels(tags).knowing([unseen])
+    kind = replace(tag_labels(tags), unseen=(unseen,))
     words = tuple(TaggedWord(i, i + 1, tag) for i, tag in enumerate((*tags, unseen)))
     offsets = [[(i, i + 1) for i in range(3)]]
     labels = kind.encode([words], lambda: offsets, "dev").tokens
@@ -202,7 +203,7 @@ def test_a_saved_model_computes_the_number_itself() -> None:
 
 WORDS = (TaggedWord(0, 3, "B-PER"), TaggedWord(4, 12, "I-PER"), TaggedWord(12, 13, "O"))
 TEXT = "Ada Lovelace,"
-TAGS = TokenLabels(("B-PER", "I-PER", "O"))
+TAGS = tag_labels(("B-PER", "I-PER", "O"))
 
 
 @pytest.mark.parametrize("space", [0, 1], ids=["trimmed", "with the space before"])
@@ -241,7 +242,7 @@ def test_spans_are_scored_as_wholes() -> None:
 @pytest.mark.parametrize(("unit", "last"), [("U", "L"), ("S", "E")])
 def test_spans_of_one_word_and_last_words_are_known(unit: str, last: str) -> None:
     """In BILOU and in BIOES alike: two spans of one word, then two of two words."""
-    kind = TokenLabels(("B-A", f"{last}-A", f"{unit}-A", "O"))
+    kind = tag_labels(("B-A", f"{last}-A", f"{unit}-A", "O"))
     labels = torch.tensor([[2, 2, 3, 0, 1, 0, 1]])
     logits = torch.nn.functional.one_hot(labels, 4).float()
     assert kind.counts(labels) == {"A": 4}
@@ -255,7 +256,7 @@ def test_spans_of_one_word_and_last_words_are_known(unit: str, last: str) -> Non
 
 
 def test_tags_without_prefixes_are_classes_of_words() -> None:
-    kind = TokenLabels(("NOUN", "VERB"))
+    kind = tag_labels(("NOUN", "VERB"))
     assert kind.metrics[0] == "macro-f1"
     assert kind.classes == ("NOUN", "VERB")
     labels = torch.tensor([[NO_LABEL, 0, 1]])
@@ -290,7 +291,7 @@ RANDOM: list[tuple[TaskType, torch.Tensor, torch.Tensor]] = [
     ),
     *(
         (
-            TokenLabels(tags),
+            tag_labels(tags),
             torch.randint(3, (ROWS, 6), generator=DRAWN).index_fill(
                 1, torch.tensor([0, 4]), NO_LABEL
             ),

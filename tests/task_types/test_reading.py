@@ -9,7 +9,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 
 from aang_core import DataError, Example, ReadReport, TaggedWord
-from tests.support.data import LabelledTask, TaskTypeName, load_dataset_task, load_task
+from tests.support.data import LabelledTask, load_dataset_task, load_task
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
@@ -21,7 +21,7 @@ def rows_of(labels: Sequence[object]) -> list[dict[str, object]]:
     return [{"text": f"text {i}", "label": label} for i, label in enumerate(labels)]
 
 
-def read(path: Path, labels: Sequence[object], name: TaskTypeName | None = None) -> LabelledTask:
+def read(path: Path, labels: Sequence[object], name: str | None = None) -> LabelledTask:
     return load_task(write(path / "a.jsonl", rows_of(labels)), task_type=name, dev_fraction=0.5)
 
 
@@ -161,7 +161,7 @@ def test_text_with_a_separator_is_a_set_of_classes(
     ],
 )
 def test_a_label_that_cannot_be_read_is_named(
-    tmp_path: Path, name: TaskTypeName | None, labels: Sequence[object], said: Sequence[str]
+    tmp_path: Path, name: str | None, labels: Sequence[object], said: Sequence[str]
 ) -> None:
     with pytest.raises(DataError) as caught:
         read(tmp_path, labels, name)
@@ -221,7 +221,7 @@ AT_PLACES = [("0", "2"), ("1",), ("0", "1"), ()]
     ],
 )
 def test_zeros_and_ones_mark_classes_by_their_place(
-    tmp_path: Path, labels: Sequence[object], name: TaskTypeName | None
+    tmp_path: Path, labels: Sequence[object], name: str | None
 ) -> None:
     """The usual form elsewhere; as names, nearly every text would have the classes 0 and 1."""
     path, report = write(tmp_path / "a.jsonl", rows_of(labels)), ReadReport()
@@ -348,7 +348,7 @@ def test_tokens_tags_and_spans_that_were_written_into_cells(tmp_path: Path) -> N
 )
 @pytest.mark.parametrize("name", [None, "regression"])
 def test_one_cell_does_not_turn_numbers_into_names(
-    tmp_path: Path, spoilt: str, name: TaskTypeName | None
+    tmp_path: Path, spoilt: str, name: str | None
 ) -> None:
     """The error names the line, and what to do whichever of the two they are."""
     path = csv_of(tmp_path / "a.csv", ["4.5", "5.0", spoilt, "1"])

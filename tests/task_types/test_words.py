@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aang_core import ReadReport, TaggedWord
-from tests.support.data import TokenLabels, letter_runs, load_task, word_places
+from tests.support.data import letter_runs, load_task, tag_labels, word_places
 
 SENTENCE = "张伟在北京大学工作，李娜在上海。"
-TAGS = TokenLabels(("B-LOC", "B-PER", "I-LOC", "I-PER", "O"))
+TAGS = tag_labels(("B-LOC", "B-PER", "I-LOC", "I-PER", "O"))
 
 
 @pytest.mark.parametrize(

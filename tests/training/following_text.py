@@ -67,7 +67,7 @@ def exact_assembly(options: dict[str, Any], folder: Path) -> tuple[Any, Assembly
     }
     config = resolve_config(options, {}, registry)
     torch.manual_seed(0)
-    assembly = assemble(config, prepare_sources(config, registry))
+    assembly = assemble(prepare_sources(config, registry))
     assembly.model.body.double()
     assembly.model.classifier.double()
     for task in assembly.auxiliaries:
@@ -79,8 +79,8 @@ def exact_trainer(
     options: dict[str, Any], folder: Path, processes: Processes = ALONE
 ) -> tuple[Assembly, Trainer]:
     """The same run, ready to train."""
-    config, assembly = exact_assembly(options, folder)
-    return assembly, build_trainer(config, assembly, torch.device("cpu"), processes=processes)
+    _, assembly = exact_assembly(options, folder)
+    return assembly, build_trainer(assembly, torch.device("cpu"), processes=processes)
 
 
 def main(folder: Path) -> None:

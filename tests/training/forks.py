@@ -21,7 +21,7 @@ from typing import IO, Any
 ROOT = Path(__file__).parents[2]
 
 IMPORTED = (
-    *("aang.cli.train", "aang.runs.train_run", "aang.runs.evaluating", "datasets"),
+    *("aang.cli.train", "aang.runs.train", "aang.runs.evaluate", "datasets"),
     *("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert"),
     *("sklearn.metrics", "torch.optim", "torch._dynamo"),
     *("plotly.graph_objects", "plotly.offline"),

@@ -22,8 +22,8 @@ def train(options: dict[str, object], processes: Processes) -> dict[str, torch.T
     """Losses, weights and parameters after four steps."""
     config = resolve_config({}, options)
     torch.manual_seed(0)
-    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
-    trainer = build_trainer(config, assembly, torch.device("cpu"), processes=processes)
+    assembly = assemble(prepare_sources(config, load_plugins().registry))
+    trainer = build_trainer(assembly, torch.device("cpu"), processes=processes)
     separate_dropout(config.seed, 0, processes)
     losses = LossMeans()
     for _ in range(4):

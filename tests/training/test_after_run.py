@@ -15,7 +15,7 @@ import json
 from aang_core import hookimpl
 
 @hookimpl
-def aang_after_run(run):
+def aang_after_training(run):
     print("called")
     assert not (run.folder / "result.json").exists()
     seen = {
@@ -32,7 +32,7 @@ BROKEN = """
 from aang_core import hookimpl
 
 @hookimpl
-def aang_after_run(run):
+def aang_after_training(run):
     raise {error}
 """
 
@@ -73,7 +73,7 @@ def test_a_plugin_that_fails_does_not_lose_the_run(
     assert line.startswith("note: plug-in broken")
     assert "failed after the run" in line
     assert error.partition("(")[0] in line
-    assert f"{plugin}:6, in aang_after_run" in line
+    assert f"{plugin}:6, in aang_after_training" in line
     assert Run.open(run).result["steps"] == 2
     assert (run / "report.html").is_file()
 
@@ -81,9 +81,9 @@ def test_a_plugin_that_fails_does_not_lose_the_run(
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("def aang_after_run(runs): pass", "aang_after_run must take run, by these names"),
+        ("def aang_after_training(runs): pass", "aang_after_training must take run, by these"),
         ("def aang_plot_run(run): pass", "aang_plot_run must take run and what, by these names"),
-        ("def aang_after_run(run): yield", "is a generator or a coroutine"),
+        ("def aang_after_training(run): yield", "is a generator or a coroutine"),
     ],
 )
 def test_hooks_of_the_wrong_form_are_refused(tmp_path: Path, code: str, says: str) -> None:
@@ -134,7 +134,7 @@ def test_the_application_loads_nothing_that_draws() -> None:
 
 PRINTS = """
 from aang_core import hookimpl
-from aang_core.tasks.single_task import SingleTask
+from aang_core.tasks.weighting import SingleTask
 
 print("when it is imported")
 

@@ -52,11 +52,11 @@ KINDS = {
         "import a_module_that_is_nowhere\n" + GOOD,
         ("_hooks.py:2", "No module named 'a_module_that_is_nowhere'", "Install what it needs"),
     ),
-    "system-exit": Kind("raise SystemExit(3)\n" + GOOD, ("_hooks.py:2", "it called sys.exit(3)")),
+    "system-exit": Kind("raise SystemExit(3)\n" + GOOD, ("_hooks.py:2", "SystemExit: 3")),
     "syntax-error": Kind("def broken(:\n" + GOOD, ("_hooks.py:2", "SyntaxError")),
     "wrong-hook-name": Kind(
         GOOD.replace("transforms", "transform"),
-        ("no hook aang_register_transform; did you mean aang_register_transforms?",),
+        ("no hook aang_register_transform; did you mean aang_register_transforms",),
     ),
     "no-decorator": Kind(
         GOOD.replace("@hookimpl\n", ""),
@@ -72,11 +72,11 @@ KINDS = {
     ),
     "wrong-api-version": Kind(
         "AANG_PLUGIN_API = 3\n" + GOOD,
-        ("version 3 of the plug-in interface", "newer than this core's 2; update aang-core"),
+        ("version 3 of the plug-in interface", "update the older of the two"),
     ),
     "old-api-version": Kind(
         "AANG_PLUGIN_API = 1\n" + GOOD,
-        ("version 1 of the plug-in interface", "update the plug-in", "version-2.md"),
+        ("version 1 of the plug-in interface", "version-2.md"),
     ),
     "no-such-target": Kind(
         GOOD,
@@ -209,7 +209,7 @@ def test_train_that_needs_it_says_why_not(
     (error,) = [line for line in done.err.splitlines() if line.startswith("Error: ")]
     for fragment in KINDS[name].needed or (
         f"there is no transform aang-plugin-{name}:mine",
-        f"aang-plugin-{name} failed to load; see aang plugins",
+        f"aang-plugin-{name} is broken, see aang plugins",
     ):
         assert fragment in error
     assert "Traceback" not in done.err
@@ -228,7 +228,7 @@ def test_train_by_a_short_name_says_who_may_have_had_it(
     assert done.status == 2
     (error,) = [line for line in done.err.splitlines() if line.startswith("Error: ")]
     assert "transform mine" in error
-    assert "plug-ins that are not loaded" in error
+    assert " are disabled)" in error
     for name in KINDS:
         assert f"aang-plugin-{name}" in error
 

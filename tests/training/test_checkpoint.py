@@ -13,21 +13,24 @@ from torch import Tensor, nn
 from aang_core import DataError, OptimizerSettings, TaskCard, TensorTask, load_plugins
 from tests.support.gradients import DevHeadSettings, EngineSettings
 from tests.support.training import (
-    FrozenPart,
     RowBudget,
+    RunTasks,
     Schedule,
+    StepSettings,
     Trainer,
     TrainingSettings,
+    Watching,
     load_checkpoint,
     make_trainer,
     save_checkpoint,
 )
 
+ROWS = RowBudget(5, 4, 6)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "factored": {"weights_every": 2},
+    "factored": {"step": StepSettings(ROWS, weights_every=2)},
     "averaged": {"dev_head": DevHeadSettings(rows=9, average=0.8)},
     "drawn": {"dev_head": DevHeadSettings("drawn", 9), "engine": EngineSettings(task_clip=0.5)},
-    "draws": {"draws_per_step": 2},
+    "draws": {"step": StepSettings(ROWS, draws_per_step=2)},
     "momentum": {"optimizer": OptimizerSettings(0.01, 0.01, optimizer="sgd")},
 }
 
@@ -61,13 +64,14 @@ def trainer(
     defaults: dict[str, Any] = {
         "optimizer": OptimizerSettings(0.01, 0.01),
         "schedule": Schedule(40, 4, 40, "accuracy"),
-        "rows": RowBudget(5, 4, 6),
+        "step": StepSettings(ROWS),
         "seed": seed,
     }
     return make_trainer(
-        *(body, end, end, others, weighter, TrainingSettings(**{**defaults, **options})),
+        *(body, RunTasks(end, end, others), weighter),
+        TrainingSettings(**{**defaults, **options}),
         evaluate=evaluate or (lambda: {"accuracy": -float(body[3].weight.detach().norm())}),
-        observers=observers,
+        watching=Watching(observers),
     )
 
 
@@ -218,25 +222,4 @@ def test_what_is_not_trained_is_not_saved(tmp_path: Path) -> None:
     load_checkpoint(tmp_path, again)
     assert same(whole.state_dict(), again.state_dict())
     with pytest.raises(DataError, match=r"the encoder has changed since .* Put the encoder back"):
-        load_checkpoint(tmp_path, trainer({}, seed=9, frozen=True))
-
-
-def test_checkpoints_of_earlier_versions_hold_what_is_not_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They still load, and an encoder that has changed is noticed."""
-    whole = trainer({}, frozen=True)
-    rounds(whole, 3)
-    with monkeypatch.context() as earlier:
-        earlier.setattr(FrozenPart, "holds", lambda part, tensor: False)
-        save_checkpoint(tmp_path, whole)
-    rest = tmp_path / "state.json"
-    state = json.loads(rest.read_text(encoding="utf-8"))
-    del state["frozen"]
-    assert "body|0.weight" in state["module"]
-    rest.write_text(json.dumps({**state, "format": 3}), encoding="utf-8")
-    again = trainer({}, frozen=True)
-    load_checkpoint(tmp_path, again)
-    assert same(whole.state_dict(), again.state_dict())
-    with pytest.raises(DataError, match="the encoder has changed"):
         load_checkpoint(tmp_path, trainer({}, seed=9, frozen=True))

@@ -61,7 +61,7 @@ DAMAGE = {
     "truncated": (truncate, "state has 3 bytes instead of 5"),
     "a flipped bit": (flip, "the checksum of state is wrong"),
     "a lost file": (lose, "state is missing"),
-    "a lost manifest": (lose_manifest, "manifest.json is missing"),
+    "a lost manifest": (lose_manifest, "manifest.json cannot be read"),
     "half a manifest": (garble_manifest, "manifest.json cannot be read"),
     "another manifest": (empty_manifest, "manifest.json cannot be read"),
 }

@@ -175,7 +175,7 @@ def test_the_folder_is_named_after_what_is_trained(
     ("arguments", "message"),
     [
         ({"train": [1, 2, 3]}, "train: this list is not data that AANG reads; give a file, a pan"),
-        ({"train": (["a", "b"], ["x"])}, "train lists: there are 2 texts and 1 labels"),
+        ({"train": (["a", "b"], ["x"])}, "train list: the columns differ in length"),
         ({"train": (["a", "b"], ["x", 1])}, "train list: column 'label' mixes strings (row 0"),
         ({"train": pd.DataFrame({"body": ["a"]})}, "Name the right one with text=."),
         ({"unlabelled": ["a text", "b.txt"]}, "'b.txt' looks like a file and 'a text' like a text"),

@@ -110,9 +110,11 @@ _CHECK = """
 import sys
 from aang.config import resolve_config
 from aang_core.errors import AangError
+from aang_core.plugins import load_plugins
 from aang.runs.before import check
+registry = load_plugins().registry
 try:
-    check(resolve_config({}, {"device": "cpu", "log": sys.argv[1].split()}))
+    check(resolve_config({}, {"device": "cpu", "log": sys.argv[1].split()}, registry), registry)
 except AangError as error:
     print(error)
 """

@@ -19,10 +19,18 @@ from aang_core import (
     Signal,
     StepSignals,
     StepwiseWeighter,
+    Task,
     fit,
 )
 from tests.support.gradients import EndTaskHead, GradientEngine, PackedEngine, StreamEngine
-from tests.support.training import Optimization, RowBudget, SignalMean, TrainingBench, rows_of_draw
+from tests.support.training import (
+    Optimization,
+    RowBudget,
+    RunTasks,
+    SignalMean,
+    StepSettings,
+    TrainingBench,
+)
 
 COSINE: frozenset[Signal] = frozenset({"cosine"})
 ROWS = 40
@@ -30,7 +38,7 @@ RATE = 0.5
 
 
 @dataclass
-class Labelled:
+class Labelled(Task):
     """Classification of rows of numbers; remembers which rows it was asked for."""
 
     name: str
@@ -38,7 +46,6 @@ class Labelled:
     labels: Tensor
     head: nn.Module
     factors: Mapping[str, str] = field(default_factory=dict)
-    lengths: None = None
     asked: list[list[int]] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -97,15 +104,12 @@ def make(packed: bool = False, max_grad_norm: float = 1e9, **more: Any) -> Made:
     heads = [end.head, *(t.head for t in others.values())]
     bench = TrainingBench(
         body,
-        end,
-        dev,
-        list(others.values()),
-        engine=engine,
-        optimization=Optimization(body, heads, settings, 100),
-        budget=RowBudget(10, 6, 8),
+        RunTasks(end, dev, list(others.values())),
+        engine,
+        Optimization(body, heads, settings, 100),
+        StepSettings(RowBudget(10, 6, 8), **more),
         generator=torch.Generator().manual_seed(0),
         normalised=False,
-        **more,
     )
     return Made(body, end, dev, others, bench)
 
@@ -202,7 +206,8 @@ def test_a_draw_with_bad_numbers_leaves_the_step_out() -> None:
 
 @pytest.mark.parametrize(("rows", "draws"), [(128, 4), (10, 4), (3, 3), (7, 1)])
 def test_draws_share_all_rows(rows: int, draws: int) -> None:
-    parts = [rows_of_draw(rows, draws, number) for number in range(draws)]
+    budget = RowBudget(rows, 1, 1)
+    parts = [budget.of_draw(draws, number).end_task for number in range(draws)]
     assert sum(parts) == rows
     assert max(parts) - min(parts) <= 1
 

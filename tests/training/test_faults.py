@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.plugins import StorageError
-from tests.support.runs import Tracker
 from tests.support.storage import write_file, write_folder, writing
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
@@ -46,12 +45,6 @@ def test_a_disk_that_is_full_at_the_first_checkpoint(
     done = aang("train", "--resume", run, "--quiet")
     assert done.status == 0, done.err
     assert everything(run) == everything(whole)
-
-
-def test_a_tracker_that_cannot_write(tmp_path: Path) -> None:
-    (tmp_path / "trackers").write_text("a file where a folder belongs", encoding="utf-8")
-    with pytest.raises(StorageError, match=r"cannot write .*trackers: "):
-        Tracker(["tensorboard"], tmp_path, "steps: 1")
 
 
 @pytest.mark.full

@@ -20,7 +20,7 @@ from aang_core import (
 )
 from tests.support.gradients import EndTaskHead, GradientEngine, PackedEngine, StreamEngine
 from tests.support.plugins import NumericalError, WeighterError
-from tests.support.training import Optimization, RowBudget, TrainingBench
+from tests.support.training import Optimization, RowBudget, RunTasks, StepSettings, TrainingBench
 from tests.training.trainers import build
 
 NAMES = ("end", "a", "b")
@@ -66,12 +66,10 @@ def made(
     engine: GradientEngine = kind(body, head)
     bench = TrainingBench(
         body,
-        tasks[0],
-        tasks[0],
-        tasks[1:],
-        engine=engine,
-        optimization=Optimization(body, [t.head for t in tasks], settings, steps=100),
-        budget=RowBudget(end_task=8, dev=8, auxiliary=16),
+        RunTasks(tasks[0], tasks[0], tasks[1:]),
+        engine,
+        Optimization(body, [t.head for t in tasks], settings, steps=100),
+        StepSettings(RowBudget(end_task=8, dev=8, auxiliary=16)),
         generator=torch.Generator().manual_seed(0),
         **more,
     )
@@ -415,12 +413,10 @@ def with_buffers() -> tuple[TrainingBench, Counter]:
     settings = OptimizerSettings(lr=0.1, head_lr=0.1, optimizer="sgd", schedule="constant")
     bench = TrainingBench(
         body,
-        task,
-        task,
-        [],
-        engine=StreamEngine(body, EndTaskHead()),
-        optimization=Optimization(body, [task.head], settings, steps=100),
-        budget=RowBudget(end_task=4, dev=8, auxiliary=4),
+        RunTasks(task, task, []),
+        StreamEngine(body, EndTaskHead()),
+        Optimization(body, [task.head], settings, steps=100),
+        StepSettings(RowBudget(end_task=4, dev=8, auxiliary=4)),
         generator=torch.Generator().manual_seed(0),
     )
     return bench, body

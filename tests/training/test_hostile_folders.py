@@ -107,10 +107,10 @@ def test_a_lock_that_is_no_file(tmp_path: Path, outside: Path) -> None:
     """A folder without anything else counts as free; nothing is written through a link."""
     lock = tmp_path / "new" / "lock.json"
     lock.parent.mkdir()
-    for make in (lambda: os.mkfifo(lock), lock.mkdir, lambda: lock.symlink_to(outside)):
+    for make in (lock.mkdir, lambda: lock.symlink_to(outside)):
         make()
         for attempt in (lambda: RunFolder.check_free(lock.parent), locked(lock.parent).__enter__):
-            with pytest.raises(StorageError, match="is not a file"):
+            with pytest.raises(StorageError, match="cannot write"):
                 attempt()
         lock.rmdir() if lock.is_dir() else lock.unlink()
     assert outside.read_text() == SECRET

@@ -187,8 +187,8 @@ def test_frozen_layers_keep_their_weights(
     [
         (["--lora", 2, "--lora-target", "LayerNorm"], "--lora-target LayerNorm: is LayerNorm"),
         (["--freeze-layers", 2], "--freeze-layers 2: BertModel has 2 layers"),
-        (["--lora-target", "query"], "--lora-target goes with --lora RANK"),
-        (["--lora-alpha", 8], "--lora-alpha goes with --lora RANK"),
+        (["--lora-target", "query"], "--lora-target goes with --lora;"),
+        (["--lora-alpha", 8], "--lora-alpha goes with --lora;"),
         (["--lora", 2, "--from-scratch"], "--lora 2 never trains some of the weights"),
         (["--lora", 0], "--lora"),
         (["--freeze-layers", -1], "--freeze-layers"),

@@ -13,9 +13,9 @@ from tests.support.data import (
     Regression,
     SingleLabel,
     TaskType,
-    TokenLabels,
+    tag_labels,
 )
-from tests.support.runs import LINEAR, MOST_WORK, PENALTIES, controls_of, linear_result, tf_idf
+from tests.support.runs import MOST_WORK, PENALTIES, controls_of, linear_result, tf_idf
 from tests.support.spaces import Label
 
 X = torch.randn(60, 3, generator=torch.Generator().manual_seed(0)).numpy()
@@ -36,7 +36,7 @@ def task_of(unfitted: TaskType, *parts: Sequence[tuple[str, Label]]) -> Labelled
     return LabelledTask("made", train, dev, test, kind.labels, of_type=kind)
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("name", LABELS)
 def test_what_is_linear_is_learned(name: str) -> None:
     unfitted, labels = LABELS[name]
     rows = [("x", label) for label in labels]
@@ -104,6 +104,6 @@ def test_a_task_that_would_take_minutes_has_none() -> None:
     assert "is left out: 2 training texts of 2500010 characters" in note
     few = task_of(SingleLabel(), [("good", "a"), ("bad", "b")], [("good", "a")], ())
     assert controls_of(few, "macro-f1", report)["tf-idf"].dev == 1.0
-    words = LabelledTask("made", few.train, few.dev, (), (), of_type=TokenLabels(("B", "O")))
+    words = LabelledTask("made", few.train, few.dev, (), (), of_type=tag_labels(("B", "O")))
     assert controls_of(words, "accuracy", report) == {}
     assert len(report.lines()) == 1

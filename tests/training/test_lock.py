@@ -56,12 +56,6 @@ def test_the_second_is_refused_with_pid_and_host_of_the_first(tmp_path: Path) ->
     refuse_if_locked(tmp_path)
 
 
-def test_a_living_process_keeps_its_lock(tmp_path: Path, another: "subprocess.Popen[str]") -> None:
-    write(tmp_path, Holder(another.pid, socket.gethostname(), process_start(another.pid) or ""))
-    with pytest.raises(LockedError, match=f"process {another.pid}"), locked(tmp_path):
-        pass
-
-
 def test_the_lock_of_a_dead_process_is_taken_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -109,30 +103,12 @@ def test_a_process_that_died_before_it_wrote_its_lock(tmp_path: Path) -> None:
         assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
 
 
-def elsewhere(**other: str) -> Holder:
-    """A process of this host's name that cannot be looked up here, whose number a process has."""
-    return replace(Holder.this(), started="1", **other)
-
-
-def test_a_container_of_the_same_name_that_is_gone(tmp_path: Path) -> None:
+def test_a_container_with_a_name_of_its_own_that_is_gone(tmp_path: Path) -> None:
     """Its processes cannot be seen; the kernel, which is the same, says that none has the lock."""
-    write(tmp_path, elsewhere(namespace="pid:[1]", host="another-name"))
+    write(tmp_path, replace(Holder.this(), host="another-name"))
     refuse_if_locked(tmp_path)
     with locked(tmp_path):
         assert json.loads((tmp_path / LOCK).read_text()) == vars(Holder.this())
-
-
-def test_a_machine_of_the_same_name_cannot_be_seen(tmp_path: Path) -> None:
-    """Unless it is this one, before it was started again."""
-    write(tmp_path, elsewhere(kernel="another boot", machine="another machine"))
-    with pytest.raises(LockedError, match=r"cannot be seen from here.*remove"), locked(tmp_path):
-        pass
-    with pytest.raises(LockedError):
-        refuse_if_locked(tmp_path)
-    if Holder.this().machine:
-        write(tmp_path, elsewhere(kernel="another boot"))
-        with locked(tmp_path):
-            pass
 
 
 def namespaces() -> bool:
@@ -183,9 +159,7 @@ def until_free(folder: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        *("[]", "{}", "7", "[" * 100_000, '{"pid": 1}x', '{"pid": "1", "host": "a"}'),
-        *('{"pid": true, "host": "a", "started": ""}', '{"pid": 1e300}', '{"pid": 1, "host": 1}'),
-        '{"pid": 1, "host": "a", "started": "", "more": ""}',
+        *("[]", "{}", "7", '{"pid": 1}x', '{"pid": 1}', '{"pid": "x", "host": "a"}'),
     ],
 )
 def test_a_lock_that_names_nobody(tmp_path: Path, content: str) -> None:
@@ -205,31 +179,22 @@ def without_kernel_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without_kernel_locks")
-def test_without_kernel_locks_a_lock_is_never_taken_over(tmp_path: Path) -> None:
-    """A folder is made in their place; nobody can tell whether one is left of a process."""
+def test_without_kernel_locks_a_file_in_the_folder_keeps_others_out(tmp_path: Path) -> None:
     with locked(tmp_path):
-        with (
-            pytest.raises(LockedError, match=f"process {os.getpid()} .*no locks"),
-            locked(tmp_path),
-        ):
+        with pytest.raises(LockedError, match=f"process {os.getpid()} "), locked(tmp_path):
             pass
         with pytest.raises(LockedError):
             refuse_if_locked(tmp_path)
     assert not list(tmp_path.iterdir())
-    (tmp_path / HELD).mkdir()
-    write(tmp_path, replace(Holder.this(), started="earlier"))
-    with pytest.raises(LockedError, match=r"remove .*\.lock\.held"), locked(tmp_path):
-        pass
-    (tmp_path / HELD).rmdir()
-    with locked(tmp_path):
-        pass
 
 
 @pytest.mark.usefixtures("without_kernel_locks")
 def test_without_kernel_locks_that_of_a_lost_machine_can_be_taken(tmp_path: Path) -> None:
     lost = Holder(os.getpid(), "elsewhere", "1")
-    (tmp_path / HELD).mkdir()
+    (tmp_path / HELD).write_text(f"{lost.pid}\n{lost.host}\n")
     write(tmp_path, lost)
+    with pytest.raises(LockedError, match="on elsewhere"), locked(tmp_path):
+        pass
     take_from(tmp_path, lost)
     with locked(tmp_path):
         pass

@@ -56,16 +56,16 @@ def test_what_the_checkpoint_before_does_not_need_is_written_again(
     (run / LOG).write_bytes(edit((run / LOG).read_bytes()))
     with caplog.at_level(logging.WARNING):
         assert load(run) == 1
-    assert "000002 is damaged: metrics.jsonl has" in caplog.text
+    assert "000002 is damaged: " in caplog.text
     assert "going on from" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("edit", "what"),
     [
-        (flip(0), "metrics.jsonl has changed since"),
-        (lambda c: c[:5], "metrics.jsonl has 5 bytes left of"),
-        (None, "metrics.jsonl has 0 bytes left of"),
+        (flip(0), "the checksum of metrics.jsonl is wrong"),
+        (lambda c: c[:5], "metrics.jsonl has 5 bytes instead of"),
+        (None, "metrics.jsonl is missing"),
     ],
     ids=["digit", "cut", "missing"],
 )

@@ -160,8 +160,8 @@ def test_what_heads_are_trained_with(options: dict[str, Any]) -> None:
         {}, {**options, "recipe": "aang-td", "scale_rows": 1.0, "steps": 2}, REGISTRY
     )
     torch.manual_seed(0)
-    assembly = assemble(config, prepare_sources(config, REGISTRY))
-    trainer = build_trainer(config, assembly, torch.device("cpu"))
+    assembly = assemble(prepare_sources(config, REGISTRY))
+    trainer = build_trainer(assembly, torch.device("cpu"))
 
     def dropouts(module: nn.Module) -> set[float]:
         return {m.p for m in module.modules() if isinstance(m, nn.Dropout)}

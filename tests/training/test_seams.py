@@ -32,7 +32,7 @@ from aang_core import (
     load_plugins,
 )
 from tests.plugins_layer.made_up import primitive
-from tests.support.data import TaskTypeName
+from tests.support.data import task_type_named
 from tests.support.plugins import (
     CheckedData,
     CheckedOutput,
@@ -329,7 +329,8 @@ def test_data_that_yields_what_is_no_example(examples: Any, expected: str, got: 
         list(checked.examples(DataContext(train=())))
 
 
-LABELS: dict[TaskTypeName, list[Any]] = {
+NUMBERS = task_type_named("regression")()
+LABELS: dict[str, list[Any]] = {
     "single-label": ["a", "b"],
     "multi-label": [("a", "b"), ()],
     "regression": [0.5, 2],
@@ -338,32 +339,36 @@ LABELS: dict[TaskTypeName, list[Any]] = {
 
 
 @pytest.mark.parametrize("kind", LABELS)
-def test_labels_are_of_the_kind_of_the_end_task(kind: TaskTypeName) -> None:
+def test_labels_are_of_the_kind_of_the_end_task(kind: str) -> None:
     """If data says that they are the end task's; otherwise nobody reads them."""
     labelled = primitive("data", "mine", provides="labels:end-task")
     own = primitive("data", "mine", provides="labels:own")
-    context = DataContext(train=())
+    context, form = DataContext(train=()), task_type_named(kind)()
     for of, labels in LABELS.items():
         examples = Source([Example("one", label=label) for label in (*labels, None)])
         read = [example.label for example in CheckedData(examples, labelled).examples(context)]
         assert read == [*labels, None]
         for checked, wanted in (
-            (CheckedData(examples, labelled, kind), kind),
-            (CheckedData(examples, own, kind), "single-label"),
+            (CheckedData(examples, labelled, form), kind),
+            (CheckedData(examples, own, form), "single-label"),
         ):
             if of == wanted:
                 list(checked.examples(context))
                 continue
             with pytest.raises(PluginError, match=r"the label of example 0: expected .* or None"):
                 list(checked.examples(context))
-    numbers = CheckedData(Source([Example("one", label=2)]), labelled, "regression")
+    numbers = CheckedData(
+        Source([Example("one", label=2)]), labelled, task_type_named("regression")()
+    )
     assert [type(example.label) for example in numbers.examples(context)] == [float]
 
 
 @pytest.mark.parametrize("label", [float("nan"), float("inf"), True])
 def test_a_number_is_finite(label: Any) -> None:
     labelled = primitive("data", "mine", provides="labels:end-task")
-    checked = CheckedData(Source([Example("one", label=label)]), labelled, "regression")
+    checked = CheckedData(
+        Source([Example("one", label=label)]), labelled, task_type_named("regression")()
+    )
     with pytest.raises(PluginError, match="expected a finite number or None"):
         list(checked.examples(DataContext(train=())))
 
@@ -572,7 +577,7 @@ def test_the_rehearsal_touches_no_draw_of_the_training(encoder: Path, task_files
     config = resolve_config(
         {}, {**files, "model": str(encoder), "space": "task/mask/bidirectional/denoise"}
     )
-    (made,) = assemble(config, prepare_sources(config, load_plugins().registry)).auxiliaries
+    (made,) = assemble(prepare_sources(config, load_plugins().registry)).auxiliaries
     task = replace(made, head=nn.Sequential(nn.Dropout(), made.head))
     before = torch.get_rng_state()
     rehearse(task, hidden_size=32)

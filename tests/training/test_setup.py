@@ -16,6 +16,7 @@ from aang_core import (
     TaskCard,
     TensorTask,
     fit,
+    fitting,
     load_plugins,
 )
 from tests.support.gradients import (
@@ -29,14 +30,16 @@ from tests.support.gradients import (
     check_engine,
     choose_dev_head,
     choose_engine,
+    find_engine,
 )
-from tests.support.runs import fitting
 from tests.support.training import (
     ALONE,
     OTHER_DROPOUT,
     Processes,
     RowBudget,
+    RunTasks,
     Schedule,
+    StepSettings,
     Trainer,
     TrainingSettings,
     make_trainer,
@@ -102,6 +105,8 @@ def fitted(weighter: Any = "static", **options: Any) -> Any:
     )
 
 
+PLUGIN = find_engine("packed", load_plugins().registry)
+
 PACKED = [
     ({"save_memory": True}, {}, "save_memory", "needs the activations of all layers"),
     ({"compile": True}, {}, "compile", "looks at every module"),
@@ -115,7 +120,7 @@ def test_what_packed_cannot_support_is_refused_in_the_callers_words(
     engine: dict[str, Any], dev_head: dict[str, Any], name: str, reason: str
 ) -> None:
     """The sentence is the same for an option and for an argument, but for their names."""
-    settings = EngineSettings("packed", **engine), DevHeadSettings(**dev_head)
+    settings = EngineSettings("packed", plugin=PLUGIN, **engine), DevHeadSettings(**dev_head)
     said = []
     for called in (as_option, as_argument):
         with pytest.raises(ConfigError, match=reason) as error:
@@ -136,15 +141,15 @@ def test_fit_names_its_arguments(options: dict[str, float]) -> None:
 def test_fit_refuses_packed_in_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """As ``aang train`` does, where it once took the stream engine and said nothing."""
     monkeypatch.setattr(fitting, "processes_of_environment", lambda device: Second())
-    with pytest.raises(ConfigError, match=r"^gradients='packed': runs all tasks together, which"):
+    with pytest.raises(ConfigError, match=r"^gradients='packed': runs in one process"):
         fitted(gradients="packed")
 
 
 def test_the_engine_follows_the_options() -> None:
     body = nn.Linear(1, 3)
     head = choose_dev_head(DevHeadSettings("end-task"), body, torch.Generator())
-    packed = EngineSettings("packed")
-    assert isinstance(choose_engine(packed, body, head), PackedEngine)
+    packed = EngineSettings("packed", plugin=PLUGIN)
+    assert issubclass(PackedEngine, type(choose_engine(packed, body, head)))
     # On a CPU the stream engine is as fast.
     assert isinstance(choose_engine(EngineSettings("auto"), body, head), StreamEngine)
     several = choose_engine(EngineSettings("auto"), body, head, processes=Second())
@@ -207,11 +212,11 @@ def trainer(processes: Processes, steps: int = 1, helpers: Sequence[TensorTask] 
     end = task("end")
     primitive = load_plugins().registry.weighter("single-task")
     return make_trainer(
-        *(nn.Linear(1, 3), end, end, helpers, primitive.make(TaskCard("end"), [])),
+        *(nn.Linear(1, 3), RunTasks(end, end, helpers), primitive.make(TaskCard("end"), [])),
         TrainingSettings(
             optimizer=OptimizerSettings(lr=0.1, head_lr=0.1),
             schedule=Schedule(steps, 1, 9, "accuracy"),
-            rows=RowBudget(4, 4, 4),
+            step=StepSettings(RowBudget(4, 4, 4)),
             seed=11,
         ),
         evaluate=lambda: {"accuracy": 0.0},

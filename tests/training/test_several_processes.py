@@ -242,7 +242,7 @@ def test_all_tasks_together_cannot_be_shared(calm_options: list[object], tmp_pat
         launch(2, "train", *calm_options, "--gradients", "packed", "--out", tmp_path / "run")
     )
     assert done.returncode != 0
-    assert "--gradients packed: runs all tasks together" in done.stderr
+    assert "--gradients packed: runs in one process" in done.stderr
     assert not (tmp_path / "run").exists()
 
 

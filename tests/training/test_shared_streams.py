@@ -164,8 +164,8 @@ def later(folder: Path) -> None:
 
 OTHERS = {
     missing: "--domain {}: no such file or folder. Relative",
-    removed: f"--domain: there is no {LAST}, which the first process has; process 0 runs on",
-    longer: f"--domain: {LAST} has ",
+    removed: f"--domain: {LAST} is missing, or differs in name or size",
+    longer: f"--domain: {LAST} is missing, or differs in name or size",
     changed: "it has other data (s2orc) than the first process; process 0 runs on",
     later: "s2orc: the next 40 texts are others than in the first process, so a file has changed",
 }

@@ -33,8 +33,8 @@ def trainer_of(options: dict[str, object], **more: object) -> tuple[Assembly, Tr
     registry = load_plugins().registry
     config = resolve_config({**options, **more}, {}, registry)
     torch.manual_seed(0)
-    assembly = assemble(config, prepare_sources(config, registry))
-    return assembly, build_trainer(config, assembly, torch.device("cpu"))
+    assembly = assemble(prepare_sources(config, registry))
+    return assembly, build_trainer(assembly, torch.device("cpu"))
 
 
 def flops_of_a_step(options: dict[str, object], **more: object) -> int:

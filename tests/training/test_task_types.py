@@ -59,7 +59,7 @@ def kind_options(kind_files: Path, encoder: Path) -> Callable[[str], dict[str, A
 def build(options: Mapping[str, Any]) -> Trainer:
     sources = prepare_sources(resolve_config({}, options), load_plugins().registry)
     torch.manual_seed(0)
-    return build_trainer(sources.config, assemble(sources.config, sources), CPU)
+    return build_trainer(assemble(sources), CPU)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -242,7 +242,7 @@ def test_words_may_be_tagged_from_the_left_alone(
     for kind in ("token-labels", "multi-label"):
         config = resolve_config({}, kind_options(kind))
         sources = prepare_sources(config, load_plugins().registry)
-        names[kind] = {str(objective) for objective in sources.objectives}
+        names[kind] = {str(objective) for objective in sources.plan.objectives}
     assert "task/mask/left-to-right/end-task" in names["token-labels"]
     assert "task/mask/left-to-right/end-task" not in names["multi-label"]
 

@@ -112,32 +112,6 @@ def test_it_goes_on_with_the_same_rows(
     assert read(part, "result.json")["body_rows"] == 16 * 24 - 2 * 8
 
 
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (lambda value: value | {"rows": value["rows"][:-1]}, "it names 23 rows"),
-        (lambda value: value | {"rows": value["rows"][::-1]}, "must be ascending"),
-        (lambda value: value | {"of": 5}, "below 5"),
-        (lambda value: {"rows": []}, "is damaged"),
-        (None, "train_rows.json is missing"),
-    ],
-)
-def test_evaluate_looks_at_the_record(
-    run: Path, tmp_path: Path, task_files: Path, aang: Aang, damage: object, said: str
-) -> None:
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for name in ("config.yaml", "result.json", "plugins.json", "train_rows.json"):
-        (copy / name).write_text((run / name).read_text(encoding="utf-8"), encoding="utf-8")
-    if callable(damage):
-        (copy / "train_rows.json").write_text(json.dumps(damage(read(run, "train_rows.json"))))
-    else:
-        (copy / "train_rows.json").unlink()
-    done = aang("evaluate", copy, "--data", task_files / "test.jsonl")
-    assert done.status == 2
-    assert said in done.err
-
-
 def test_evaluate(run: Path, task_files: Path, aang: Aang) -> None:
     done = aang("evaluate", run, "--data", task_files / "test.jsonl")
     assert done.status == 0, done.err

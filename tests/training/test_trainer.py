@@ -242,8 +242,8 @@ def test_each_part_of_dev_has_its_digest(
     train = str(task_files / "train.jsonl")
     config = resolve_config({}, {**options, "dev": train, "meta_fraction": fraction})
     sources = prepare_sources(config, load_plugins().registry)
-    reader = SourceReader(config, sources, load_model(config, sources))
-    assembly = assemble(config, sources, reader=reader)
+    reader = SourceReader(sources, load_model(sources))
+    assembly = assemble(sources, reader=reader)
     digests = reader.digests()
     assert digests["dev"] == assembly.dev.digest
     assert digests.get("meta", digests["dev"]) == assembly.meta.rows.digest

@@ -41,8 +41,8 @@ NAMES = ["gpt-style", "xlnet-style", "bert-style"]
 def built(options: dict[str, Any], **more: Any) -> tuple[TrainConfig, Assembly, TrainingBench]:
     config = resolve_config({}, {**options, "weighter": "static", "space": "x+y+z", **more})
     torch.manual_seed(config.seed)
-    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
-    return config, assembly, build_trainer(config, assembly, CPU).bench
+    assembly = assemble(prepare_sources(config, load_plugins().registry))
+    return config, assembly, build_trainer(assembly, CPU).bench
 
 
 def chances(weights: dict[str, float], n: int) -> dict[str, float]:
@@ -163,9 +163,7 @@ def test_a_run_of_rounds_takes_no_step_too_many(options: dict[str, Any], tmp_pat
         {}, {**options, "weighter": "factored-bandit", "set": {"factored-bandit": {"k": 3}}}
     )
     torch.manual_seed(config.seed)
-    trainer = build_trainer(
-        config, assemble(config, prepare_sources(config, load_plugins().registry)), CPU
-    )
+    trainer = build_trainer(assemble(prepare_sources(config, load_plugins().registry)), CPU)
     trainer.train()
     assert trainer.bench.steps == 8
 

@@ -123,6 +123,8 @@ def test_wrong_contents_are_named(saved: Path, tmp_path: Path, name: str) -> Non
         for file, content in files.items():
             (folder / file).write_text(json.dumps(content))
         save_file(tensors, folder / "state.safetensors")
+        logs = {"metrics.jsonl": {"bytes": 0, "sha256": ""}}
+        (folder / "logs.json").write_text(json.dumps(logs))
 
     CheckpointStore(tmp_path / "checkpoints").save(write)
     checkpointer = checkpointer_in(tmp_path)

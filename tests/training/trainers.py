@@ -45,9 +45,9 @@ def build(
 ) -> tuple[TrainConfig, Assembly, Trainer, dict[str, nn.Module], Records]:
     config = resolve_config({}, {**options, **more})
     torch.manual_seed(config.seed)
-    assembly = assemble(config, prepare_sources(config, load_plugins().registry))
+    assembly = assemble(prepare_sources(config, load_plugins().registry))
     records = Records()
-    trainer = build_trainer(config, assembly, CPU, [records])
+    trainer = build_trainer(assembly, CPU, [records])
     return config, assembly, trainer, dict(trainer.bench.modules), records
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from aang_core import (
     RegisterPrimitive,
-    Signal,
     TaskCard,
+    Weighter,
     Workbench,
     hookimpl,
     sample_size_option,
@@ -17,7 +16,7 @@ from aang_core import (
 AANG_PLUGIN_API = 2
 
 
-class AGem:
+class AGem(Weighter):
     """The objectives' summed gradient never points against the end task's.
 
     Where it does, its part along the end task's gradient is taken away (equation 11). There the
@@ -28,9 +27,6 @@ class AGem:
         auxiliaries: the cards of the objectives.
         n: number of objectives that a step trains; None for all of them.
     """
-
-    signals: frozenset[Signal] = frozenset()
-    uses_auxiliaries = True
 
     def __init__(
         self, end_task: TaskCard, auxiliaries: Sequence[TaskCard], *, n: int | None = None
@@ -50,15 +46,6 @@ class AGem:
 
     def weights(self) -> Mapping[str, float]:
         return dict.fromkeys(self._names, 1 / len(self._names))
-
-    def record(self) -> Mapping[str, Any]:
-        return {}
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Nothing to restore: nothing is learned."""
 
 
 @hookimpl

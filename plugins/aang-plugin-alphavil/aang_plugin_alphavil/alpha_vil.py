@@ -6,9 +6,9 @@ from typing import Any
 
 from aang_core import (
     AangError,
-    Signal,
     TaskCard,
     Update,
+    Weighter,
     Workbench,
     number_option,
     sample_size_option,
@@ -17,7 +17,7 @@ from aang_core import (
 from aang_plugin_alphavil.task_weights import TaskWeights
 
 
-class AlphaVil:
+class AlphaVil(Weighter):
     """α-Variable Importance Learning (αVIL, section 3, Algorithm 1). A round is an epoch.
 
     From the same θ every task t is trained alone on a part of its rows with the loss weight w_t / Σ
@@ -42,9 +42,6 @@ class AlphaVil:
     Raises:
         ConfigError: an option is out of range.
     """
-
-    signals: frozenset[Signal] = frozenset()
-    uses_auxiliaries = True
 
     def __init__(
         self,

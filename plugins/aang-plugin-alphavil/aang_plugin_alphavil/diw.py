@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aang_core import (
-    Signal,
     TaskCard,
     Update,
+    Weighter,
     Workbench,
     number_option,
     sample_size_option,
@@ -16,7 +16,7 @@ from aang_plugin_alphavil.alpha_vil import fraction_option
 from aang_plugin_alphavil.task_weights import TaskWeights
 
 
-class Diw:
+class Diw(Weighter):
     """Discriminative Importance Weighting (αVIL, section 4.1, after Sivasankaran et al., 2017).
 
     A round is an epoch. Each task is first trained alone, without a weight, and the end task's dev
@@ -38,9 +38,6 @@ class Diw:
     Raises:
         ConfigError: an option is out of range.
     """
-
-    signals: frozenset[Signal] = frozenset()
-    uses_auxiliaries = True
 
     def __init__(
         self,

@@ -52,7 +52,6 @@ class DynamicWeightAverage(StepwiseWeighter):
     """
 
     signals: frozenset[Signal] = frozenset({"loss"})
-    foreseeable = True
 
     def __init__(
         self,

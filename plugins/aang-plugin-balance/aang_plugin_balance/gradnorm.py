@@ -54,7 +54,6 @@ class GradNorm(StepwiseWeighter):
     """
 
     signals: frozenset[Signal] = frozenset({"norm", "loss"})
-    foreseeable = True
 
     def __init__(
         self,

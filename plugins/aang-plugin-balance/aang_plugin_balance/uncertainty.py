@@ -49,7 +49,6 @@ class Uncertainty(StepwiseWeighter):
     """
 
     signals: frozenset[Signal] = frozenset({"loss"})
-    foreseeable = True
 
     def __init__(
         self,

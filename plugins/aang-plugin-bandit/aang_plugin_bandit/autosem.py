@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aang_core import Signal, TaskCard, Workbench, number_option
+from aang_core import TaskCard, Weighter, Workbench, number_option
 from aang_plugin_bandit.beta_arms import BetaArms
 from aang_plugin_bandit.rounds import Rounds
 
 
-class AutoSem:
+class AutoSem(Weighter):
     """Chooses the task to train next by how often the dev score did not fall after it.
 
     The first stage of AutoSeM (Guo, Pasunuru and Bansal, NAACL 2019,
@@ -48,9 +48,6 @@ class AutoSem:
         >>> weighter.weights()["a"] == weighter.weights()["b"]
         True
     """
-
-    signals: frozenset[Signal] = frozenset()
-    uses_auxiliaries = True
 
     def __init__(
         self,

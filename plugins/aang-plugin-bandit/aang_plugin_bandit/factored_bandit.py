@@ -5,14 +5,7 @@ from typing import Any
 
 import torch
 
-from aang_core import (
-    ConfigError,
-    Signal,
-    TaskCard,
-    Workbench,
-    number_option,
-    whole_number_option,
-)
+from aang_core import ConfigError, TaskCard, Weighter, Workbench, number_option, whole_number_option
 from aang_plugin_bandit.beliefs import Beliefs
 from aang_plugin_bandit.choices import LEVEL, OWN, SHARE, Choice, Choices
 from aang_plugin_bandit.gains import Gains
@@ -22,7 +15,7 @@ DRAWS = 256
 """Number of choices that the weights in the log are averaged over."""
 
 
-class FactoredBandit:
+class FactoredBandit(Weighter):
     """Tries sets of objectives, and credits the gain in dev score to their primitives.
 
     A round takes one choice, an end-task weight λ and n objectives K. It trains for k steps with
@@ -64,9 +57,6 @@ class FactoredBandit:
         >>> weighter.weights()["end"]
         0.5
     """
-
-    signals: frozenset[Signal] = frozenset()
-    uses_auxiliaries = True
 
     def __init__(
         self,

@@ -3,39 +3,66 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from aang.config import TrainConfig
+from aang.runs import Result, read_part
 
-from aang_plugin_compare.matching import Match
+from aang_core import ConfigError
 
 
 @dataclass(frozen=True)
-class Cell:
+class Match:
+    """Which run another run gets the same compute or seconds as.
+
+    Attributes:
+        what: compute or seconds.
+        of: the other run, relative to the folder of the comparison.
+        pace: for seconds, the run whose seconds per step convert them to steps.
+    """
+
+    what: Literal["compute", "seconds"]
+    of: Path
+    pace: Path | None = None
+
+    @property
+    def runs(self) -> list[Path]:
+        """The runs that must finish first."""
+        return [self.of, *([self.pace] if self.pace is not None else [])]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be trained.
+
+    Attributes:
+        folder: the run folder, relative to the folder of the comparison or search.
+        config: its options, without what ``match`` adds.
+        match: the run whose compute or seconds it gets; None for other methods.
+    """
+
+    folder: Path
+    config: TrainConfig
+    match: Match | None = None
+
+
+@dataclass(frozen=True)
+class Cell(Job):
     """One run of a comparison.
 
     Attributes:
         task: the task.
         method: the method.
         seed: the seed.
-        config: its options, without what ``match`` adds.
         choice: its place in the grid, from 0; None without a grid.
         setting: the options that the grid sets, as text for people.
-        match: the run whose compute or seconds it gets; None for other methods.
     """
 
-    task: str
-    method: str
-    seed: int
-    config: TrainConfig
+    task: str = ""
+    method: str = ""
+    seed: int = 0
     choice: int | None = None
     setting: str = ""
-    match: Match | None = None
-
-    @property
-    def folder(self) -> Path:
-        """The run folder, relative to the folder of the comparison."""
-        chosen = () if self.choice is None else (f"grid-{self.choice}",)
-        return Path("runs", self.task, self.method, *chosen, f"seed-{self.seed}")
 
 
 @dataclass(frozen=True)
@@ -77,3 +104,40 @@ class Comparison:
             for cell in self.cells
             if cell.folder not in self.left_out and (root / cell.folder / "result.json").is_file()
         ]
+
+
+def matched(job: Job, root: Path) -> TrainConfig:
+    """The configuration of a run, with the compute or seconds that its ``match`` asks for.
+
+    For compute, a step gets as many end-task rows as went through the body in a step of the other
+    run, including rows of objectives and of dev, and a share of those of pre-training and of a
+    final fine-tuning. For seconds, the run gets as many steps as fit into the seconds of the other
+    run.
+
+    Args:
+        job: the run.
+        root: the folder of the comparison.
+
+    Raises:
+        ConfigError: one of the runs that it is matched with has not finished or has no steps.
+        DataError: the result of one of them is damaged.
+    """
+    if job.match is None:
+        return job.config
+    of, *pace = [_took(root, run) for run in job.match.runs]
+    if job.match.what == "compute":
+        rows = max(1, round(of.all_body_rows / of.steps))
+        return job.config.model_copy(update={"batch_size": rows})
+    steps = of.all_seconds * pace[0].steps / max(pace[0].train_seconds, 1e-3)
+    return job.config.model_copy(update={"steps": max(1, round(steps))})
+
+
+def _took(root: Path, run: Path) -> Result:
+    try:
+        result = read_part(Result, root / run)
+    except FileNotFoundError as error:
+        name = run.relative_to("runs")
+        raise ConfigError(f"gets as much as {name} takes, which has not finished") from error
+    if not result.steps:
+        raise ConfigError(f"{root / run}: trained for no steps, so nothing can get as much")
+    return result

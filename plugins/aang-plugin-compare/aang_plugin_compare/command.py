@@ -1,20 +1,20 @@
 """``aang compare``: methods × tasks × seeds, and a table of the results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from aang_core import ConfigError, Plugins, Registry
-from aang_core.cli import echo, note, plugin_options
-from aang_plugin_compare.choose_launcher import chosen_launcher, launcher_options
-from aang_plugin_compare.launcher import Launcher
+from aang_core import ConfigError, Plugins
+from aang_core.cli import echo, note
+from aang_core.storage import locked
+from aang_plugin_compare.launcher import chosen_launcher, launcher_options
 
 if TYPE_CHECKING:
     from aang_plugin_compare.cells import Comparison
-    from aang_plugin_compare.runner import Ended
+    from aang_plugin_compare.runner import Ended, Runs
 
 
 @click.command(short_help="Compare methods over tasks and seeds; resumable.")
@@ -45,11 +45,6 @@ if TYPE_CHECKING:
     help="stop after that time; the next call goes on from there",
 )
 @click.option(
-    "--trust-remote-code",
-    is_flag=True,
-    help="run the Python code that comes with the model, for models that have some",
-)
-@click.option(
     "--train-rows",
     type=click.IntRange(min=1),
     help="training rows that each seed draws, the same ones for every method",
@@ -71,25 +66,11 @@ if TYPE_CHECKING:
 def compare(
     plugins: Plugins,
     /,
-    methods: tuple[str, ...],
-    seeds: int | None,
-    baseline: str | None,
-    grid: str | None,
-    out: Path | None,
-    jobs: int | None,
-    engine: str,
-    address: str | None,
-    cpus_per_run: int | None,
-    gpus_per_run: float | None,
-    kind: str,
-    minutes: float | None,
-    trust_remote_code: bool,
-    train_rows: int | None,
-    quick: bool,
-    difference: bool,
-    table_only: bool,
-    quiet: bool,
     arguments: tuple[str, ...],
+    methods: tuple[str, ...],
+    out: Path | None,
+    kind: str,
+    **options: Any,
 ) -> None:
     """Run every method on every task with every seed, and compare their scores.
 
@@ -99,104 +80,74 @@ def compare(
     """
     # Imported here, so that --help need not wait for it.
     from aang_plugin_compare.curves import curves
-    from aang_plugin_compare.left_out import left_out
-    from aang_plugin_compare.planning import read_comparison
-    from aang_plugin_compare.run_folders import make_root
-    from aang_plugin_compare.tables import outcome, table
-    from aang_plugin_compare.written import write_outcome
+    from aang_plugin_compare.planning import read_comparison, short_form
+    from aang_plugin_compare.run_folders import left_out, make_root
+    from aang_plugin_compare.runner import Runs
+    from aang_plugin_compare.tables import outcome, table, write_outcome
 
+    registry, failed = plugins.registry, 0
+    over = {name: options[name] for name in ("seeds", "baseline", "grid", "train_rows")}
     spec = Path(arguments[0]) if arguments and arguments[0].endswith((".yaml", ".yml")) else None
-    over: _Over = {"seeds": seeds, "baseline": baseline, "grid": grid, "train_rows": train_rows}
-    if spec is not None:
-        if methods or len(arguments) > 1:
-            raise ConfigError(f"{spec}: a file names its methods and options; leave others out")
-        comparison = read_comparison(spec, plugins.registry, **over)
+    if spec is None:
+        comparison = short_form(registry, methods, arguments, **over)
+    elif methods or len(arguments) > 1:
+        raise ConfigError(f"{spec}: a file names its methods and options; leave others out")
     else:
-        from aang_plugin_compare.short_form import short_form
-
-        comparison = short_form(plugins.registry, methods, arguments, **over)
+        comparison = read_comparison(spec, registry, **over)
     root = out or (spec.with_suffix("") if spec is not None else Path("comparison"))
-    failed = []
-    if table_only:
+    if options["table_only"]:
         make_root(root)
     else:
-        with chosen_launcher(engine, root, jobs, address, cpus_per_run, gpus_per_run) as launcher:
-            ended = _run(
-                comparison,
-                plugins.registry,
-                root,
-                launcher,
-                seconds=None if minutes is None else 60 * minutes,
-                trust_remote_code=trust_remote_code,
-                quick=quick,
-                quiet=quiet,
-            )
-        failed = [e for e in ended if e.error]
-        if len(ended) < len(comparison.cells):
-            left = len(comparison.cells) - len(ended)
-            note(f"{left} runs are left; the same command goes on")
-    without = left_out(comparison, root, plugins.registry)
+        with chosen_launcher(root, options) as launcher:
+            runs = Runs.asked(root, launcher, registry, options["trust_remote_code"])
+            failed = _trained(comparison, runs, options)
+    without = left_out(comparison, root, registry)
     for reason in without.values():
         note(f"left out of the table: {reason}")
     comparison = replace(comparison, left_out=frozenset(without))
-    entries = outcome(comparison, root, quick=quick)
+    entries = outcome(comparison, root, quick=options["quick"])
     against = comparison.baseline
     if against and not any(e.method == against and e.scores for e in entries):
         note(f"the baseline {against} has no finished run, so nothing is tested against it")
+    difference = options["difference"]
     write_outcome(root, entries, curves(comparison, root), against, difference=difference)
     echo(table(entries, kind, against, difference=difference), nl=False)
     if failed:
-        raise ConfigError(f"{len(failed)} of {len(comparison.cells)} runs failed; see above")
+        raise ConfigError(f"{failed} of {len(comparison.cells)} runs failed; see above")
 
 
-class _Over(TypedDict):
-    """Options of the command line that replace those of a comparison file."""
+def _trained(comparison: "Comparison", runs: "Runs", options: Mapping[str, Any]) -> int:
+    """Train the runs that have not finished and print how each ended; exit on an interrupt.
 
-    seeds: int | None
-    baseline: str | None
-    grid: str | None
-    train_rows: int | None
-
-
-def _run(
-    comparison: "Comparison",
-    registry: Registry,
-    root: Path,
-    launcher: Launcher,
-    *,
-    seconds: float | None,
-    trust_remote_code: bool,
-    quick: bool,
-    quiet: bool,
-) -> "Sequence[Ended]":
-    """Train the runs that have not finished and print how each ended; exit on an interrupt."""
-    from aang_plugin_compare.resumable import resumable
+    Returns:
+        The number of runs that failed.
+    """
     from aang_plugin_compare.run_folders import make_root
-    from aang_plugin_compare.runner import Runner
+    from aang_plugin_compare.runner import Runner, resumable
     from aang_plugin_compare.watching import watching
 
     def tell(ended: "Ended") -> None:
-        watched.ended(ended.cell)
-        if not quiet or ended.error:
-            done = "kept" if ended.state == "finished" else ended.error or "done"
-            watched.say(f"{ended.cell.folder.relative_to('runs')}: {done}")
+        watched.ended(ended.job)
+        done = "kept" if ended.state == "finished" else "done"
+        tell_control(f"{ended.name}: {ended.error or done}", bool(ended.error))
 
     def tell_control(line: str, failed: bool) -> None:
-        if not quiet or failed:
+        if failed or not options["quiet"]:
             watched.say(line)
 
-    def controls() -> None:
-        from aang_plugin_compare.quick_controls import QuickControls
-
-        made = QuickControls(root, tell_control, trust_remote_code)
-        made.run(comparison, seconds=seconds)
-
-    before = plugin_options(click.get_current_context())
-    after = ["--trust-remote-code"] if trust_remote_code else []
-    with resumable(), watching(root, len(comparison.cells), quiet=quiet) as watched:
+    cells, root = comparison.cells, runs.root
+    seconds = None if options["minutes"] is None else 60 * options["minutes"]
+    with resumable(), watching(root, len(cells), quiet=options["quiet"]) as watched:
         make_root(root)
-        runner = Runner(
-            root, launcher, registry, tell, began=watched.began, before=before, after=after
-        )
-        ended = runner.run(comparison.cells, seconds=seconds, first=controls if quick else None)
-    return ended
+        with locked(root):
+            runner = Runner(runs, tell, watched.began)
+            runner.check(cells)
+            if options["quick"]:
+                from aang_plugin_compare.quick_controls import QuickControls
+
+                controls = QuickControls(root, tell_control, options["trust_remote_code"])
+                controls.run(comparison, seconds=seconds)
+            ended = runner.run(cells, seconds)
+    if len(ended) < len(cells):
+        note(f"{len(cells) - len(ended)} runs are left; the same command goes on")
+    return sum(bool(e.error) for e in ended)

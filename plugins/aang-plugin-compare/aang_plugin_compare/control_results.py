@@ -1,10 +1,12 @@
 """Results of controls that are not runs: a file for each control, task and seed."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Annotated, Any
 
+from aang.config import TrainConfig
+from aang.runs import PENALTIES as OF_TF_IDF
 from aang.runs import TF_IDF
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,6 +18,39 @@ FOLDER = "controls"
 FROZEN = ("frozen-first-token", "frozen-mean")
 QUICK_CONTROLS = (TF_IDF, *FROZEN)
 """The controls that come first in every table."""
+
+PENALTIES: Mapping[str, Sequence[float]] = {
+    TF_IDF: OF_TF_IDF,
+    **dict.fromkeys(FROZEN, (0.001, 0.01, 0.1, 1.0, 10.0)),
+}
+"""The inverse penalties C that each control tries, equally many for all."""
+
+ENCODED = ("model", "from_scratch", "allow_missing_weights", "max_length")
+"""Options that features of the encoder depend on."""
+
+_READ = (
+    *("train", "dev", "test", "dataset", "text", "text_pair", "label", "dev_fraction"),
+    "skip_bad_rows",
+    *("task_type", "train_rows", "aux_task", "target", "seed", "metric"),
+)
+
+
+def asked_of(config: TrainConfig, control: str) -> dict[str, Any]:
+    """The options that a quick control is computed with.
+
+    Args:
+        config: options of the run whose data and encoder it has.
+        control: its name.
+    """
+    names = _READ if control == TF_IDF else (*_READ, *ENCODED)
+    values = config.model_dump(mode="json", include=set(names), exclude_none=True)
+    # Only where they matter, so that results of before these two were written down stay valid.
+    if not config.test_score:
+        values["test_score"] = False
+    if config.target in config.aux_task and config.target in config.set:
+        values["set"] = config.model_dump(mode="json")["set"][config.target]
+    return {**values, "penalties": list(PENALTIES[control])}
+
 
 _Score = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -97,8 +132,8 @@ def read_result(path: Path) -> ControlResult | None:
 
 def results_of(
     root: Path, task: str, seeds: Sequence[int], left_out: Set[Path] = frozenset()
-) -> Mapping[str, list[ControlResult]]:
-    """The results on a task by control, in the order of ``seeds``.
+) -> dict[str, list[ControlResult]]:
+    """The results on a task by control, in the order of ``seeds``; quick controls come first.
 
     Args:
         root: the folder of the comparison.
@@ -109,22 +144,11 @@ def results_of(
     Raises:
         DataError: a result is damaged.
     """
+    others = sorted(path.name for path in (root / FOLDER / task).glob("*/"))
     results: dict[str, list[ControlResult]] = {}
-    for seed in seeds:
-        for path in result_files(root, task, seed, left_out):
-            if (result := read_result(path)) is not None:
-                results.setdefault(path.parent.name, []).append(result)
-    return {name: results[name] for name in _names(root / FOLDER / task) if name in results}
-
-
-def result_files(root: Path, task: str, seed: int, left_out: Set[Path] = frozenset()) -> list[Path]:
-    """The files of all controls' results on a task with one seed, without those left out."""
-    files = (result_file(root, task, name, seed) for name in _names(root / FOLDER / task))
-    return [path for path in files if path.relative_to(root) not in left_out and path.is_file()]
-
-
-def _names(folder: Path) -> Iterator[str]:
-    """The controls in a folder: the quick ones in their order, then the others."""
-    there = {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
-    yield from (name for name in QUICK_CONTROLS if name in there)
-    yield from sorted(there - set(QUICK_CONTROLS))
+    for name in dict.fromkeys((*QUICK_CONTROLS, *others)):
+        for path in (result_file(root, task, name, seed) for seed in seeds):
+            result = None if path.relative_to(root) in left_out else read_result(path)
+            if result is not None:
+                results.setdefault(name, []).append(result)
+    return results

@@ -1,14 +1,12 @@
 """Dev scores of the runs of a comparison over steps, seconds and rows."""
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from aang.config import recorded_config
 from aang.runs import Cost, DevScores, Result, read_lines, read_part
 
-from aang_core.storage import csv_line
 from aang_plugin_compare.cells import Cell, Comparison
 
 
@@ -79,14 +77,3 @@ def _points(cell: Cell, folder: Path) -> Iterator[Point]:
             metric,
             line.dev[metric],
         )
-
-
-def as_csv(points: Sequence[Point]) -> str:
-    """The points as CSV, one line for each."""
-    header = csv_line(field.name for field in fields(Point))
-    return header + "".join(csv_line(astuple(point)) for point in points)
-
-
-def as_json(points: Sequence[Point]) -> str:
-    """The points as a list of JSON objects."""
-    return json.dumps([asdict(point) for point in points]) + "\n"

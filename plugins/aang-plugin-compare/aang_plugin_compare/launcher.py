@@ -1,18 +1,26 @@
-"""The interface of launchers, which train runs, and the orders that they are given."""
+"""Launchers, which train runs, and the orders that they are given."""
 
+import json
+import os
 import re
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from threading import Lock
+from typing import Any, Protocol, TypeVar
 
-import yaml
-from aang.config import TrainConfig, left_to_the_data
+import click
 
-from aang_core.storage import write_file, writing
+from aang_core import ConfigError
+from aang_core.cli import echo
+from aang_plugin_compare.claim import attempts_so_far
 
 _ATTEMPT = re.compile(r"attempt [0-9]+ on ")
+_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,18 @@ class Order:
             what = [str(self.options), "--out", str(self.folder)]
         return [*self.before, "train", "--json", *what, *self.after]
 
+    def command(self, attempt: int, node: str) -> list[str]:
+        """The command that trains it in a process which ends with the one that started it.
+
+        It imports nothing from the current folder, whose files may be a stranger's.
+
+        Args:
+            attempt: number of the attempt, from 1.
+            node: name of the machine, for messages.
+        """
+        asked = json.dumps({"order": vars(self), "attempt": attempt, "node": node}, default=str)
+        return [sys.executable, "-P", "-m", "aang_plugin_compare.leashed", asked]
+
     def failure(self, status: int, node: str = "") -> str:
         """Why the run failed: the last error that its last attempt printed.
 
@@ -80,42 +100,6 @@ class Order:
         words = (errors or lines or ["it said nothing"])[-1]
         on = f" on {node}" if node else ""
         return f"{words} (exit status {status}{on}; {self.log})"
-
-
-def write_order(
-    root: Path,
-    folder: Path,
-    config: TrainConfig,
-    *,
-    before: Sequence[str] = (),
-    after: Sequence[str] = (),
-) -> Order:
-    """Write the files that a launcher needs to train a run, and name them.
-
-    Its output and its options go to the folder ``logs``, under the name that the run has in
-    ``runs``. What earlier attempts have printed is kept.
-
-    Args:
-        root: the folder that holds both.
-        folder: the run folder, relative to ``root``; it is somewhere in ``runs``.
-        config: the run's options. All of them are written, so that a new default cannot change the
-            run, but for those that depend on data that nobody has read yet.
-        before: options of ``aang``, written before the command.
-        after: options of ``aang train`` that a file cannot give.
-
-    Raises:
-        StorageError: a file cannot be written.
-    """
-    name = folder.relative_to("runs")
-    log = root / "logs" / name.with_suffix(".txt")
-    options = log.with_suffix(".yaml")
-    left = {"out", *left_to_the_data(config)}
-    given = config.model_dump(mode="json", exclude=left)
-    with writing(log):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.touch()
-        write_file(options, yaml.safe_dump(given))
-    return Order(str(name), root / folder, options, log, before, after)
 
 
 class Launcher(Protocol):
@@ -163,16 +147,131 @@ class Launcher(Protocol):
         """
 
 
-def wait_for(pool: ThreadPoolExecutor, stop: Callable[[], None]) -> None:
-    """Wait until the runs of a pool have ended.
+class LocalLauncher:
+    """Starts a process of this machine for each run, which ends at once if this process dies.
 
     Args:
-        pool: its threads train runs that have been asked to end, or will end by themselves.
-        stop: called if an interrupt arrives meanwhile, to end the runs at once.
+        jobs: number of processes that run at the same time and share the cores.
     """
-    try:
-        pool.shutdown()
-    except BaseException:
-        stop()
-        pool.shutdown()
-        raise
+
+    def __init__(self, jobs: int = 1) -> None:
+        self.at_once = jobs
+        self._lock = Lock()
+        self._stopped = False
+        self._running: dict[Path, subprocess.Popen[str]] = {}
+
+    def ready(self) -> None:
+        """Do nothing: processes can always be started here."""
+
+    def train(self, order: Order) -> str | None:
+        attempt = attempts_so_far(order.log) + 1
+        order.begin_log(attempt, "this machine")
+        with order.log.open("a", encoding="utf-8") as log:
+            # A terminal sends an interrupt to its whole process group. In a group of its own, the
+            # process only gets the signal sent from here; a second one would end it at once.
+            process = subprocess.Popen(
+                order.command(attempt, "this machine"),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                text=True,
+                env=self._environment(),
+                process_group=0,
+            )
+            with self._lock:
+                self._running[order.folder] = process
+                if self._stopped:
+                    process.send_signal(signal.SIGTERM)
+            # The process ends when its input closes, so that stays open until it has ended.
+            with process:
+                status = process.wait()
+            with self._lock:
+                del self._running[order.folder]
+        return None if status == 0 else order.failure(status)
+
+    def end(self, order: Order) -> bool:
+        with self._lock:
+            process = self._running.get(order.folder)
+            if process is not None:
+                process.send_signal(signal.SIGTERM)
+        return process is not None
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            for process in self._running.values():
+                process.send_signal(signal.SIGTERM)
+
+    def _environment(self) -> Mapping[str, str]:
+        from aang.runs import usable_cores
+
+        # Processes that each use every core slow each other down.
+        threads = max(1, usable_cores() // self.at_once)
+        # A thread that waits at a barrier must not keep a core from the process that it waits for.
+        return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive", **os.environ}
+
+
+_OPTIONS = (
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="where runs run: as processes of this machine, or on a Ray cluster",
+    ),
+    click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="address of the Ray cluster, or auto for this machine's",
+    ),
+    click.option(
+        "--cpus-per-run", type=click.IntRange(min=1), help="CPUs per run on Ray; default: 1"
+    ),
+    click.option(
+        "--gpus-per-run", type=click.FloatRange(min=0), help="GPUs per run on Ray; default: 0"
+    ),
+    click.option(
+        "--trust-remote-code",
+        is_flag=True,
+        help="run the Python code that comes with the model, for models that have some",
+    ),
+)
+
+
+def launcher_options(command: _CommandT) -> _CommandT:
+    """Add the options that say where runs run, without ``--jobs``, to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def chosen_launcher(root: Path, options: Mapping[str, Any]) -> Iterator[Launcher]:
+    """The launcher of ``--engine``; a Ray cluster stays connected inside the ``with``.
+
+    Args:
+        root: the folder of the comparison.
+        options: ``jobs``, and what the options of :func:`launcher_options` say; None for what was
+            not given. Without an address, a Ray cluster is started on this machine.
+
+    Raises:
+        ConfigError: an option belongs to another engine, or Ray is not installed.
+        AangError: there is no such cluster.
+    """
+    address, cpus, gpus = (options[n] for n in ("address", "cpus_per_run", "gpus_per_run"))
+    if options["engine"] == "local":
+        of_ray = {"--address": address, "--cpus-per-run": cpus, "--gpus-per-run": gpus}
+        if given := [name for name, value in of_ray.items() if value is not None]:
+            raise ConfigError(
+                f"{given[0]}: is an option of --engine ray; add that, or leave it out"
+            )
+        yield LocalLauncher(options["jobs"] or 1)
+        return
+    if gpus and gpus > 1 and not gpus.is_integer():
+        raise ConfigError(f"--gpus-per-run {gpus:g}: give a whole number, or a part of one GPU")
+    # Ray is an extra of this plug-in.
+    from aang_plugin_compare.ray_engine import RayLauncher, ray_cluster
+
+    needs = {"CPU": cpus or 1, "GPU": gpus or 0}
+    with ray_cluster(address):
+        yield RayLauncher(root, lambda line: echo(line, err=True), needs, options["jobs"])

@@ -7,16 +7,17 @@ its log asks for that.
 
 import json
 import os
+import secrets
 import select
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from aang_core import AangError
 from aang_core.cli import echo, main
+from aang_core.storage import writing
 from aang_plugin_compare.claim import (
     LOOK_SECONDS,
     await_end_of_others,
@@ -26,33 +27,16 @@ from aang_plugin_compare.claim import (
     lay_claim,
 )
 from aang_plugin_compare.launcher import Order
-from aang_plugin_compare.same_precision import arguments_with_precision
 
 
-def command(order: Order, attempt: int, node: str) -> list[str]:
-    """The command that starts such a training.
-
-    It imports nothing from the current folder, whose files may be a stranger's.
+def train(order: Order, attempt: int, node: str) -> None:
+    """Start or resume the run, and exit as ``aang train`` does.
 
     Args:
         order: the run.
         attempt: number of the attempt, from 1.
-        node: name of the machine, for messages.
+        node: name of this machine, for messages.
     """
-    what: dict[str, Any] = {
-        "name": order.name,
-        "folder": str(order.folder),
-        "options": str(order.options),
-        "log": str(order.log),
-        "before": order.before,
-        "after": order.after,
-    }
-    asked = json.dumps({"order": what, "attempt": attempt, "node": node})
-    return [sys.executable, "-P", "-m", "aang_plugin_compare.leashed", asked]
-
-
-def train(order: Order, attempt: int, node: str) -> None:
-    """Start or resume the run, and exit as ``aang train`` does."""
     threading.Thread(target=_end_with, args=(order.log, attempt), daemon=True).start()
     try:
         claim = lay_claim(claim_file(order.log), attempt, node)
@@ -83,11 +67,40 @@ def _end_with(log: Path, attempt: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _order(value: Mapping[str, Any]) -> Order:
-    folder, options, log = (Path(value[name]) for name in ("folder", "options", "log"))
-    return Order(value["name"], folder, options, log, value["before"], value["after"])
+def arguments_with_precision(order: Order) -> Sequence[str]:
+    """The arguments of ``aang`` that start or resume the run, in the precision of the others.
+
+    What ``--precision auto`` comes to depends on the machine. The first run with an encoder of some
+    width records it in the folder ``precision``, and the others take it from there, whichever
+    machine trains them. A resumed run keeps its own.
+
+    Raises:
+        AangError: the run cannot start, or the record cannot be written.
+    """
+    # Imported here, so that the claim is laid before torch is loaded, which takes seconds.
+    from aang.config import recorded_config
+    from aang.runs import settled_precision
+
+    config = recorded_config(order.options)
+    if order.has_begun or config.precision != "auto":
+        return order.arguments
+    trusted = "--trust-remote-code" in order.after
+    width, precision = settled_precision(config.model_copy(update={"trust_remote_code": trusted}))
+    record = order.root / "precision" / str(width)
+    with writing(record):
+        # Of several processes, one alone can give its folder that name, on every file system.
+        draft = record.with_name(f".{width}.{secrets.token_hex(4)}")
+        (draft / precision).mkdir(parents=True)
+        try:
+            draft.rename(record)
+        except OSError:
+            (draft / precision).rmdir()
+            draft.rmdir()
+        (recorded,) = record.iterdir()
+    return [*order.arguments, "--precision", recorded.name]
 
 
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
-    train(_order(asked["order"]), asked["attempt"], asked["node"])
+    paths = {name: Path(asked["order"][name]) for name in ("folder", "options", "log")}
+    train(Order(**{**asked["order"], **paths}), asked["attempt"], asked["node"])

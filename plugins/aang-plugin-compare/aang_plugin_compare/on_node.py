@@ -14,7 +14,6 @@ from aang_core import AangError
 from aang_core.storage import Holder, holder_of
 from aang_plugin_compare.claim import ask_to_end
 from aang_plugin_compare.launcher import Order
-from aang_plugin_compare.leashed import command
 
 _SEEN_SECONDS = 5.0
 """How long a shared file system may take to show a new file on another machine."""
@@ -98,7 +97,7 @@ def train(
     replace(order, log=log_file).begin_log(attempt, f"{node}, {socket.gethostname()}")
     with log_file.open("a", encoding="utf-8") as log:
         process = subprocess.Popen(
-            command(order, attempt, node),
+            order.command(attempt, node),
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

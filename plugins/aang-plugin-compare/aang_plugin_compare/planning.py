@@ -1,38 +1,31 @@
-"""Planning the runs that a comparison file asks for."""
+"""Planning the runs that a comparison file, or a command line, asks for."""
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aang.assembly import option_owners
+from aang.assembly import option_owners, without_unread_text
+from aang.cli import training_options
 from aang.config import TrainConfig, refuse_trust, resolve_training
 
 from aang_core import AangError, ConfigError, Registry, load_space
-from aang_core.storage import NumberLoader, Source, parse_yaml
-from aang_plugin_compare.cells import Cell, Comparison
+from aang_core.storage import Source
+from aang_plugin_compare.cells import Cell, Comparison, Match
 from aang_plugin_compare.comparison_file import ComparisonFile, read_content
-from aang_plugin_compare.controls import Control, controls_of
-from aang_plugin_compare.grid import (
-    Grid,
-    Owners,
-    names_owners,
-    read_grid,
-    refuse_fixed,
-    refuse_unused,
-    used_of,
-)
-from aang_plugin_compare.matching import Match
-from aang_plugin_compare.offered_text import with_text_that_is_read
-from aang_plugin_compare.same_rows import refuse_own_rows, with_train_rows
 from aang_plugin_compare.settings import (
     PUSHING,
     WHY_NOT_PUSHED,
+    Owners,
+    applying,
+    given_names,
     layered,
+    plain_name,
+    read_yaml,
+    refuse_unowned,
     setting_text,
+    told_at,
     with_setting,
 )
 
@@ -41,232 +34,234 @@ _NOT_OF_ONE_RUN = {
     "seed": "every method has the same seeds; give them under seeds",
     **dict.fromkeys(PUSHING, WHY_NOT_PUSHED),
 }
+_NOT_OF_A_METHOD = {
+    **_NOT_OF_ONE_RUN,
+    "train_rows": "all methods train on the same rows; give it under options or tasks",
+}
+_TEXT = ("domain", "out_of_domain", "unlabelled")
+"""Text that a task offers to all methods, and that only some of them read."""
+
+Grid = Mapping[str, Sequence[Any]]
+"""Values by option; ``NAME.OPTION`` is an option of a weighter or primitive."""
 
 
-def read_comparison(
-    path: Path,
-    registry: Registry,
-    *,
-    seeds: int | None = None,
-    baseline: str | None = None,
-    grid: str | None = None,
-    train_rows: int | None = None,
-) -> Comparison:
+def read_comparison(path: Path, registry: Registry, **over: Any) -> Comparison:
     """Read a comparison file and plan its runs.
 
     Args:
         path: the file.
         registry: where weighters, spaces and grids are looked up.
-        seeds: number of seeds, from 0 on; replaces those of the file.
-        baseline: replaces that of the file.
-        grid: name of a grid; replaces that of the file.
-        train_rows: number of training rows that each seed draws; replaces that of the file.
+        **over: replace what the file says, unless None: ``seeds``, their number, from 0 on;
+            ``baseline``; ``grid``, its name; ``train_rows``, the rows that each seed draws.
 
     Raises:
         ConfigError: the file cannot be read or is not a comparison; the message names the line.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"the comparison {path} cannot be read: {error.strerror}") from error
-    value, source = parse_yaml(content, str(path), NumberLoader)
-    over = {"seeds": list(range(seeds)) if seeds else None, "baseline": baseline, "grid": grid}
-    if isinstance(value, Mapping):
-        value = {**value, **{name: given for name, given in over.items() if given is not None}}
-    return plan(value, source, registry, train_rows=train_rows)
+    value, source = read_yaml(path)
+    return _plan(value, source, registry, **over)
 
 
-def plan(
-    value: object, source: Source, registry: Registry, *, train_rows: int | None = None
+def short_form(
+    registry: Registry, methods: Sequence[str], arguments: Sequence[str], **over: Any
 ) -> Comparison:
-    """Plan every run of a comparison, with its options and names checked.
+    """Plan the comparison of some methods on one task, without a file.
 
     Args:
-        value: the content of a comparison file.
-        source: where it comes from, for messages.
         registry: where weighters, spaces and grids are looked up.
-        train_rows: number of training rows that each seed draws; replaces that of ``value``.
+        methods: names of recipes and weighters.
+        arguments: options of ``aang train`` that name the task, and others for all methods.
+        **over: like those of :func:`read_comparison`.
 
     Raises:
-        ConfigError: it is not a comparison; the message names the line.
+        ConfigError: there is no method, a method is given twice, or an option is wrong.
     """
-    given = read_content(value, source)
-    grid = read_grid(given.grid, source, registry)
-    _refuse_what_no_run_has(given, grid, source)
-    refuse_own_rows(grid, given.methods, source)
-    if train_rows is not None:
-        given = given.model_copy(update=with_train_rows(given.tasks, given.options, train_rows))
-    controls, methods = controls_of(given.methods, source)
-    given = given.model_copy(update={"methods": methods})
-    _refuse_too_many(given, grid, source)
-    owners = {
-        (task, method): _owners(given, task, method, grid, source, registry)
-        for task in given.tasks
-        for method in given.methods
+    if not methods:
+        raise ConfigError("give a comparison file, or methods such as --method single-task")
+    if len(set(methods)) < len(methods):
+        raise ConfigError("--method: one is given twice; two methods need two names")
+    task = training_options(arguments)
+    if "out" in task:
+        raise ConfigError("--out: goes before the --; every run has a folder of its own in it")
+    if "seed" in task:
+        raise ConfigError("--seed: give --seeds before the --, the number of seeds from 0 on")
+    value = {
+        "tasks": {str(task.get("target") or "task"): task},
+        "methods": {
+            name: {"recipe" if name in registry.recipes else "weighter": name} for name in methods
+        },
     }
-    refuse_fixed(grid, given.methods, source)
-    refuse_unused(grid, {name: o for of in owners.values() for name, o in of.items()}, source)
-    cells = [
-        cell
-        for (task, method), of in owners.items()
-        for cell in _cells(given, task, method, used_of(grid, of), source, registry)
-    ]
-    _check_names(cells, given, source, registry)
-    place = partial(_place, given, source)
-    cells = with_text_that_is_read(cells, given.methods, registry, place)
-    cells = [_matched(cell, controls, cells, source) for cell in cells]
-    return Comparison(list(given.tasks), list(given.methods), given.baseline, cells)
+    return _plan(value, Source("the command line"), registry, **over)
 
 
-def _matched(
-    cell: Cell, controls: Mapping[str, Control], cells: Sequence[Cell], source: Source
-) -> Cell:
-    """The cell with the runs that its compute or seconds come from, if it is such a control."""
-    control = controls[cell.method]
-    if control.what is None:
-        return cell
-    where = f"{source.at(('methods', cell.method))}: method {cell.method}"
-    beside = [c for c in cells if (c.task, c.seed) == (cell.task, cell.seed)]
-    of = [c for c in beside if c.method == control.of]
-    if cell.choice is not None or len(of) != 1:
-        raise ConfigError(
-            f"{where}: gets as much as a run of {control.of} takes, but with a grid there are "
-            "several; leave the grid out"
-        )
-    if control.what == "compute":
-        return replace(cell, match=Match("compute", of[0].folder))
-    same = [c for c in beside if controls[c.method].what is None and c.config == cell.config]
-    if not same:
-        raise ConfigError(
-            f"{where}: its number of steps follows from the seconds per step of a method with the "
-            "same options, but there is none; add one, and name it here with 'as:'"
-        )
-    return replace(cell, match=Match("seconds", of[0].folder, same[0].folder))
+def _plan(
+    value: Any, source: Source, registry: Registry, train_rows: int | None = None, **over: Any
+) -> Comparison:
+    """Plan every run of a comparison, with its options and names checked."""
+    if over.get("seeds") is not None:
+        over["seeds"] = list(range(over["seeds"]))
+    if isinstance(value, Mapping):
+        value = {**value, **{name: given for name, given in over.items() if given is not None}}
+    given = read_content(value, source)
+    grid: str | Grid = given.grid
+    if isinstance(grid, str):
+        with told_at(source.at(("grid",))):
+            grid = registry.grids.find(grid).options
+    rows = {} if train_rows is None else {"train_rows": train_rows}
+    planning = _Planning(given, source, registry, grid, rows)
+    planning.check()
+    return Comparison(
+        list(given.tasks), list(given.methods), given.baseline, planning.matched_cells()
+    )
 
 
-MOST_RUNS = 10_000
-"""The largest number of runs of a comparison; a typo in a grid can ask for millions."""
+@dataclass(frozen=True)
+class _Planning:
+    """What is planned.
 
+    Attributes:
+        given: the content of the comparison file.
+        source: where it comes from, for messages.
+        registry: where names are looked up.
+        grid: values of options to choose from on dev.
+        over: options that replace those of every run.
+    """
 
-def _refuse_too_many(given: ComparisonFile, grid: Grid, source: Source) -> None:
-    settings = math.prod(len(values) for values in grid.values())
-    runs = len(given.tasks) * len(given.methods) * len(given.seeds) * settings
-    if runs > MOST_RUNS:
-        raise ConfigError(
-            f"{source.at(())}: asks for up to {runs} runs; the most is {MOST_RUNS}, so leave "
-            "tasks, methods, seeds or values of the grid out"
-        )
+    given: ComparisonFile
+    source: Source
+    registry: Registry
+    grid: Grid
+    over: Mapping[str, Any]
 
+    def check(self) -> None:
+        """Refuse what the runs of a comparison cannot have each for itself."""
+        common: dict[tuple[str, ...], Mapping[str, Any]] = {("options",): self.given.options}
+        common |= {("tasks", name): of for name, of in self.given.tasks.items()}
+        own: dict[tuple[str, ...], Mapping[str, Any]] = {("grid",): self.grid}
+        own |= {("methods", name): of.options for name, of in self.given.methods.items()}
+        for places, refused in ((common, _NOT_OF_ONE_RUN), (own, _NOT_OF_A_METHOD)):
+            for place, options in places.items():
+                for name in options:
+                    if why := refused.get(plain_name(name)):
+                        raise ConfigError(f"{self.source.at((*place, name))}: {name}: {why}")
+        for option, values in self.grid.items():
+            where = f"{self.source.at(('grid', option))}: {option}"
+            if not values:
+                raise ConfigError(f"{where} has no value to try")
+            for name in self.given.methods:
+                if plain_name(option) in given_names(self.given.options_of(name)):
+                    raise ConfigError(
+                        f"{where} is in the grid, and has a fixed value in the method {name}; "
+                        "leave one of them out"
+                    )
 
-def _check_names(
-    cells: Sequence[Cell], given: ComparisonFile, source: Source, registry: Registry
-) -> None:
-    """Look up what the methods name, so that a typo is reported before anything runs."""
-    for cell in {(cell.task, cell.method): cell for cell in cells}.values():
-        for option, look_up in (("weighter", registry.weighter), ("space", _space_in(registry))):
+    def matched_cells(self) -> list[Cell]:
+        """All runs; those that get as much as another know which run that is."""
+        pairs = list(itertools.product(self.given.tasks, self.given.methods))
+        owners = {pair: self._owners(*pair) for pair in pairs}
+        everything = {name: owner for of in owners.values() for name, owner in of.items()}
+        for name in self.grid:
+            where = self.source.at(("grid", name))
+            refuse_unowned(name, everything, f"{where}: {name} is in the grid")
+        cells = [cell for pair in pairs for cell in self._cells(*pair, owners[pair])]
+        return [self._matched(cell, cells) for cell in cells]
+
+    def _owners(self, task: str, method: str) -> Owners:
+        """What may have options in the runs of a method on a task; empty if the grid has none.
+
+        Raises:
+            ConfigError: an option is wrong, or names something that does not exist.
+        """
+        config = self._config(task, method)
+        look_up: Mapping[str, Callable[[str], object]] = {
+            "weighter": self.registry.weighter,
             # Auxiliary tasks define a space, and other spaces may list them.
-            if option == "space" and cell.config.aux_task:
-                continue
-            try:
-                look_up(getattr(cell.config, option))
-            except AangError as error:
-                where = _place(given, source, option, cell.task, cell.method)
-                raise ConfigError(f"{where}: method {cell.method}: {error}") from error
+            **({} if config.aux_task else {"space": lambda name: load_space(name, self.registry)}),
+        }
+        for option, find in look_up.items():
+            with told_at(f"{self._place(option, task, method)}: method {method}"):
+                find(getattr(config, option))
+        if not any("." in name for name in self.grid):
+            return {}
+        with told_at(f"{self.source.at(('methods', method))}: method {method}"):
+            return option_owners(config, self.registry)
 
+    def _cells(self, task: str, method: str, owners: Owners) -> Iterator[Cell]:
+        used = applying(list(self.grid), owners)
+        for choice, values in enumerate(itertools.product(*(self.grid[name] for name in used))):
+            setting = dict(zip(used, values, strict=True))
+            chosen = (f"grid-{choice}",) if used else ()
+            for seed in self.given.seeds:
+                yield Cell(
+                    Path("runs", task, method, *chosen, f"seed-{seed}"),
+                    self._text_that_is_read(self._config(task, method, setting, seed), method),
+                    task=task,
+                    method=method,
+                    seed=seed,
+                    choice=choice if used else None,
+                    setting=setting_text(setting),
+                )
 
-def _space_in(registry: Registry) -> Callable[[str], object]:
-    return lambda name: load_space(name, registry)
+    def _config(
+        self, task: str, method: str, setting: Mapping[str, Any] | None = None, seed: int = 0
+    ) -> TrainConfig:
+        options = layered(
+            self.given.options, self.given.tasks[task], self.given.options_of(method), self.over
+        )
+        refuse_trust(options, self._place("trust_remote_code", task, method))
+        try:
+            options = {**with_setting(options, setting or {}), "seed": seed}
+            return resolve_training(options, {}, self.registry)
+        except AangError as error:
+            wrong = next((n for n in options if _concerns(str(error), n)), "")
+            where = self._place(wrong, task, method)
+            raise ConfigError(f"{where}: method {method} on task {task}: {error}") from error
 
+    def _text_that_is_read(self, config: TrainConfig, method: str) -> TrainConfig:
+        """The options without text of the task that the method does not read.
 
-def _refuse_what_no_run_has(given: ComparisonFile, grid: Grid, source: Source) -> None:
-    """Refuse options that the runs of a comparison cannot have each for itself."""
-    places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [
-        (("options",), given.options),
-        (("grid",), grid),
-        *((("tasks", name), of) for name, of in given.tasks.items()),
-        *((("methods", name), of) for name, of in given.methods.items()),
-    ]
-    for place, options in places:
-        for name in options:
-            if why := _NOT_OF_ONE_RUN.get(name.replace("-", "_")):
-                raise ConfigError(f"{source.at((*place, name))}: {name}: {why}")
+        Text that the method names itself stays, and its run refuses it.
+        """
+        own = given_names(self.given.options_of(method)) & set(_TEXT)
+        kept = {name: getattr(config, name) for name in own}
+        return without_unread_text(config, self.registry).model_copy(update=kept)
 
-
-def _owners(
-    given: ComparisonFile, task: str, method: str, grid: Grid, source: Source, registry: Registry
-) -> Owners:
-    """What may have options in the runs of a method on a task; empty if the grid does not ask."""
-    options = layered(given.options, given.tasks[task], given.methods[method])
-    config = _resolved(options, given, source, task, method, registry)
-    if not names_owners(grid):
-        return {}
-    try:
-        return option_owners(config, registry)
-    except AangError as error:
-        where = source.at(("methods", method))
-        raise ConfigError(f"{where}: method {method}: {error}") from error
-
-
-def _cells(
-    given: ComparisonFile,
-    task: str,
-    method: str,
-    used: Grid,
-    source: Source,
-    registry: Registry,
-) -> Iterator[Cell]:
-    options = layered(given.options, given.tasks[task], given.methods[method])
-    for choice, values in enumerate(itertools.product(*used.values())):
-        setting = dict(zip(used, values, strict=True))
-        for seed in given.seeds:
-            config = _resolved(
-                {**with_setting(options, setting), "seed": seed},
-                given,
-                source,
-                task,
-                method,
-                registry,
+    def _matched(self, cell: Cell, cells: Sequence[Cell]) -> Cell:
+        """The cell with the runs that its compute or seconds come from, if it is such a control."""
+        method = self.given.methods[cell.method]
+        if method.of is None:
+            return cell
+        where = f"{self.source.at(('methods', cell.method))}: method {cell.method}"
+        beside = [c for c in cells if (c.task, c.seed) == (cell.task, cell.seed)]
+        of = [c for c in beside if c.method == method.of]
+        if cell.choice is not None or len(of) != 1:
+            raise ConfigError(
+                f"{where}: gets as much as a run of {method.of} takes, but with a grid there are "
+                "several; leave the grid out"
             )
-            yield Cell(
-                task,
-                method,
-                seed,
-                config,
-                choice if used else None,
-                setting_text(setting),
+        if method.same_compute_as:
+            return replace(cell, match=Match("compute", of[0].folder))
+        free = [c for c in beside if self.given.methods[c.method].of is None]
+        same = [c for c in free if c.config == cell.config]
+        if not same:
+            raise ConfigError(
+                f"{where}: its number of steps follows from the seconds per step of a method with "
+                "the same options, but there is none; add one, and name it here with 'as:'"
             )
+        return replace(cell, match=Match("seconds", of[0].folder, same[0].folder))
 
-
-def _resolved(
-    options: Mapping[str, Any],
-    given: ComparisonFile,
-    source: Source,
-    task: str,
-    method: str,
-    registry: Registry,
-) -> TrainConfig:
-    refuse_trust(options, _place(given, source, "trust_remote_code", task, method))
-    try:
-        return resolve_training(options, {}, registry)
-    except AangError as error:
-        wrong = next((n for n in options if _concerns(str(error), n)), "")
-        where = _place(given, source, wrong, task, method)
-        raise ConfigError(f"{where}: method {method} on task {task}: {error}") from error
+    def _place(self, option: str, task: str, method: str) -> str:
+        """The line of an option, wherever it was given, or else the line of the method."""
+        places: dict[tuple[str, ...], Mapping[str, Any]] = {
+            ("methods", method): self.given.methods[method].options,
+            ("tasks", task): self.given.tasks[task],
+            ("options",): self.given.options,
+        }
+        for place, part in places.items():
+            for name in part:
+                if plain_name(name) == plain_name(option):
+                    return self.source.at((*place, name))
+        return self.source.at(("methods", method))
 
 
 def _concerns(message: str, option: str) -> bool:
-    return message.startswith((f"--{option.replace('_', '-')} ", f"{option.replace('-', '_')}:"))
-
-
-def _place(given: ComparisonFile, source: Source, option: str, task: str, method: str) -> str:
-    """The line of an option, wherever it was given, or else the line of the method."""
-    places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [
-        (("methods", method), given.methods[method]),
-        (("tasks", task), given.tasks[task]),
-        (("options",), given.options),
-    ]
-    for place, part in places:
-        for name in part:
-            if name.replace("-", "_") == option.replace("-", "_"):
-                return source.at((*place, name))
-    return source.at(("methods", method))
+    return message.startswith((f"--{option.replace('_', '-')} ", f"{option}:"))

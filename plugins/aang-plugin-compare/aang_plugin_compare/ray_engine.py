@@ -9,10 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,7 +20,6 @@ from aang_plugin_compare import on_node
 from aang_plugin_compare.claim import ask_to_end, attempts_so_far, claim_file, read_claim
 from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.on_node import Site, Status
-from aang_plugin_compare.ray_head import HeadWatch
 
 try:
     import ray
@@ -42,22 +39,25 @@ MOST_AT_ONCE = 512
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _CHECK_SECONDS = 120.0
-_NO_ROOM_SECONDS = 60.0
 _CANCEL_SECONDS = 5.0
-_LOOK_SECONDS = 10.0
 
-_FROM_OUTSIDE: Mapping[int | None, str] = {
+_LOST: Mapping[object, str] = {
+    exceptions.NodeDiedError: "the node died",
+    exceptions.WorkerCrashedError: "its process died",
+    exceptions.OutOfMemoryError: "the node ran out of memory",
     -signal.SIGKILL: "it was killed, as systems do when memory runs out",
     128 + signal.SIGTERM: "it was stopped by SIGTERM",
 }
-"""Exit statuses of runs that were ended from outside."""
+"""What Ray reports of runs that are lost, and exit statuses of those ended from outside."""
+
+
+class _LostError(Exception):
+    """A run was lost, and may be tried again."""
 
 
 @contextmanager
-def ray_cluster(address: str | None) -> Iterator[HeadWatch]:
+def ray_cluster(address: str | None) -> Iterator[None]:
     """Connect to a cluster, or start one on this machine, and disconnect at the end.
-
-    Its head is watched as long as it is connected.
 
     Args:
         address: ``HOST:PORT`` of the cluster, or ``auto`` for the one that this machine is part of;
@@ -73,12 +73,9 @@ def ray_cluster(address: str | None) -> Iterator[HeadWatch]:
     # logs, too, and this module prints the one that matters.
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
         _connect(address)
-        head = HeadWatch(ray.get_runtime_context().gcs_address)
-        head.start()
         try:
-            yield head
+            yield
         finally:
-            head.stop()
             ray.shutdown()
 
 
@@ -106,78 +103,43 @@ def _connect(address: str | None) -> None:
         )
     # Ray raises a bare Exception, among others, if the machine is too busy to start a node in time.
     except Exception as error:
+        where = "--engine ray" if address is None else f"--address {address}"
         said = " ".join(str(error).split()) or type(error).__name__
-        raise AangError(f"{_place(address)}: {said}") from error
+        raise AangError(f"{where}: {said}") from error
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
 def _see_that_it_answers(address: str) -> None:
     """Check the address in seconds; ``ray.init`` would take minutes to fail."""
-    if "://" in address:
-        raise ConfigError(
-            f"{_place(address)}: give HOST:PORT, and run aang compare on a node of the cluster"
-        )
     if address != "auto":
         host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
-            raise ConfigError(f"{_place(address)}: is not an address; give HOST:PORT, or auto")
+        if "/" in host or not host or not port.isdecimal():
+            raise ConfigError(
+                f"--address {address}: is not an address; give HOST:PORT of a cluster that this "
+                "machine is a node of, or auto"
+            )
         try:
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
         except (OSError, OverflowError) as error:
             raise AangError(
-                f"{_place(address)}: cannot be reached: {error}. Is it the address that ray start "
-                "--head has shown?"
+                f"--address {address}: cannot be reached: {error}. Is it the address that ray "
+                "start --head has shown?"
             ) from error
     command = ["-m", "ray.scripts.scripts", "health-check", "--address", address]
-    probe = [sys.executable, "-P", *command]
     try:
         done = subprocess.run(
-            probe, capture_output=True, text=True, check=False, timeout=_ANSWER_SECONDS
+            [sys.executable, "-P", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_ANSWER_SECONDS,
         )
     except subprocess.TimeoutExpired as error:
-        raise AangError(f"{_place(address)}: something is there, but no Ray answers") from error
+        raise AangError(f"--address {address}: something is there, but no Ray answers") from error
     if done.returncode:
         lines = (done.stdout + done.stderr).strip().splitlines() or ["no Ray answers"]
-        if "InvalidAuthToken" in lines[-1]:
-            raise AangError(
-                f"{_place(address)}: asks for a token; set RAY_AUTH_MODE=token, and "
-                "RAY_AUTH_TOKEN_PATH to the file of the token if it is not ~/.ray/auth_token"
-            )
-        raise AangError(f"{_place(address)}: {lines[-1]}")
-
-
-def _place(address: str | None) -> str:
-    return "--engine ray" if address is None else f"--address {address}"
-
-
-@dataclass(frozen=True)
-class _Begun:
-    """An attempt at a run that a node is to make.
-
-    Attributes:
-        log: the run's log.
-        attempt: its number.
-        task: the task of Ray.
-    """
-
-    log: Path
-    attempt: int
-    task: Any
-
-    def end(self, *, force: bool = False) -> None:
-        """Ask it to take a checkpoint and end, or end it at once.
-
-        Ray tells a task that has not begun. A busy node may deliver that late, or never, to one
-        that trains; that one looks for a mark in the folder.
-        """
-        self.mark()
-        ray.cancel(self.task, force=force)
-
-    def mark(self) -> None:
-        """Leave the mark that a training looks for."""
-        with suppress(AangError):  # a full disk: then Ray alone tells it
-            ask_to_end(self.log, self.attempt)
+        raise AangError(f"--address {address}: {lines[-1]}")
 
 
 class RayLauncher:
@@ -186,9 +148,8 @@ class RayLauncher:
     Args:
         root: the folder of the comparison, on a file system that all nodes share.
         tell: called with a line for each run that is lost.
-        head: watches the head of the cluster.
-        cpus: CPUs of each run.
-        gpus: GPUs of each run; runs share a GPU if this is less than one.
+        needs: the numbers of ``CPU`` and ``GPU`` of each run; runs share a GPU if it needs less
+            than one.
         jobs: most runs at the same time; None for as many as the cluster has room for.
     """
 
@@ -196,44 +157,36 @@ class RayLauncher:
         self,
         root: Path,
         tell: Callable[[str], None],
-        head: HeadWatch,
-        *,
-        cpus: int = 1,
-        gpus: float = 0,
+        needs: Mapping[str, float],
         jobs: int | None = None,
     ) -> None:
         self.at_once = jobs or MOST_AT_ONCE
         self._tell = tell
-        self._needs: Mapping[str, float] = {"CPU": cpus, "GPU": gpus}
+        self._needs = needs
         self._site = Site.here(root)
-        self._task = ray.remote(max_retries=0, num_cpus=cpus, num_gpus=gpus)(_train)
+        remote = ray.remote(max_retries=0, num_cpus=needs["CPU"], num_gpus=needs["GPU"])
+        self._task = remote(_train)
         self._lock = Lock()
-        self._running: dict[Path, _Begun] = {}
+        self._running: dict[Path, Callable[[bool], None]] = {}
         self._ended: set[Path] = set()
         self._stops = 0
-        self._head = head
-        head.before_the_end = self._ask_all_to_end
-        self._looking = Lock()
-        self._has_room = True
-        self._looked = time.monotonic()
 
     def ready(self) -> None:
         nodes = _nodes()
-        fitting = [node for node in nodes if self._fits(node)]
+        fitting = [n for n in nodes if all(_has(n, r) >= self._needs[r] for r in self._needs)]
         if not fitting:
             most = {name: max(_has(node, name) for node in nodes) for name in self._needs}
             raise ConfigError(
-                f"{self._asked()}: no node of this cluster ({len(nodes)}) has that many; the most "
-                f"that one has is {most['CPU']:g} CPUs and {most['GPU']:g} GPUs"
+                f"--cpus-per-run {self._needs['CPU']:g} --gpus-per-run {self._needs['GPU']:g}: no "
+                f"node of this cluster ({len(nodes)}) has that many; the most that one has is "
+                f"{most['CPU']:g} CPUs and {most['GPU']:g} GPUs"
             )
         look = ray.remote(max_retries=0, num_cpus=0)(on_node.complaint)
-        asked = {
-            look.options(
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            ).remote(self._site): _name(node)
-            for node in fitting
-        }
-        for answer, node in asked.items():
+        asked = {}
+        for node in fitting:
+            there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            asked[look.options(scheduling_strategy=there).remote(self._site)] = _name(node)
+        for answer, name in asked.items():
             try:
                 why = ray.get(answer, timeout=_CHECK_SECONDS)
             except exceptions.GetTimeoutError:
@@ -241,86 +194,85 @@ class RayLauncher:
             except exceptions.RayError as error:
                 why = f"cannot run aang: {_last_line(error)}"
             if why:
-                raise ConfigError(f"node {node} {why}")
+                raise ConfigError(f"node {name} {why}")
 
     def train(self, order: Order) -> str | None:
-        lost = 0
-        attempt = attempts_so_far(order.log)
+        lost, attempt = 0, attempts_so_far(order.log)
         while True:
             attempt += 1
-            ended = self._tried(order, attempt)
-            if isinstance(ended, Status) or self._stops or order.folder in self._ended:
-                return self._judged(order, ended)
-            where = self._where(order, attempt)
+            try:
+                return self._tried(order, attempt)
+            except _LostError as error:
+                if self._stops or order.folder in self._ended:
+                    return str(error)
+                claim, where = read_claim(claim_file(order.log)), "before it began"
+                if claim is not None and claim.attempt == attempt:
+                    where = f"on node {claim.node}"
+                why = f"{where}: {error}"
             lost += 1
             if lost > RETRIES:
-                return f"lost {lost} times, the last time {where}: {ended} ({order.log})"
+                return f"lost {lost} times, the last time {why} ({order.log})"
             self._tell(
-                f"{order.name}: lost {where}: {ended}; tried again from its last checkpoint "
+                f"{order.name}: lost {why}; tried again from its last checkpoint "
                 f"({lost} of {RETRIES})"
             )
 
     def end(self, order: Order) -> bool:
         with self._lock:
-            begun = self._running.get(order.folder)
-            if begun is not None:
+            if (end := self._running.get(order.folder)) is not None:
                 self._ended.add(order.folder)
-                begun.end()
-        return begun is not None
+                end(False)
+        return end is not None
 
     def stop(self) -> None:
         with self._lock:
             self._stops += 1
-            for begun in self._running.values():
-                begun.end(force=self._stops > 1)
+            for end in self._running.values():
+                end(self._stops > 1)
 
-    def _ask_all_to_end(self) -> None:
-        """Ask runs on nodes that live on to take a checkpoint, without Ray."""
-        for begun in list(self._running.values()):
-            begun.mark()
+    def _tried(self, order: Order, attempt: int) -> str | None:
+        """Make an attempt at a run, and return why it failed.
 
-    def _tried(self, order: Order, attempt: int) -> Status | str:
-        """How the run ended, or why it was lost."""
+        Raises:
+            _LostError: it was lost.
+        """
+
+        def end(force: bool) -> None:
+            # Ray tells a task that has not begun. A busy node may deliver that late, or never, to
+            # one that trains; that one looks for a mark in the folder.
+            with suppress(AangError):  # a full disk: then Ray alone tells it
+                ask_to_end(order.log, attempt)
+            ray.cancel(task, force=force)
+
         with self._lock:
             if self._stops:
                 return "stopped"
             self._ended.discard(order.folder)
-            environment = self._environment()
             task = self._task.options(name=order.name).remote(
-                order, self._site, attempt, environment
+                order, self._site, attempt, self._environment()
             )
-            self._running[order.folder] = _Begun(order.log, attempt, task)
+            self._running[order.folder] = end
         try:
-            if why := self._without_room(order, task):
-                return Status("", None, why)
-            status = self._status(order, task)
+            while not ray.wait([task], timeout=_CANCEL_SECONDS)[0]:
+                with self._lock:
+                    # A busy node may lose a cancellation.
+                    if self._stops or order.folder in self._ended:
+                        ray.cancel(task, force=self._stops > 1)
+            status: Status = ray.get(task)
         except exceptions.TaskCancelledError:
             return "stopped"
-        except exceptions.NodeDiedError:
-            return "the node died"
-        except exceptions.WorkerCrashedError:
-            return "its process died"
-        except exceptions.OutOfMemoryError:
-            return "the node ran out of memory"
         except exceptions.RayError as error:
-            return Status("", None, _last_line(error))
+            if type(error) in _LOST:
+                raise _LostError(_LOST[type(error)]) from error
+            return _last_line(error)
         finally:
             with self._lock:
                 del self._running[order.folder]
-        return _FROM_OUTSIDE.get(status.number, status)
-
-    def _status(self, order: Order, task: "ray.ObjectRef[Status]") -> Status:
-        """Wait for a task to end."""
-        while not ray.wait([task], timeout=_CANCEL_SECONDS)[0]:
-            self._cancel_again(order, task)
-        status: Status = ray.get(task)
-        return status
-
-    def _cancel_again(self, order: Order, task: "ray.ObjectRef[Status]") -> None:
-        """Cancel a task that continues after it was to end: a busy node may lose a cancellation."""
-        with self._lock:
-            if self._stops or order.folder in self._ended:
-                ray.cancel(task, force=self._stops > 1)
+        if status.number in _LOST:
+            raise _LostError(_LOST[status.number])
+        if status.number is None:
+            return f"node {status.node} {status.complaint}"
+        return None if status.number == 0 else order.failure(status.number, f"node {status.node}")
 
     def _environment(self) -> Mapping[str, str]:
         """Environment variables of the run's process, in addition to the node's."""
@@ -331,47 +283,6 @@ class RayLauncher:
         if not self._needs["GPU"]:
             environment["CUDA_VISIBLE_DEVICES"] = ""
         return environment
-
-    def _without_room(self, order: Order, task: Any) -> str:
-        """Wait for the task; returns why it cannot run if the last node with room is lost."""
-        since = None
-        while not ray.wait([task], timeout=_LOOK_SECONDS)[0]:
-            self._cancel_again(order, task)
-            if not self._head.answers or self._room_left():
-                since = None
-                continue
-            since = since or time.monotonic()
-            if time.monotonic() - since > _NO_ROOM_SECONDS:
-                ray.cancel(task, force=True)
-                return f"no node is left that has {self._asked()}"
-        return ""
-
-    def _room_left(self) -> bool:
-        """Whether a node has what a run needs; hundreds of waiting runs ask Ray once."""
-        with self._looking:
-            if time.monotonic() - self._looked >= _LOOK_SECONDS:
-                self._has_room = any(self._fits(node) for node in _nodes())
-                self._looked = time.monotonic()
-            return self._has_room
-
-    def _where(self, order: Order, attempt: int) -> str:
-        claim = read_claim(claim_file(order.log))
-        if claim is None or claim.attempt != attempt:
-            return "before it began"
-        return f"on node {claim.node}"
-
-    def _judged(self, order: Order, status: Status | str) -> str | None:
-        if isinstance(status, str):
-            return status
-        if status.number is None:
-            return f"node {status.node} {status.complaint}" if status.node else status.complaint
-        return None if status.number == 0 else order.failure(status.number, f"node {status.node}")
-
-    def _fits(self, node: Mapping[str, Any]) -> bool:
-        return all(_has(node, name) >= needed for name, needed in self._needs.items())
-
-    def _asked(self) -> str:
-        return f"--cpus-per-run {self._needs['CPU']:g} --gpus-per-run {self._needs['GPU']:g}"
 
 
 def _train(order: Order, site: Site, attempt: int, environment: Mapping[str, str]) -> Status:

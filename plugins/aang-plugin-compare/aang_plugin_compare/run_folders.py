@@ -13,8 +13,10 @@ from aang.config import (
 )
 from aang.runs import refuse_links
 
-from aang_core import ConfigError, Registry
+from aang_core import AangError, ConfigError, Registry
 from aang_core.storage import RunFolder
+from aang_plugin_compare.cells import Comparison, matched
+from aang_plugin_compare.control_results import QUICK_CONTROLS, asked_of, read_result, result_file
 
 State = Literal["finished", "interrupted", "new"]
 
@@ -32,15 +34,10 @@ def run_state(folder: Path, config: TrainConfig, registry: Registry) -> State:
     """
     if not (folder / "config.yaml").is_file():
         return "new"
-    there = recorded_config(folder / "config.yaml")
-    settled = _settled(config, there, registry)
-    there, config = with_absolute_paths(there), with_absolute_paths(settled)
-    if there.model_dump(exclude={"out"}) != config.model_dump(exclude={"out"}):
-        differing = [
-            name
-            for name in type(there).model_fields
-            if name != "out" and getattr(there, name) != getattr(config, name)
-        ]
+    there = recorded_config(folder / "config.yaml", registry)
+    asked = with_absolute_paths(_settled(config, there, registry)).model_dump(exclude={"out"})
+    recorded = with_absolute_paths(there).model_dump(exclude={"out"})
+    if differing := [name for name in asked if asked[name] != recorded[name]]:
         raise ConfigError(
             f"{folder}: this run differs in {' and '.join(differing)}. Remove it, or give another "
             "folder with --out"
@@ -85,3 +82,35 @@ def make_root(root: Path) -> None:
         (root / "runs").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"--out {root}: cannot make the folder: {error}") from error
+
+
+def left_out(comparison: Comparison, root: Path, registry: Registry) -> dict[Path, str]:
+    """The finished runs and quick controls that are not of the comparison, each with the reason.
+
+    Args:
+        comparison: the comparison.
+        root: its folder.
+        registry: where the default space and weighter are looked up.
+
+    Returns:
+        The reasons by the folders of the runs and the files of the controls, relative to ``root``.
+
+    Raises:
+        DataError: the result of a control is damaged.
+    """
+    found = {}
+    for cell in comparison.finished(root):
+        try:
+            run_state(root / cell.folder, matched(cell, root), registry)
+        except AangError as error:
+            found[cell.folder] = str(error)
+    for cell in comparison.leading():
+        for name in QUICK_CONTROLS:
+            path = result_file(root, cell.task, name, cell.seed)
+            result = read_result(path)
+            if result is not None and result.asked != asked_of(cell.config, name):
+                found[path.relative_to(root)] = (
+                    f"{path}: was computed with other options; aang compare computes it again "
+                    "without --table-only"
+                )
+    return found

@@ -1,17 +1,83 @@
-"""Training the runs of a comparison, each in a separate process; finished runs are kept."""
+"""Training runs, each in a separate process; finished runs are kept."""
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock, Timer
 
+import click
+import yaml
+from aang.config import TrainConfig, left_to_the_data
+from aang.runs import Interrupted, interruptible
+
 from aang_core import AangError, Registry
-from aang_core.storage import locked
-from aang_plugin_compare.cells import Cell
-from aang_plugin_compare.launcher import Launcher, Order, wait_for, write_order
-from aang_plugin_compare.matching import matched
+from aang_core.cli import echo, given_arguments, plugin_options
+from aang_core.storage import write_file, writing
+from aang_plugin_compare.cells import Job, matched
+from aang_plugin_compare.launcher import Launcher, Order
 from aang_plugin_compare.run_folders import State, remove_checkpoints, run_state
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a comparison or a search, and what starts them.
+
+    Attributes:
+        root: the folder that holds them, in ``runs``, and their logs and options, in ``logs``.
+        launcher: trains them.
+        registry: where the default space and weighter are looked up.
+        before: options of ``aang``, written before the command.
+        after: options of ``aang train`` that a file cannot give.
+    """
+
+    root: Path
+    launcher: Launcher
+    registry: Registry
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+
+    @classmethod
+    def asked(
+        cls, root: Path, launcher: Launcher, registry: Registry, trust_remote_code: bool
+    ) -> "Runs":
+        """Those with the plug-ins of the command that runs in this process."""
+        before = plugin_options(click.get_current_context())
+        after = ["--trust-remote-code"] if trust_remote_code else []
+        return cls(root, launcher, registry, before, after)
+
+    def state(self, job: Job) -> State:
+        """How far a run has come.
+
+        Raises:
+            ConfigError: its folder holds a run with different options.
+        """
+        return run_state(self.root / job.folder, job.config, self.registry)
+
+    def order(self, folder: Path, config: TrainConfig) -> Order:
+        """Write the files that a launcher needs to train a run, and name them.
+
+        What earlier attempts have printed is kept.
+
+        Args:
+            folder: the run folder, relative to ``root``; it is somewhere in ``runs``.
+            config: the run's options. All of them are written, so that a new default cannot change
+                the run, but for those that depend on data that nobody has read yet.
+
+        Raises:
+            StorageError: a file cannot be written.
+        """
+        name = folder.relative_to("runs")
+        log = self.root / "logs" / name.with_suffix(".txt")
+        options = log.with_suffix(".yaml")
+        given = config.model_dump(mode="json", exclude={"out", *left_to_the_data(config)})
+        with writing(log):
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.touch()
+            write_file(options, yaml.safe_dump(given))
+        return Order(str(name), self.root / folder, options, log, self.before, self.after)
 
 
 @dataclass(frozen=True)
@@ -19,152 +85,147 @@ class Ended:
     """How one run ended.
 
     Attributes:
-        cell: the run.
+        job: the run.
         state: its state before.
         error: the last error that it printed; None if it finished.
     """
 
-    cell: Cell
+    job: Job
     state: State
     error: str | None
 
+    @property
+    def name(self) -> str:
+        """The name of the run, for messages."""
+        return str(self.job.folder.relative_to("runs"))
+
 
 class Runner:
-    """Runs cells, several at the same time.
+    """Trains the runs that have not finished, several at the same time.
 
     Args:
-        root: the folder of the comparison.
-        launcher: trains the runs.
-        registry: where the default space and weighter are looked up.
+        runs: what starts them. This process has locked their folder.
         ended: called after each run, one call at a time, from the thread that ran it.
         began: called when a run begins to train, from the thread that trains it.
-        before: options of ``aang``, written before the command.
-        after: options of ``aang train`` that a file cannot give.
     """
 
     def __init__(
         self,
-        root: Path,
-        launcher: Launcher,
-        registry: Registry,
+        runs: Runs,
         ended: Callable[[Ended], None],
-        *,
-        began: Callable[[Cell], None] = lambda cell: None,
-        before: Sequence[str] = (),
-        after: Sequence[str] = (),
+        began: Callable[[Job], None] = lambda job: None,
     ) -> None:
-        self._root = root
-        self._launcher = launcher
-        self._registry = registry
-        self._before = tuple(before)
-        self._after = tuple(after)
+        self._runs = runs
         self._ended = ended
         self._began = began
         self._stop = Event()
         self._lock = Lock()
         self._over: dict[Path, Event] = {}
 
-    def run(
-        self,
-        cells: Sequence[Cell],
-        *,
-        seconds: float | None = None,
-        first: Callable[[], None] | None = None,
-    ) -> list[Ended]:
-        """Run the cells that have not finished; a failure does not stop the others.
+    def check(self, jobs: Sequence[Job]) -> None:
+        """Check that the runs can be trained, before anything is.
+
+        Raises:
+            ConfigError: the launcher cannot start runs, or the folder of a run holds one with other
+                options. Whether that of a matched run does is only known when its turn comes, and
+                then counts as a failure.
+        """
+        self._runs.launcher.ready()
+        for job in jobs:
+            if job.match is None:
+                self._runs.state(job)
+
+    def run(self, jobs: Sequence[Job], seconds: float | None = None) -> list[Ended]:
+        """Run what has not finished; a failure does not stop the others.
 
         An interrupt stops all processes, which can be resumed, and is raised again once they have
         saved their checkpoints. A second interrupt stops them at once.
 
         Args:
-            cells: the runs.
+            jobs: the runs.
             seconds: stop all processes after this time.
-            first: called before the runs, while this process holds the comparison's lock.
 
         Returns:
             How the runs ended, without runs that were stopped or not started.
-
-        Raises:
-            LockedError: another process runs this comparison.
-            ConfigError: the launcher cannot start runs, or the folder of a run holds one with other
-                options. Whether that of a matched run does is only known when its turn comes, and
-                then counts as a failure.
         """
-        with locked(self._root):
-            self._launcher.ready()
-            for cell in cells:
-                if cell.match is None:
-                    self._state(cell)
-            if first is not None:
-                first()
-            return self._run(cells, seconds)
-
-    def _run(self, cells: Sequence[Cell], seconds: float | None) -> list[Ended]:
-        timer = None if seconds is None else Timer(seconds, self._halt)
-        if timer is not None:
-            timer.daemon = True
+        timer = Timer(seconds or 0, self._halt)
+        timer.daemon = True
+        if seconds is not None:
             timer.start()
-        pool = ThreadPoolExecutor(self._launcher.at_once)
-        self._over = {cell.folder: Event() for cell in cells}
+        pool = ThreadPoolExecutor(self._runs.launcher.at_once)
+        self._over = {job.folder: Event() for job in jobs}
         # Runs that wait for others come last, so that no run waits for ever.
-        ordered = sorted(cells, key=lambda cell: cell.match is not None)
+        ordered = sorted(jobs, key=lambda job: job.match is not None)
         try:
-            futures = [pool.submit(self._cell, cell) for cell in ordered]
+            futures = [pool.submit(self._job, job) for job in ordered]
             return [ended for future in futures if (ended := future.result()) is not None]
         except BaseException:
             self._halt()
             raise
         finally:
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
             wait_for(pool, self._halt)
 
     def _halt(self) -> None:
         """Start no more runs, and stop the running ones."""
         self._stop.set()
-        self._launcher.stop()
+        self._runs.launcher.stop()
 
-    def _cell(self, cell: Cell) -> Ended | None:
+    def _job(self, job: Job) -> Ended | None:
         try:
-            return self._ended_cell(cell)
+            for run in () if job.match is None else job.match.runs:
+                self._over[run].wait()
+            ended = None if self._stop.is_set() else self._trained(job)
+            if ended is not None:
+                with self._lock:
+                    self._ended(ended)
+            return ended
         finally:
-            self._over[cell.folder].set()
+            self._over[job.folder].set()
 
-    def _ended_cell(self, cell: Cell) -> Ended | None:
-        for run in () if cell.match is None else cell.match.runs:
-            self._over[run].wait()
-        if self._stop.is_set():
-            return None
+    def _trained(self, job: Job) -> Ended | None:
         try:
-            cell = self._resolved(cell)
-            state = self._state(cell)
+            job = replace(job, config=matched(job, self._runs.root))
+            state = self._runs.state(job)
         except AangError as error:
-            return self._told(Ended(cell, "new", f"Error: {error}"))
+            return Ended(job, "new", f"Error: {error}")
         failure = None
         if state != "finished":
-            self._began(cell)
-            failure = self._launcher.train(self._order(cell))
+            self._began(job)
+            failure = self._runs.launcher.train(self._runs.order(job.folder, job.config))
         if self._stop.is_set():
             return None
         if failure is None:
-            remove_checkpoints(self._root / cell.folder)
-        return self._told(Ended(cell, state, failure))
+            remove_checkpoints(self._runs.root / job.folder)
+        return Ended(job, state, failure)
 
-    def _resolved(self, cell: Cell) -> Cell:
-        """The cell with the compute or seconds of the run that it is matched with."""
-        if cell.match is None:
-            return cell
-        return replace(cell, config=matched(cell.config, cell.match, self._root))
 
-    def _state(self, cell: Cell) -> State:
-        return run_state(self._root / cell.folder, cell.config, self._registry)
+def wait_for(pool: ThreadPoolExecutor, stop: Callable[[], None]) -> None:
+    """Wait until the runs of a pool have ended.
 
-    def _told(self, ended: Ended) -> Ended:
-        with self._lock:
-            self._ended(ended)
-        return ended
+    Args:
+        pool: its threads train runs that have been asked to end, or will end by themselves.
+        stop: called if an interrupt arrives meanwhile, to end the runs at once.
+    """
+    try:
+        pool.shutdown()
+    except BaseException:
+        stop()
+        pool.shutdown()
+        raise
 
-    def _order(self, cell: Cell) -> Order:
-        return write_order(
-            self._root, cell.folder, cell.config, before=self._before, after=self._after
-        )
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Print the command that goes on, and exit, if an interrupt stops what is inside the ``with``.
+
+    Raises:
+        SystemExit: with the status of a process that the signal has ended.
+    """
+    again = shlex.join(["aang", *given_arguments(click.get_current_context())])
+    try:
+        with interruptible():
+            yield
+    except Interrupted as stopped:
+        echo(f"{stopped}; to go on:\n    {again}", err=True)
+        raise SystemExit(stopped.status) from None

@@ -5,24 +5,20 @@ have the same rows, so tests are paired by draw.
 """
 
 import json
+import math
 import statistics
-from collections.abc import Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
-from aang.runs import ChosenScores, Result, read_part
+from aang.runs import ChosenScores, Result, read_part, recorded_draw
 
 from aang_core import ConfigError
+from aang_core.storage import csv_line, write_file, writing
 from aang_plugin_compare.cells import Cell, Comparison
-from aang_plugin_compare.control_results import (
-    FOLDER,
-    ControlMetric,
-    ControlResult,
-    result_files,
-    results_of,
-)
-from aang_plugin_compare.plain_tables import plain_table, score_text
-from aang_plugin_compare.same_rows import check_same_rows
+from aang_plugin_compare.control_results import ControlMetric, ControlResult, results_of
+from aang_plugin_compare.curves import Point
 from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 
 
@@ -101,63 +97,50 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
     for task in comparison.tasks:
         of_task = [c for c in comparison.cells if c.task == task]
         seeds = sorted({c.seed for c in of_task})
-        _check_rows(of_task, finished, comparison.left_out, root)
         found = results_of(root, task, seeds, comparison.left_out)
-        if taken := set(found) & set(comparison.methods):
-            name = min(taken)
-            raise ConfigError(
-                f"{root / FOLDER / task / name}: a method is called {name} too; rename it"
-            )
-        controls = [
-            control_entry(task, results, len(seeds))
-            for results in found.values()
-            if quick or not results[0].quick
-        ]
-        methods = [
-            _entry(task, method, [c for c in of_task if c.method == method], finished, root)
-            for method in comparison.methods
-        ]
-        entries += [e for e in controls if e.quick]
-        entries += methods
+        controls = [control_entry(task, results, len(seeds)) for results in found.values()]
+        _check_rows([c for c in of_task if c.folder in finished], found.values(), root)
+        entries += [e for e in controls if e.quick and quick]
+        for method in comparison.methods:
+            cells = [c for c in of_task if c.method == method]
+            entries.append(_entry(task, method, cells, finished, root))
         entries += [e for e in controls if not e.quick]
     return judged(entries, comparison.baseline)
 
 
 def _check_rows(
-    cells: Sequence[Cell], finished: Set[Path], left_out: Set[Path], root: Path
+    cells: Sequence[Cell], controls: Iterable[Sequence[ControlResult]], root: Path
 ) -> None:
     """Check that the runs and controls of each seed of a task have the same training rows."""
-    for seed in sorted({cell.seed for cell in cells}):
-        of_seed = [cell for cell in cells if cell.seed == seed]
-        folders = [root / cell.folder for cell in of_seed if cell.folder in finished]
-        check_same_rows(folders, result_files(root, of_seed[0].task, seed, left_out))
+    drawn: list[tuple[int, str, str | None]] = []
+    for cell in cells:
+        draw = recorded_draw(root / cell.folder)
+        drawn.append((cell.seed, str(root / cell.folder), draw.digest if draw else None))
+    drawn += [(r.seed, f"{r.control} with seed {r.seed}", r.rows) for of in controls for r in of]
+    first: dict[int, tuple[str, str | None]] = {}
+    for seed, place, digest in drawn:
+        other, expected = first.setdefault(seed, (place, digest))
+        if digest != expected:
+            raise ConfigError(
+                f"{place}: has other training rows than {other}, so the training data changed in "
+                f"between; remove the older one from {root}, and call aang compare again"
+            )
 
 
 def control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> Entry:
     """The row of a control in a table, given its results and the number of seeds of the task."""
-    tests = [result.metric.test for result in results]
     return Entry(
         task=task,
         method=results[0].control,
-        metric=results[0].metric.name,
         seeds=[result.seed for result in results],
-        dev=[result.metric.dev for result in results],
-        test=[test for test in tests if test is not None] if None not in tests else [],
         setting="",
         tried=results[0].tried,
         missing=seeds - len(results),
         seconds=[result.seconds for result in results],
         drawn=results[0].rows is not None,
         quick=results[0].quick,
-        dev_intervals=_intervals([result.metric for result in results], "dev"),
-        test_intervals=_intervals([result.metric for result in results], "test"),
+        **_scores([result.metric for result in results]),
     )
-
-
-def _intervals(metrics: Sequence[ChosenScores | ControlMetric], part: str) -> list[list[float]]:
-    """The interval of each score on a part; none if one lacks it."""
-    found = [metric.intervals[part] for metric in metrics if part in metric.intervals]
-    return found if len(found) == len(metrics) else []
 
 
 def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], root: Path) -> Entry:
@@ -172,29 +155,37 @@ def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], r
         return Entry(task, method, "", [], [], [], "", tried, of_setting)
     # Settings with fewer seeds than others are left out, because their means say less.
     most = max(len(runs) for runs in settings.values())
-    whole = {choice: runs for choice, runs in settings.items() if len(runs) == most}
-    chosen = max(whole.values(), key=lambda runs: statistics.mean(r.metric.dev for _, r in runs))
+    whole = [runs for runs in settings.values() if len(runs) == most]
+    chosen = max(whole, key=lambda runs: statistics.mean(r.metric.dev for _, r in runs))
     chosen = sorted(chosen, key=lambda run: run[0].seed)
-    metrics = [result.metric for _, result in chosen]
-    tests = [metric.test for metric in metrics if metric.test is not None]
     steps = sum(result.steps for _, result in chosen)
     rows = sum(result.all_body_rows for _, result in chosen)
     return Entry(
         task=task,
         method=method,
-        metric=metrics[0].name,
         seeds=[cell.seed for cell, _ in chosen],
-        dev=[metric.dev for metric in metrics],
-        test=tests if len(tests) == len(metrics) else [],
         setting=chosen[0][0].setting,
         tried=tried,
         missing=of_setting - len(chosen),
         seconds=[result.all_seconds for _, result in chosen],
         rows=rows / steps if steps else None,
         drawn=chosen[0][0].config.train_rows is not None,
-        dev_intervals=_intervals(metrics, "dev"),
-        test_intervals=_intervals(metrics, "test"),
+        **_scores([result.metric for _, result in chosen]),
     )
+
+
+def _scores(metrics: Sequence[ChosenScores | ControlMetric]) -> dict[str, Any]:
+    """What an entry says of scores; no test scores and intervals if one run lacks them."""
+    tests = [metric.test for metric in metrics]
+    scores: dict[str, Any] = {
+        "metric": metrics[0].name,
+        "dev": [metric.dev for metric in metrics],
+        "test": [] if None in tests else tests,
+    }
+    for part in ("dev", "test"):
+        known = all(part in metric.intervals for metric in metrics)
+        scores[f"{part}_intervals"] = [m.intervals[part] for m in metrics] if known else []
+    return scores
 
 
 def judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
@@ -208,35 +199,28 @@ def judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
     """
     untested = {e.task for e in entries if e.dev and not e.test}
     entries = [replace(e, on_dev=e.task in untested) for e in entries]
-    scored = [e for e in entries if e.scores]
-    against = {e.task: e for e in scored if e.method == baseline}
-    beside = [e for e in scored if e.method != baseline and e.task in against]
+    against = {e.task: e for e in entries if e.method == baseline and e.scores}
+    pairs = [_pairs(e, against.get(e.task)) for e in entries]
     # Quick controls are not candidates, and testing them would make every other test stricter.
-    compared = [e for e in beside if not e.quick]
-    values: dict[tuple[str, str], tuple[float | None, float | None]] = {}
-    pairs = [_pairs(e, against[e.task]) for e in compared]
-    permutations = holm([permutation_p(*pair) for pair in pairs])
-    t_tests = holm([paired_t_p(*pair) for pair in pairs])
-    for entry, permutation, t_test in zip(compared, permutations, t_tests, strict=True):
-        values[entry.task, entry.method] = permutation, t_test
-    points = {(e.task, e.method): _points(*_pairs(e, against[e.task])) for e in beside}
-    best = {
-        task: max(_shown_mean(e) for e in scored if e.task == task)
-        for task in {e.task for e in scored}
-    }
-    complete = []
+    tested = [([], []) if e.quick else pair for e, pair in zip(entries, pairs, strict=True)]
+    permutations = holm([permutation_p(*pair) for pair in tested])
+    t_tests = holm([paired_t_p(*pair) for pair in tested])
+    best: dict[str, float] = {}
     for e in entries:
-        permutation, t_test = values.get((e.task, e.method), (None, None))
-        complete.append(
-            replace(
-                e,
-                points=points.get((e.task, e.method)),
-                permutation=permutation,
-                t_test=t_test,
-                best=bool(e.scores) and _shown_mean(e) == best[e.task],
-            )
+        if e.scores:
+            best[e.task] = max(best.get(e.task, -math.inf), _shown_mean(e))
+    return [
+        replace(
+            e,
+            points=100 * (statistics.mean(own) - statistics.mean(theirs)) if own else None,
+            permutation=permutation,
+            t_test=t_test,
+            best=bool(e.scores) and _shown_mean(e) == best[e.task],
         )
-    return complete
+        for e, (own, theirs), permutation, t_test in zip(
+            entries, pairs, permutations, t_tests, strict=True
+        )
+    ]
 
 
 def _shown_mean(entry: Entry) -> float:
@@ -244,31 +228,28 @@ def _shown_mean(entry: Entry) -> float:
     return round(100 * statistics.mean(entry.scores), 2)
 
 
-def _points(own: Sequence[float], theirs: Sequence[float]) -> float | None:
-    if not own:
-        return None
-    return 100 * (statistics.mean(own) - statistics.mean(theirs))
-
-
-def _pairs(entry: Entry, baseline: Entry) -> tuple[list[float], list[float]]:
-    """The scores of the seeds that both have."""
+def _pairs(entry: Entry, baseline: Entry | None) -> tuple[list[float], list[float]]:
+    """The scores of the seeds that both have; none of the baseline itself."""
+    if baseline is None or entry.method == baseline.method:
+        return [], []
     theirs = dict(zip(baseline.seeds, baseline.scores, strict=True))
     own = dict(zip(entry.seeds, entry.scores, strict=True))
     shared = [seed for seed in own if seed in theirs]
     return [own[seed] for seed in shared], [theirs[seed] for seed in shared]
 
 
-FORMATS = ("text", "markdown", "latex", "json")
+FORMATS = {"text": "txt", "markdown": "md", "latex": "tex", "json": "json"}
+"""The forms of the table, each with the ending of its file."""
 
 
 def table(
-    entries: Sequence[Entry], kind: str, baseline: str | None, *, difference: bool = False
+    entries: Sequence[Entry], kind: str, baseline: str | None, difference: bool = False
 ) -> str:
     """The table as text.
 
     Args:
         entries: rows of the table.
-        kind: one of `FORMATS`.
+        kind: one of :data:`FORMATS`.
         baseline: the method that the others are tested against.
         difference: whether to add a column of differences to the baseline, in points.
     """
@@ -338,3 +319,66 @@ def _latex(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def plain_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool = False
+) -> str:
+    """A table as aligned text, or as Markdown; it ends with a line break."""
+    if markdown:
+        lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+        return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (header, *rows)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def score_text(
+    scores: Sequence[float], plus: str = "±", intervals: Sequence[Sequence[float]] = ()
+) -> str:
+    """The mean of scores, times 100, with its standard deviation if there are several.
+
+    Args:
+        scores: scores between 0 and 1; a dash stands for none.
+        plus: the sign before the standard deviation.
+        intervals: the interval of each score; the means of their ends follow in brackets.
+    """
+    if not scores:
+        return "–"
+    spread = f" {plus} {100 * statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
+    ends = "–".join(f"{100 * statistics.mean(end):.1f}" for end in zip(*intervals, strict=True))
+    return f"{100 * statistics.mean(scores):.2f}{spread}" + (f" ({ends})" if ends else "")
+
+
+def write_outcome(
+    root: Path,
+    entries: Sequence[Entry],
+    points: Sequence[Point],
+    baseline: str | None,
+    *,
+    difference: bool,
+) -> None:
+    """Write the table in all forms, and the curves as CSV and JSON.
+
+    Args:
+        root: the folder of the comparison.
+        entries: rows of the table.
+        points: points of the curves.
+        baseline: the method that the others are tested against.
+        difference: whether the table has a column of differences to the baseline.
+
+    Raises:
+        StorageError: a file cannot be written.
+    """
+    header = csv_line(field.name for field in fields(Point))
+    texts = {
+        **{f"table.{e}": table(entries, form, baseline, difference) for form, e in FORMATS.items()},
+        "curves.csv": header + "".join(csv_line(astuple(point)) for point in points),
+        "curves.json": json.dumps([asdict(point) for point in points]) + "\n",
+    }
+    for name, text in texts.items():
+        with writing(root / name):
+            write_file(root / name, text)

@@ -9,13 +9,23 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from aang_plugin_compare.launcher import Order, write_order
-from aang_plugin_compare.local import LocalLauncher
+from aang_plugin_compare.launcher import LocalLauncher, Order
+from aang_plugin_compare.leashed import arguments_with_precision
 from aang_plugin_compare.run_folders import run_state
-from aang_plugin_compare.same_precision import arguments_with_precision
+from aang_plugin_compare.runner import Runs
 
 from aang_core import ConfigError, load_plugins
-from tests.support.runs import left_to_the_data, read_config_file, resolve_training
+from tests.support.runs import (
+    TrainConfig,
+    left_to_the_data,
+    read_config_file,
+    resolve_training,
+)
+
+
+def ordered(root: Path, folder: Path, config: TrainConfig) -> Order:
+    """What a launcher is given to train a run with these options."""
+    return Runs(root, LocalLauncher(), load_plugins(environ={}).registry).order(folder, config)
 
 
 @pytest.mark.parametrize(
@@ -40,11 +50,11 @@ def test_the_default_recipe_is_left_to_the_run(tmp_path: Path) -> None:
     asked = {"lr": 1e-4, "set": {"static": {"n": 3}}}
     config = resolve_training(asked, {}, registry)
     folder = Path("runs/task/method/seed-0")
-    order = write_order(tmp_path, folder, config)
+    order = ordered(tmp_path, folder, config)
     order.begin_log(1, "this machine")
     with order.log.open("a") as log:
         log.write("Error: of the first\n")
-    order = write_order(tmp_path, folder, config)
+    order = ordered(tmp_path, folder, config)
     order.begin_log(2, "this machine")
     assert order.log.read_text().splitlines()[1] == "Error: of the first"
     assert order.failure(-9).startswith("it said nothing (exit status -9")
@@ -52,7 +62,7 @@ def test_the_default_recipe_is_left_to_the_run(tmp_path: Path) -> None:
     assert not {"recipe", "space", "weighter", "task_type", "metric"} & set(written)
     assert resolve_training(written, {}, registry) == config
     named = resolve_training({**asked, "recipe": "contrast"}, {}, registry)
-    assert read_config_file(write_order(tmp_path, folder, named).options)["recipe"] == "contrast"
+    assert read_config_file(ordered(tmp_path, folder, named).options)["recipe"] == "contrast"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +82,7 @@ def test_a_run_is_trained_with_the_options_that_were_planned(
     """A null says that an option has no value, whatever the recipe gives it."""
     registry = load_plugins(environ={}).registry
     config = resolve_training(asked, {}, registry)
-    order = write_order(tmp_path, Path("runs/task/method/seed-0"), config)
+    order = ordered(tmp_path, Path("runs/task/method/seed-0"), config)
     trained = resolve_training(read_config_file(order.options), {}, registry)
     assert trained.model_dump() == config.model_dump()
     assert left_to_the_data(trained) == left_to_the_data(config)
@@ -110,7 +120,7 @@ def order(tmp_path: Path) -> Order:
 
 
 def runs_as(monkeypatch: pytest.MonkeyPatch, *command: str) -> None:
-    monkeypatch.setattr("aang_plugin_compare.local.command", lambda *asked: list(command))
+    monkeypatch.setattr(Order, "command", lambda *asked: list(command))
 
 
 def test_processes_share_the_cores_and_wait_asleep(
@@ -149,7 +159,9 @@ def test_a_process_is_asked_to_end(monkeypatch: pytest.MonkeyPatch, order: Order
         while not all(o.log.exists() and "begun" in o.log.read_text() for o in (order, other)):
             assert not any(training.done() for training in trainings)
             time.sleep(0.005)
-        assert launcher.end(order)
+        # A process may speak before its launcher has noted it.
+        while not launcher.end(order):
+            time.sleep(0.005)
         assert trainings[0].result(60) == f"asked (exit status 7; {order.log})"
         assert not trainings[1].done()
         launcher.stop()
@@ -168,7 +180,7 @@ def test_all_runs_take_the_precision_of_the_first(
         capabilities = {instructions: True}
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
         config = resolve_training({"device": "cpu", **options}, {}, registry)
-        order = write_order(tmp_path, Path(f"runs/task/method/seed-{seed}"), config)
+        order = ordered(tmp_path, Path(f"runs/task/method/seed-{seed}"), config)
         arguments = arguments_with_precision(order)
         return list(arguments[len(order.arguments) :])
 

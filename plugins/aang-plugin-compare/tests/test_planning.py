@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from aang_plugin_compare.planning import read_comparison
-from aang_plugin_compare.short_form import short_form
+from aang_plugin_compare.planning import read_comparison, short_form
 
 from aang_core import ConfigError, load_plugins
 
@@ -125,7 +124,7 @@ def test_a_grid_of_a_plugin(tmp_path: Path) -> None:
     settings = {c.setting for c in comparison.cells if c.method == "aang"}
     assert settings == {"lr=0.0001, factored.n=2", "lr=0.001, factored.n=2"}
     without = load_plugins(disable=("aang-plugin-factored",), environ={}).registry
-    with pytest.raises(ConfigError, match="paper-td: aang-plugin-factored is disabled"):
+    with pytest.raises(ConfigError, match=r"paper-td; .*aang-plugin-factored is disabled"):
         read_comparison(write(tmp_path, GOOD), without, grid="paper-td")
 
 
@@ -143,12 +142,12 @@ def test_the_papers_grid(tmp_path: Path) -> None:
     [
         ("{weighter: factored,", "{weighter: factord,", ["spec.yaml:6", "did you mean factored"]),
         ("{recipe: tapt}", "{recipe: tap}", ["spec.yaml:7", "no such recipe"]),
-        ("seeds:", "seed:", ["spec.yaml:8", "unknown key seed", "did you mean seeds"]),
+        ("seeds:", "seed:", ["spec.yaml:8", "seed: there is no such key", "did you mean seeds"]),
         ("lr: 1e-5", "leer: 1", ["spec.yaml:2", "leer"]),
         ("  tapt:", "  plain:", ["spec.yaml:7", "plain is given twice"]),
         ("baseline: plain", "baseline: plan", ["spec.yaml:9", "did you mean plain"]),
-        ("  aang:", "  a/b:", ["spec.yaml:6", "a/b"]),
-        ("seeds: [0, 3]", "seeds: []", ["spec.yaml:8", "seeds is empty"]),
+        ("  aang:", "  a/b:", ["spec.yaml:6", "a/b: is not a name"]),
+        ("seeds: [0, 3]", "seeds: []", ["spec.yaml:8", "seeds: is empty"]),
         ("steps: 7", "steps: -7", ["spec.yaml:10", "--steps"]),
         ("steps: 7", "out: here", ["spec.yaml:10", "folder of its own"]),
         ("{weighter: single-task}", "{seed: 3}", ["spec.yaml:5", "give them under seeds"]),

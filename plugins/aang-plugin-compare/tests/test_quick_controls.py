@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 from aang_plugin_compare.cells import Comparison
-from aang_plugin_compare.control_results import QUICK_CONTROLS, read_result, result_file
-from aang_plugin_compare.frozen_encoder import FrozenEncoder
-from aang_plugin_compare.left_out import left_out
+from aang_plugin_compare.control_results import (
+    QUICK_CONTROLS,
+    asked_of,
+    read_result,
+    result_file,
+)
 from aang_plugin_compare.planning import read_comparison
-from aang_plugin_compare.quick_controls import QuickControls
-from aang_plugin_compare.quick_options import asked_of
+from aang_plugin_compare.quick_controls import FrozenEncoder, QuickControls
+from aang_plugin_compare.run_folders import left_out
 from aang_plugin_compare.tables import outcome
 
 from aang_core import ConfigError, DataError, Example, ReadReport, load_plugins

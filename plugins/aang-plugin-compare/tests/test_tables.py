@@ -12,8 +12,7 @@ import pytest
 from aang_plugin_compare.cells import Comparison
 from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
-from aang_plugin_compare.tables import Entry, outcome, table
-from aang_plugin_compare.written import write_outcome
+from aang_plugin_compare.tables import Entry, outcome, table, write_outcome
 
 from aang_core import load_plugins
 from tests.support.plugins import StorageError

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from aang.cli.schema_options import options_of
-from aang.cli.train import given_options
+from aang.cli.schema_options import TrainingCommand, given_options, options_of
 from aang.config import TrainConfig, read_config_file, resolve_config
 
 from aang_core.cli.loaded import output_of_plugins
@@ -20,19 +19,23 @@ if TYPE_CHECKING:
     from aang_plugin_diagnose.objectives import Diagnosis
 
 # Options of a complete training, and of what comes after it.
-_UNUSED = frozenset(
-    {
-        *("recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every"),
-        *("weights_every", "draws_per_step", "final_fine_tuning", "checkpoint_every", "log"),
-        *("test", "test_score", "out", "push_to_hub", "hub_private", "hub_license"),
-        *("hub_language", "compile", "on_nan"),
-        *("steps", "aux_batch_size", "lr", "head_lr", "weight_decay", "warmup", "max_grad_norm"),
-        *("clip_apart", "task_clip", "dev_average"),
-    }
+_UNUSED = (
+    *("recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every"),
+    *("weights_every", "draws_per_step", "final_fine_tuning", "checkpoint_every"),
+    *("test", "test_score", "out", "compile", "on_nan"),
+    *("steps", "aux_batch_size", "lr", "head_lr", "weight_decay", "warmup", "max_grad_norm"),
+    *("clip_apart", "task_clip", "dev_average"),
 )
 
 
-@click.command(short_help="Measure how near each objective is to the end task, without training.")
+class _Diagnosis(TrainingCommand):
+    reports = False
+
+
+@click.command(
+    cls=_Diagnosis,
+    short_help="Measure how near each objective is to the end task, without training.",
+)
 @click.argument(
     "config_file", metavar="[CONFIG.yaml]", required=False, type=click.Path(path_type=Path)
 )
@@ -69,6 +72,7 @@ def diagnose(
     # Nothing is scored on test, so it is not read.
     given = {**given_options(options), "test_score": False}
     from_file = read_config_file(config_file) if config_file else {}
+    from aang.assembly.around_training import before_training
     from aang.assembly.sources import prepare_sources
     from aang.cli.progress import counting
     from aang.runs.training import choose_training_device
@@ -79,9 +83,10 @@ def diagnose(
     click.get_current_context().with_resource(on_usable_cores())
     draw = None if plot is None else _prepared_figure(plugins, plot)
     config = resolve_config(from_file, given, plugins.registry)
+    before_training(plugins.registry, config)
     with output_of_plugins():
         sources = prepare_sources(config, plugins.registry)
-    if not sources.objectives:
+    if not sources.plan.objectives:
         raise ConfigError(
             f"--weighter {config.weighter} trains the end task alone, so there is no objective "
             "to diagnose; leave it out"

@@ -11,7 +11,7 @@ from aang.assembly.assembly import Assembly, assemble
 from aang.assembly.sources import Sources
 from aang.config import TrainConfig
 from aang.modeling.heads import EndTaskClassifier, LanguageModelHead
-from aang.modeling.untaught import untaught_heads
+from aang.runs.before import untaught_heads
 from torch import Tensor, nn
 
 from aang_core.errors import ConfigError
@@ -24,8 +24,8 @@ from aang_core.gradients import (
 from aang_core.gradients.passes import Passes
 from aang_core.gradients.task_gradient import body_gradient
 from aang_core.tasks.task import Batch, Task
-from aang_core.training.draws import Draws
 from aang_core.training.precision import in_effect, settle_precision
+from aang_core.training.rows import Draws
 
 Gradient = Mapping[nn.Parameter, Tensor]
 
@@ -154,7 +154,7 @@ def diagnose(
         # Here nothing is repeated at a smaller loss scale, as a step of a training is.
         raise ConfigError("--precision fp16 may overflow in a diagnosis; use bf16 or fp32")
     torch.manual_seed(config.seed)
-    assembly = assemble(config, sources)
+    assembly = assemble(sources)
     width = int(assembly.model.body.base.config.hidden_size)
     precision, reason = settle_precision(config.precision, device, width)
     config = config.model_copy(update={"precision": precision})

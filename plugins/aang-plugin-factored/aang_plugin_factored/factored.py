@@ -66,7 +66,6 @@ class Factored(StepwiseWeighter):
     """
 
     signals: frozenset[Signal] = frozenset({"cosine"})
-    foreseeable = True
 
     def __init__(
         self,

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aang_core import (
-    Signal,
     TaskCard,
     Update,
+    Weighter,
     Workbench,
     restored_by_task,
     sample_size_option,
@@ -14,7 +14,7 @@ from aang_core import (
 )
 
 
-class ForkMerge:
+class ForkMerge(Weighter):
     """Fork the model into branches, train each with other tasks, and merge them by dev score.
 
     ForkMerge (Jiang et al., NeurIPS 2023), section 4 and Algorithm 1. A round trains one branch on
@@ -51,9 +51,6 @@ class ForkMerge:
         >>> bench.trials, bench.trial_steps
         ([{'end': 1.0}, {'end': 0.5, 'a': 0.5}], [7, 7])
     """
-
-    signals: frozenset[Signal] = frozenset()
-    uses_auxiliaries = True
 
     def __init__(
         self,

@@ -6,8 +6,8 @@ from typing import Any
 
 from aang_core import (
     AangError,
-    Signal,
     TaskCard,
+    Weighter,
     Workbench,
     number_option,
     restored_by_task,
@@ -17,7 +17,7 @@ from aang_core import (
 )
 
 
-class TapWeight:
+class TapWeight(Weighter):
     """Weigh objectives by the dev loss that fine-tuning after them reaches.
 
     TapWeight (Zhang et al., TMLR 2025), section 3.2, three nested problems: (1) pre-training, θ*(λ)
@@ -59,9 +59,6 @@ class TapWeight:
         >>> bench.trials, bench.trial_steps
         ([{'a': 1.0}, {'b': 1.0}, {'end': 1.0}], [5, 5, 10])
     """
-
-    signals: frozenset[Signal] = frozenset()
-    uses_auxiliaries = True
 
     def __init__(
         self,

@@ -1,8 +1,9 @@
 """What this plug-in registers, and what it does before and after a run."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from aang_core import RegisterCommand, hookimpl
+from aang_core import RegisterCommand, RegisterOption, hookimpl
 
 if TYPE_CHECKING:
     from aang import Run
@@ -15,16 +16,44 @@ def aang_register_commands(register: RegisterCommand) -> None:
 
 
 @hookimpl
-def aang_check_push(name: str) -> None:
-    """Look at the token and the name before hours of training, not after them."""
-    from aang_plugin_hub.account import Account
-
-    account = Account.of_token()
-    account.refuse_taken(account.full_name(name))
+def aang_register_options(register: RegisterOption) -> None:
+    """Register the options of the push after a training."""
+    of_a_push: dict[str, Any] = {"goes_with": "push_to_hub", "reporting": True}
+    register(
+        "push_to_hub",
+        "name on the Hugging Face hub to push the finished model to",
+        str,
+        reporting=True,
+    )
+    register("hub_private", "only you can see the pushed model", bool, default=False, **of_a_push)
+    register(
+        "hub_license",
+        "licence of the pushed model, such as mit; default: the encoder's own",
+        str,
+        **of_a_push,
+    )
+    register(
+        "hub_language",
+        "language of the pushed model, such as en; default: the encoder's own",
+        tuple[str, ...],
+        default=(),
+        **of_a_push,
+    )
 
 
 @hookimpl
-def aang_after_run(run: "Run") -> None:
+def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
+    """Look at the token and the name before hours of training, not after them."""
+    if options["push_to_hub"] is None or resumed:
+        return
+    from aang_plugin_hub.account import Account
+
+    account = Account.of_token()
+    account.refuse_taken(account.full_name(options["push_to_hub"]))
+
+
+@hookimpl
+def aang_after_training(run: "Run") -> None:
     """Push the model if the run's options say so."""
     options = run.options
     if not options.get("push_to_hub"):

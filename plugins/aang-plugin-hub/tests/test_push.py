@@ -454,7 +454,7 @@ def test_options_about_a_push_that_is_not_asked_for(
 ) -> None:
     done = aang("train", *training, "--hub-private", "--out", tmp_path / "run")
     assert done.status == 2
-    assert "give --push-to-hub too" in done.err
+    assert "goes with --push-to-hub; give that too" in done.err
     options = ["--push-to-hub", "reviews", "--out", tmp_path / "run"]
     done = aang("--disable-plugin", "hub", "train", *training, *options)
     assert done.status == 2

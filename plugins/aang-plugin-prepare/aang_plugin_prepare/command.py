@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from aang.cli.schema_options import options_of
-from aang.cli.train import RESUMABLE_WITH, given_options
+from aang.cli.schema_options import given_options, options_of
+from aang.cli.train import RESUMABLE_WITH
 from aang.runs.preparation_config import PreparationConfig, from_anywhere, resolve_preparation
 
 from aang_core.cli.output import echo, note
@@ -18,7 +18,7 @@ from aang_core.plugins import Plugins
 
 @click.command(short_help="Train an encoder further on unlabelled text.")
 @click.argument("model", required=False)
-@options_of(PreparationConfig, skip=frozenset({"model"}))
+@options_of(PreparationConfig, skip=("model",))
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),

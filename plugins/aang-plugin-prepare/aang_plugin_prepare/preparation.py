@@ -11,20 +11,27 @@ from typing import Any
 
 import torch
 import yaml
-from aang.assembly.assembly import objective_over
+from aang.assembly.assembly import make_task
 from aang.assembly.objective_task import ObjectiveTask
+from aang.assembly.source_rows import SourceRows
 from aang.assembly.unlabelled import UnlabelledText, read_unlabelled
 from aang.config import read_config_file
 from aang.corpora.places import find_files
 from aang.modeling import TextModel, load_text_model, load_tokenizer
-from aang.runs.encoder_settings import encoder_settings
-from aang.runs.encoder_training import ACCURACY, METRIC, EncoderRows, TrainedEncoder, train_encoder
+from aang.runs.encoder_training import (
+    ACCURACY,
+    METRIC,
+    EncoderRows,
+    TrainedEncoder,
+    encoder_settings,
+    train_encoder,
+)
+from aang.runs.inputs import refuse_other_files
 from aang.runs.preparation_config import PreparationConfig, resolve_preparation
 from aang.runs.pretraining import HeldOutLog
-from aang.runs.same_inputs import refuse_other_files
 from aang.runs.training import join
 
-from aang_core.checked.data import CheckedData
+from aang_core.contracts import CheckedData
 from aang_core.errors import AangError, ConfigError, DataError, LockedError
 from aang_core.objectives.defaults import PREPARATION
 from aang_core.objectives.objective import Objective
@@ -36,11 +43,10 @@ from aang_core.storage.durable import sync, writing
 from aang_core.storage.lock import locked, refuse_if_locked
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
-from aang_core.training.clock import Clock
 from aang_core.training.interruption import Interruption
 from aang_core.training.memory import running_out_told
 from aang_core.training.precision import settle_precision
-from aang_core.training.trainer import Observer
+from aang_core.training.trainer import Clock, Observer
 from aang_core.turns import training_turn
 from aang_plugin_prepare.card import preparation_card
 
@@ -117,7 +123,7 @@ def prepare_encoder(
             report=report,
             processes=processes,
         )
-        task = objective_over(text.rows, objective, model, config.set, classes=len(_CLASSES))
+        task = make_task(SourceRows(text.rows, len(_CLASSES)), objective, model, config.set)
     width = int(model.body.base.config.hidden_size)
     precision, reason = settle_precision(config.precision, device, width, processes)
     config = config.model_copy(update={"precision": precision})

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from aang_core.cli.output import echo
-from aang_core.training.clock import Clock
-from aang_core.training.trainer import Observer
+from aang_core.training.trainer import Clock, Observer
 
 
 class PreparationBar:

@@ -21,79 +21,85 @@ class Series:
     points: bool = False
 
 
-@dataclass(frozen=True)
-class Lines:
-    """Curves over a common axis.
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """What all charts have.
 
     Attributes:
         key: name of the chart in files and commands.
         title: title of the chart.
         x_label: label of the horizontal axis.
         y_label: label of the vertical axis.
-        series: the curves.
         alt: the chart in words, for readers who cannot see it.
+    """
+
+    key: str
+    title: str
+    x_label: str = "step"
+    y_label: str = ""
+    alt: str
+
+    @property
+    def rows(self) -> int:
+        """The number of names on its left side."""
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines(Chart):
+    """Curves over a common axis.
+
+    Attributes:
+        series: the curves.
         mark: place and label of a vertical line; None for no line.
         y_range: ends of the vertical axis; None to fit the curves.
     """
 
-    key: str
-    title: str
-    x_label: str
-    y_label: str
     series: Sequence[Series]
-    alt: str
     mark: tuple[float, str] | None = None
     y_range: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
-class Bars:
+@dataclass(frozen=True, kw_only=True)
+class Bars(Chart):
     """Horizontal bars.
 
     Attributes:
-        key: name of the chart in files and commands.
-        title: title of the chart.
-        x_label: label of the horizontal axis.
         labels: names of the bars.
         groups: name and values of each group of bars, with one value for each label.
-        alt: the chart in words, for readers who cannot see it.
     """
 
-    key: str
-    title: str
-    x_label: str
     labels: Sequence[str]
     groups: Sequence[tuple[str, Sequence[float]]]
-    alt: str
+
+    @property
+    def rows(self) -> int:
+        return len(self.labels)
 
 
-@dataclass(frozen=True)
-class Heat:
+@dataclass(frozen=True, kw_only=True)
+class Heat(Chart):
     """A heat map.
 
     Attributes:
-        key: name of the chart in files and commands.
-        title: title of the chart.
-        x_label: label of the horizontal axis.
-        y_label: label of the vertical axis.
         x: names of the columns.
         y: names of the rows.
         z: ``[len(y)][len(x)]``, the values; None for missing ones.
-        alt: the chart in words, for readers who cannot see it.
         diverging: whether zero is the middle of the colour scale.
         written: whether to write the values into the cells.
     """
 
-    key: str
-    title: str
-    x_label: str
-    y_label: str
     x: Sequence[str]
     y: Sequence[str]
     z: Sequence[Sequence[float | None]]
-    alt: str
     diverging: bool = False
     written: bool = False
 
+    @property
+    def rows(self) -> int:
+        return len(self.y)
 
-Chart = Lines | Bars | Heat
+    @property
+    def largest(self) -> float:
+        """The largest value, whatever its sign."""
+        return max((abs(v) for row in self.z for v in row if v is not None), default=1.0)

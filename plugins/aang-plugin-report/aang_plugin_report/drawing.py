@@ -24,9 +24,7 @@ _STANDOFF = 12
 
 def plotly_json(chart: Chart) -> dict[str, Any]:
     """``data`` and ``layout`` for plotly.js; the page adds the colours of its theme."""
-    figure = plotly_figure(chart)
-    figure.update_layout(template=None)
-    drawn: dict[str, Any] = json.loads(figure.to_json())
+    drawn: dict[str, Any] = json.loads(plotly_figure(chart).update_layout(template=None).to_json())
     return drawn
 
 
@@ -65,10 +63,10 @@ def plotly_figure(chart: Chart) -> Any:
                     hovertemplate="%{x:.3f}",
                 )
             figure.update_layout(
-                height=120 + ROW * len(chart.labels), barmode="group", hovermode="y unified"
+                height=120 + ROW * chart.rows, barmode="group", hovermode="y unified"
             )
-            _name_rows(figure)
         case Heat():
+            counts = all(isinstance(value, int) for row in chart.z for value in row)
             figure.add_heatmap(
                 x=plain_names(chart.x),
                 y=plain_names(chart.y),
@@ -76,32 +74,28 @@ def plotly_figure(chart: Chart) -> Any:
                 colorscale="RdBu" if chart.diverging else "Blues",
                 zmid=0 if chart.diverging else None,
                 zmin=None if chart.diverging else 0,
-                zmax=None if chart.diverging else _largest(chart),
+                zmax=None if chart.diverging else chart.largest,
                 # Without decimals if every value is a count.
                 hovertemplate=f"{chart.y_label} %{{y}}<br>{chart.x_label} %{{x}}: ".lstrip()
-                + ("%{z}" if _counts(chart) else "%{z:.3f}")
+                + ("%{z}" if counts else "%{z:.3f}")
                 + "<extra></extra>",
                 texttemplate="%{z}" if chart.written else None,
                 hoverongaps=False,
             )
-            figure.update_layout(height=150 + ROW * len(chart.y))
-            _name_rows(figure)
+            figure.update_layout(height=150 + ROW * chart.rows)
             figure.update_xaxes(type="category")
-    y_label = "" if isinstance(chart, Bars) else chart.y_label
     figure.update_layout(
         xaxis_title=chart.x_label,
-        yaxis_title=y_label,
+        yaxis_title=chart.y_label,
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
     )
     figure.update_xaxes(automargin=True, title_standoff=_STANDOFF)
     figure.update_yaxes(automargin=True, title_standoff=_STANDOFF)
+    if chart.rows:
+        # Every row has its name; by default plotly leaves out some on a narrow screen.
+        figure.update_yaxes(autorange="reversed", type="category", dtick=1)
     return figure
-
-
-def _name_rows(figure: Any) -> None:
-    """Name every row, from the top; by default plotly leaves out names on a narrow screen."""
-    figure.update_yaxes(autorange="reversed", type="category", dtick=1)
 
 
 def _dash(number: int) -> tuple[str, str]:
@@ -120,14 +114,6 @@ def plain_names(names: Iterable[str]) -> list[str]:
     return [plain(name) for name in names]
 
 
-def _largest(chart: Heat) -> float:
-    return max((value for row in chart.z for value in row if value is not None), default=1.0)
-
-
-def _counts(chart: Heat) -> bool:
-    return all(isinstance(value, int) for row in chart.z for value in row)
-
-
 def draw_picture(chart: Chart, path: Path) -> None:
     """Draw a chart into a file.
 
@@ -140,9 +126,8 @@ def draw_picture(chart: Chart, path: Path) -> None:
 
     # A name between dollar signs is not a formula.
     with rc_context({"text.parse_math": False}):
-        rows = len(chart.labels) if isinstance(chart, Bars) else 0
-        rows = len(chart.y) if isinstance(chart, Heat) else rows
-        figure = Figure(figsize=(8, max(4.0, 1.5 + 0.25 * rows)), layout="constrained")
+        height = max(4.0, 1.5 + 0.25 * chart.rows)
+        figure = Figure(figsize=(8, height), layout="constrained")
         _draw(chart, figure)
         save_picture(figure, path)
 
@@ -164,7 +149,6 @@ def _draw(chart: Chart, figure: Any) -> None:
             if chart.mark is not None:
                 place, word = chart.mark
                 axes.axvline(place, linestyle=":", color="grey", label=word)
-            axes.set_ylabel(chart.y_label)
             if chart.y_range is not None:
                 axes.set_ylim(*chart.y_range)
             axes.legend(fontsize="small")
@@ -179,32 +163,29 @@ def _draw(chart: Chart, figure: Any) -> None:
             axes.legend(fontsize="small")
         case Heat():
             cells = [[float("nan") if v is None else v for v in row] for row in chart.z]
-            largest = max((abs(v) for row in chart.z for v in row if v is not None), default=1.0)
             image = axes.imshow(
                 cells,
                 aspect="auto",
                 cmap="RdBu" if chart.diverging else "Blues",
-                vmin=-largest if chart.diverging else 0,
-                vmax=largest,
+                vmin=-chart.largest if chart.diverging else 0,
+                vmax=chart.largest,
             )
             figure.colorbar(image)
             if chart.written:
-                _write_values(axes, chart, largest)
+                _write_values(axes, chart)
             axes.set_yticks(range(len(chart.y)), _short(chart.y))
             every = max(1, len(chart.x) // 12)
             ticks = range(0, len(chart.x), every)
             axes.set_xticks(ticks, [_short([chart.x[i]])[0] for i in ticks], rotation=45)
-            axes.set_ylabel(chart.y_label)
-    axes.set_xlabel(chart.x_label)
-    axes.set_title(chart.title)
+    axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
 
 
-def _write_values(axes: Any, chart: Heat, largest: float) -> None:
+def _write_values(axes: Any, chart: Heat) -> None:
     for row, values in enumerate(chart.z):
         for column, value in enumerate(values):
             if value is not None:
                 # White text on dark cells.
-                colour = "white" if abs(value) > largest / 2 else "black"
+                colour = "white" if abs(value) > chart.largest / 2 else "black"
                 axes.text(column, row, f"{value:g}", ha="center", va="center", color=colour)
 
 

@@ -1,15 +1,15 @@
 """The charts of a run, and those of several runs together."""
 
 import math
+import os
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from pathlib import Path
+from typing import Literal, TypeVar
 
 from aang import Run
 
 from aang_core import softmax
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
-from aang_plugin_report.losses import losses_chart
-from aang_plugin_report.run_names import run_names
 
 POINTS = 240
 """Most points of a curve; a page with every step of a long run would load slowly."""
@@ -19,8 +19,12 @@ TOP = 5
 LISTED = 16
 RowT = TypeVar("RowT")
 
-_WEIGHTS = (0.0, 1.0)
-"""The axis of weights: fitted to a weight that hardly moves, it would show noise."""
+END_TASK = "end-task"
+ON_DEV = "end-task on dev"
+LOSS: Literal["loss"] = "loss"
+"""The end task's mean loss among what an evaluation has measured; older runs lack it."""
+CURVES = 12
+"""Most objectives that the chart of losses shows; the table has all of them."""
 
 _MOST_WRITTEN = 20
 """Counts are written into a confusion matrix up to this many classes; more are illegible."""
@@ -30,8 +34,8 @@ def charts_of(run: Run) -> list[Chart]:
     """Every chart that the run has data for."""
     made = [
         _scores(run),
-        losses_chart(run),
-        _end_task_weight(run),
+        _losses(run),
+        _end_task_weights({"λ_e": run}),
         *_factors(run),
         _alpha(run),
         _ranking(run),
@@ -43,15 +47,54 @@ def charts_of(run: Run) -> list[Chart]:
 
 def charts_of_several(runs: Sequence[Run]) -> list[Chart]:
     """The charts that compare runs."""
-    made = [*_scores_of(runs), _end_task_weights_of(runs), _tops(runs)]
+    named = dict(zip(run_names(runs), runs, strict=True))
+    made = [*_scores_of(runs), _end_task_weights(named), _tops(runs)]
     return [chart for chart in made if chart is not None]
+
+
+def run_names(runs: Sequence[Run]) -> list[str]:
+    """The names of the runs' folders; if two are alike, as much of their paths as differs.
+
+    The runs of a comparison with one seed, for example, are all called ``seed-0``.
+    """
+    names = [run.name for run in runs]
+    if len(set(names)) == len(names):
+        return names
+    folders = [run.folder.absolute() for run in runs]
+    common = Path(os.path.commonpath(folders))
+    apart = [str(folder.relative_to(common)) for folder in folders]
+    return [name if part == "." else part for name, part in zip(names, apart, strict=True)]
+
+
+def losses_of(run: Run) -> Mapping[str, tuple[Sequence[int], Sequence[float]]]:
+    """The steps and losses of every task, the end task first; empty for a run without a step.
+
+    Each loss is the mean over the steps since the evaluation before, except that on dev, which is
+    of the model at that step.
+    """
+    found: dict[str, tuple[list[int], list[float]]] = {}
+    for line in run.records.evaluations:
+        for name, loss in line.losses.items():
+            steps, losses = found.setdefault(name, ([], []))
+            steps.append(line.step)
+            losses.append(loss)
+    evaluated = [line for line in run.records.evaluations if LOSS in line.dev]
+    if found and evaluated:
+        found[ON_DEV] = ([line.step for line in evaluated], [line.dev[LOSS] for line in evaluated])
+    order = [END_TASK, ON_DEV, *run.records.objectives]
+    return {name: found[name] for name in sorted(found, key=order.index)}
+
+
+def _on_dev(run: Run, name: str) -> Series:
+    evaluations = run.records.evaluations
+    scores = [100 * line.dev[run.metric] for line in evaluations]
+    return Series(name, [line.step for line in evaluations], scores)
 
 
 def _scores(run: Run) -> Lines:
     metric, best = run.metric, run.outcome.best_step
-    evaluations = run.records.evaluations
-    steps = [line.step for line in evaluations]
-    series = [Series(f"dev {metric}", steps, [100 * line.dev[metric] for line in evaluations])]
+    dev = _on_dev(run, f"dev {metric}")
+    series = [dev]
     test, ended = run.outcome.metric.test, ""
     if test is not None:
         series.append(Series(f"test {metric}, once at the end", [best], [100 * test], points=True))
@@ -59,39 +102,85 @@ def _scores(run: Run) -> Lines:
     return Lines(
         key="scores",
         title=f"{metric} over steps",
-        x_label="step",
         y_label=metric,
         series=series,
         mark=(best, "best on dev"),
-        alt=f"Dev {metric} goes from {series[0].y[0]:.2f} at step 0 to its best, "
-        f"{max(series[0].y):.2f}, at step {best} of {run.outcome.steps}.{ended}",
+        alt=f"Dev {metric} goes from {dev.y[0]:.2f} at step 0 to its best, {max(dev.y):.2f}, at "
+        f"step {best} of {run.outcome.steps}.{ended}",
     )
 
 
-def _end_task_weight(run: Run) -> Lines | None:
-    if not run.records.objectives:
+def _scores_of(runs: Sequence[Run]) -> list[Lines]:
+    """A chart for each metric, because scores of different kinds of end task are no scale."""
+    metrics = list(dict.fromkeys(run.metric for run in runs))
+    charts = []
+    for metric in metrics:
+        named = zip(run_names(runs), runs, strict=True)
+        series = [_on_dev(run, name) for name, run in named if run.metric == metric]
+        best = max(series, key=lambda s: max(s.y))
+        charts.append(
+            Lines(
+                key=f"scores-{metric}" if len(metrics) > 1 else "scores",
+                title=f"Dev {metric} over steps",
+                y_label=f"dev {metric}",
+                series=series,
+                alt=f"{best.name} reaches most, {max(best.y):.2f}.",
+            )
+        )
+    return charts
+
+
+def _losses(run: Run) -> Lines | None:
+    """Losses over steps, of the end task and the objectives with the largest weights."""
+    losses = losses_of(run)
+    if not losses:
         return None
-    rows = _thinned(run.records.rounds)
-    series = Series("λ_e", [r.step for r in rows], [r.end_task_weight for r in rows])
+    weights = run.records.mean_weights(0.5, 1)
+    of_end_task = (END_TASK, ON_DEV)
+    trained = [name for name in losses if name not in of_end_task]
+    ranked = sorted(trained, key=lambda name: -weights[name])
+    shown = [name for name in losses if name in of_end_task or name in ranked[:CURVES]]
+    known = [name for name in (*of_end_task, *ranked[:1]) if name in losses]
+    ends = [f"{name} from {losses[name][1][0]:.4f} to {losses[name][1][-1]:.4f}" for name in known]
+    few = f", the {CURVES} objectives with the largest weights" if len(ranked) > CURVES else ""
+    return Lines(
+        key="losses",
+        title=f"Losses{few}",
+        y_label="loss",
+        series=[Series(name, *losses[name]) for name in shown],
+        mark=(run.outcome.best_step, "best on dev"),
+        alt=f"In training means between evaluations: {', '.join(ends)}.",
+    )
+
+
+def _end_task_weights(runs: Mapping[str, Run]) -> Lines | None:
+    """λ_e of each run with objectives, by the name that its curve gets."""
+    series = []
+    for name, run in runs.items():
+        if run.records.objectives:
+            rows = _thinned(run.records.rounds)
+            steps = [row.step for row in rows]
+            series.append(Series(name, steps, [row.end_task_weight for row in rows]))
+    if not series:
+        return None
+    ends = [f"{s.name} goes from {s.y[0]:.3f} to {s.y[-1]:.3f}" for s in series]
     return Lines(
         key="end-task-weight",
         title="Weight of the end task",
-        x_label="step",
         y_label="λ_e",
-        y_range=_WEIGHTS,
-        series=[series],
-        alt=f"λ_e goes from {series.y[0]:.3f} to {series.y[-1]:.3f}.",
+        # Fitted to a weight that hardly moves, the axis would show noise.
+        y_range=(0.0, 1.0),
+        series=series,
+        alt=f"{', '.join(ends)}.",
     )
 
 
 def _factors(run: Run) -> list[Lines]:
     """Each stage's factors as a softmax over its primitives (AANG, Figure 4)."""
     rows = _thinned(run.records.rounds)
-    if not rows:
-        return []
     steps = [row.step for row in rows]
     charts = []
-    for stage in rows[-1].factors:
+    for stage in rows[-1].factors if rows else ():
         shares = [softmax(row.factors[stage]) for row in rows]
         if stage == "all" or len(shares[-1]) < 2:
             continue
@@ -101,7 +190,6 @@ def _factors(run: Run) -> list[Lines]:
             Lines(
                 key=f"factors-{stage}",
                 title=f"Factors of the stage {stage}",
-                x_label="step",
                 y_label="softmax of factors",
                 series=[Series(name, steps, [share[name] for share in shares]) for name in names],
                 mark=(run.outcome.best_step, "best on dev"),
@@ -117,15 +205,10 @@ def _alpha(run: Run) -> Lines | None:
     rows = [row for row in run.records.rounds if row.alpha]
     if not rows:
         return None
-    names = dict.fromkeys(name for row in rows for name in row.alpha)
-    series = [
-        Series(
-            name,
-            [i for i, row in enumerate(rows, start=1) if name in row.alpha],
-            [row.alpha[name] for row in rows if name in row.alpha],
-        )
-        for name in names
-    ]
+    series = []
+    for name in dict.fromkeys(name for row in rows for name in row.alpha):
+        known = {i: row.alpha[name] for i, row in enumerate(rows, start=1) if name in row.alpha}
+        series.append(Series(name, list(known), list(known.values())))
     return Lines(
         key="alpha",
         title="α by round",
@@ -138,134 +221,19 @@ def _alpha(run: Run) -> Lines | None:
 
 def _ranking(run: Run) -> Bars | None:
     """Objectives by mean weight, early and late (AANG, Figure 5)."""
-    records = run.records
-    if len(records.objectives) < 2:
+    if len(run.records.objectives) < 2:
         return None
-    early, late = records.mean_weights(0, 0.1), records.mean_weights(0.5, 1)
+    early, late = run.records.mean_weights(0, 0.1), run.records.mean_weights(0.5, 1)
     ranked = sorted(late, key=lambda name: -late[name])
-    listed = ranked[:LISTED]
+    few = f", the first {LISTED} of {len(ranked)}" if len(ranked) > LISTED else ""
     return Bars(
         key="ranking",
-        title="Objectives by mean weight"
-        + (f", the first {LISTED} of {len(ranked)}" if len(ranked) > LISTED else ""),
+        title=f"Objectives by mean weight{few}",
         x_label="mean weight",
-        labels=listed,
-        groups=[
-            ("last half", [late[name] for name in listed]),
-            ("first tenth", [early[name] for name in listed]),
-        ],
+        labels=ranked[:LISTED],
+        groups=_groups(ranked, late, early),
         alt=f"In the last half {ranked[0]} weighs most, {late[ranked[0]]:.4f}, and {ranked[-1]} "
         f"least, {late[ranked[-1]]:.4f}.",
-    )
-
-
-def _cosines(run: Run) -> Heat | None:
-    """Mean cosine of each task with the dev gradient, in bins of steps."""
-    rows = [row for row in run.records.rounds if row.cosines]
-    if not rows:
-        return None
-    names = ["end-task", *run.records.objectives]
-    size = math.ceil(len(rows) / BINS)
-    bins = [rows[i : i + size] for i in range(0, len(rows), size)]
-    grid = [[_mean([r.cosines[n] for r in b if n in r.cosines]) for b in bins] for n in names]
-    means = {
-        n: _mean([v for v in line if v is not None]) for n, line in zip(names, grid, strict=True)
-    }
-    known = {name: mean for name, mean in means.items() if mean is not None}
-    end_task = known.get("end-task", 0.0)
-    alt = f"The end task agrees with the dev gradient by {end_task:.4f} on average"
-    if objectives := [name for name in run.records.objectives if name in known]:
-        top = max(objectives, key=lambda name: known[name])
-        alt += f", of the objectives {top} most, by {known[top]:.4f}"
-    return Heat(
-        key="cosines",
-        title="Cosine with the dev gradient",
-        x_label="step",
-        y_label="",
-        x=[str(b[-1].step) for b in bins],
-        y=names,
-        z=grid,
-        diverging=True,
-        alt=alt + ".",
-    )
-
-
-def _confusions(run: Run) -> list[Heat]:
-    charts = []
-    labels = run.records.evaluation.labels
-    for part, evaluated in run.records.evaluation.parts.items():
-        counts = evaluated.confusion
-        if not counts:
-            continue
-        right = sum(counts[i][i] for i in range(len(labels)))
-        total = sum(map(sum, counts))
-        charts.append(
-            Heat(
-                key=f"confusion-{part}",
-                title=f"Confusion on {part}",
-                x_label="predicted",
-                y_label="true",
-                x=labels,
-                y=labels,
-                z=counts,
-                written=len(labels) <= _MOST_WRITTEN,
-                alt=f"{right} of {total} {part} examples are classified correctly.",
-            )
-        )
-    return charts
-
-
-def _scores_of(runs: Sequence[Run]) -> list[Lines]:
-    """A chart for each metric, because scores of different kinds of end task are no scale."""
-    metrics = list(dict.fromkeys(run.metric for run in runs))
-    named = list(zip(run_names(runs), runs, strict=True))
-    return [
-        _scores_in(
-            metric,
-            f"scores-{metric}" if len(metrics) > 1 else "scores",
-            [(name, run) for name, run in named if run.metric == metric],
-        )
-        for metric in metrics
-    ]
-
-
-def _scores_in(metric: str, key: str, runs: Sequence[tuple[str, Run]]) -> Lines:
-    series = [
-        Series(
-            name,
-            [line.step for line in run.records.evaluations],
-            [100 * line.dev[run.metric] for line in run.records.evaluations],
-        )
-        for name, run in runs
-    ]
-    best = max(series, key=lambda s: max(s.y))
-    return Lines(
-        key=key,
-        title=f"Dev {metric} over steps",
-        x_label="step",
-        y_label=f"dev {metric}",
-        series=series,
-        alt=f"{best.name} reaches most, {max(best.y):.2f}.",
-    )
-
-
-def _end_task_weights_of(runs: Sequence[Run]) -> Lines | None:
-    series = []
-    for name, run in zip(run_names(runs), runs, strict=True):
-        if run.records.objectives:
-            rows = _thinned(run.records.rounds)
-            steps = [row.step for row in rows]
-            series.append(Series(name, steps, [row.end_task_weight for row in rows]))
-    if not series:
-        return None
-    return Lines(
-        key="end-task-weight",
-        title="Weight of the end task",
-        x_label="step",
-        y_label="λ_e",
-        y_range=_WEIGHTS,
-        series=series,
-        alt="Last λ_e: " + ", ".join(f"{s.name} {s.y[-1]:.3f}" for s in series) + ".",
     )
 
 
@@ -278,19 +246,23 @@ def _tops(runs: Sequence[Run]) -> Bars | None:
         _fractions([run.records.mean_weights(*part) for run in several])
         for part in ((0, 0.1), (0.5, 1))
     )
-    ranked = sorted(late, key=lambda name: (-late[name], -early.get(name, 0.0), name))[:LISTED]
+    ranked = sorted(late, key=lambda name: (-late[name], -early.get(name, 0.0), name))
     return Bars(
         key="tops",
         title=f"Part of {len(several)} runs in which an objective is among the top {TOP}",
         x_label="part of the runs",
-        labels=ranked,
-        groups=[
-            ("last half", [late[name] for name in ranked]),
-            ("first tenth", [early.get(name, 0.0) for name in ranked]),
-        ],
+        labels=ranked[:LISTED],
+        groups=_groups(ranked, late, early),
         alt=f"In the last half {ranked[0]} is among the top {TOP} in {late[ranked[0]]:.0%} of the "
         "runs.",
     )
+
+
+def _groups(
+    ranked: Sequence[str], late: Mapping[str, float], early: Mapping[str, float]
+) -> list[tuple[str, list[float]]]:
+    parts = {"last half": late, "first tenth": early}
+    return [(name, [of.get(n, 0.0) for n in ranked[:LISTED]]) for name, of in parts.items()]
 
 
 def _fractions(weights: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -300,6 +272,53 @@ def _fractions(weights: Sequence[Mapping[str, float]]) -> dict[str, float]:
         for name in of_run:
             counted[name] = counted.get(name, 0.0) + (name in top) / len(weights)
     return counted
+
+
+def _cosines(run: Run) -> Heat | None:
+    """Mean cosine of each task with the dev gradient, in bins of steps."""
+    rows = [row for row in run.records.rounds if row.cosines]
+    if not rows:
+        return None
+    names = [END_TASK, *run.records.objectives]
+    size = math.ceil(len(rows) / BINS)
+    bins = [rows[i : i + size] for i in range(0, len(rows), size)]
+    grid = [[_mean([r.cosines[n] for r in b if n in r.cosines]) for b in bins] for n in names]
+    means = [_mean([v for v in line if v is not None]) for line in grid]
+    known = {name: m for name, m in zip(names, means, strict=True) if m is not None}
+    alt = f"The end task agrees with the dev gradient by {known.get(END_TASK, 0.0):.4f} on average"
+    if objectives := [name for name in run.records.objectives if name in known]:
+        top = max(objectives, key=lambda name: known[name])
+        alt += f", of the objectives {top} most, by {known[top]:.4f}"
+    return Heat(
+        key="cosines",
+        title="Cosine with the dev gradient",
+        x=[str(b[-1].step) for b in bins],
+        y=names,
+        z=grid,
+        diverging=True,
+        alt=alt + ".",
+    )
+
+
+def _confusions(run: Run) -> list[Heat]:
+    labels = run.records.evaluation.labels
+    parts = run.records.evaluation.parts.items()
+    return [
+        Heat(
+            key=f"confusion-{part}",
+            title=f"Confusion on {part}",
+            x_label="predicted",
+            y_label="true",
+            x=labels,
+            y=labels,
+            z=counts,
+            written=len(labels) <= _MOST_WRITTEN,
+            alt=f"{sum(counts[i][i] for i in range(len(labels)))} of {sum(map(sum, counts))} "
+            f"{part} examples are classified correctly.",
+        )
+        for part, evaluated in parts
+        if (counts := evaluated.confusion)
+    ]
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aang_core import RegisterCommand, hookimpl
+from aang_core import ConfigError, RegisterCommand, hookimpl
 
 if TYPE_CHECKING:
     from aang import Run
@@ -22,7 +22,7 @@ def aang_register_commands(register: RegisterCommand) -> None:
 
 
 @hookimpl
-def aang_after_run(run: "Run") -> None:
+def aang_after_training(run: "Run") -> None:
     """Write ``report.html`` into the run's folder."""
     from aang_plugin_report.command import PAGE
     from aang_plugin_report.page import write_page
@@ -33,9 +33,13 @@ def aang_after_run(run: "Run") -> None:
 @hookimpl
 def aang_plot_run(run: "Run", what: str) -> Any:
     """Draw a chart of the page as a plotly figure."""
-    from aang_plugin_report.plot import plot
+    from aang_plugin_report.drawing import plotly_figure
+    from aang_plugin_report.figures import charts_of
 
-    return plot(run, what)
+    charts = {chart.key: chart for chart in charts_of(run)}
+    if what not in charts:
+        raise ConfigError(f"{what!r} is no chart of this run; it has {', '.join(charts)}")
+    return plotly_figure(charts[what]).update_layout(title=charts[what].title)
 
 
 @hookimpl

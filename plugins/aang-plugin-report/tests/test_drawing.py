@@ -27,7 +27,8 @@ LONG = "task/random-factorized-with-a-name-of-its-own/bidirectional/denoise"
 )
 def test_long_names_keep_both_ends(tmp_path: Path, names: list[str], shown: list[str]) -> None:
     """Names of objectives often begin alike and end alike, and still are different names."""
-    bars = Bars("key", "A title", "weight", names, [("mean", [0.5] * len(names))], "In words.")
+    means = [("mean", [0.5] * len(names))]
+    bars = Bars(key="key", title="A title", labels=names, groups=means, alt="In words.")
     draw_picture(bars, tmp_path / "bars.svg")
     drawn = (tmp_path / "bars.svg").read_text(encoding="utf-8")
     for name in shown:
@@ -36,7 +37,8 @@ def test_long_names_keep_both_ends(tmp_path: Path, names: list[str], shown: list
 
 
 def curves(*names: str) -> Lines:
-    return Lines("k", "A title", "step", "loss", [Series(n, [0, 1], [0, 1]) for n in names], "alt")
+    series = [Series(n, [0, 1], [0, 1]) for n in names]
+    return Lines(key="k", title="A title", series=series, alt="alt")
 
 
 def test_no_two_curves_look_the_same(tmp_path: Path) -> None:
@@ -54,7 +56,8 @@ def test_no_two_curves_look_the_same(tmp_path: Path) -> None:
 
 def test_names_with_an_underscore_are_in_the_legend(tmp_path: Path) -> None:
     """Matplotlib leaves out those that begin with one."""
-    bars = Bars("k", "A title", "weight", ["x"], [("_a", [0.5]), ("b", [0.5])], "alt")
+    groups = [("_a", [0.5]), ("b", [0.5])]
+    bars = Bars(key="k", title="A title", labels=["x"], groups=groups, alt="alt")
     for chart in (curves("_a", "b"), bars):
         draw_picture(chart, tmp_path / "chart.svg")
         drawn = (tmp_path / "chart.svg").read_text(encoding="utf-8")
@@ -65,7 +68,8 @@ def test_names_with_an_underscore_are_in_the_legend(tmp_path: Path) -> None:
 def test_a_heat_map_as_a_picture(tmp_path: Path) -> None:
     """One value of which was not measured."""
     rows = [[0.5, None], [-1.0, 0.25]]
-    chart = Heat("k", "A title", "step", "", ["1", "2"], ["end", "a"], rows, "alt", diverging=True)
+    names = {"x": ["1", "2"], "y": ["end", "a"]}
+    chart = Heat(key="k", title="A title", **names, z=rows, alt="alt", diverging=True)
     draw_picture(chart, tmp_path / "heat.svg")
     drawn = (tmp_path / "heat.svg").read_text(encoding="utf-8")
     assert drawn.startswith("<?xml")

@@ -147,14 +147,15 @@ def test_names_in_charts_do_not_act(kind: str) -> None:
     """Plotly reads tags, entities and formulas; what reaches it has none, and shows the same."""
     many: Sequence[float] = [1.0] * len(ACTING)
     chart: Chart
+    said = {"key": "k", "title": "t", "alt": "alt"}
     if kind == "lines":
-        chart = Lines("k", "t", "x", "y", [Series(name, [1], [1]) for name in ACTING], "alt")
+        chart = Lines(**said, series=[Series(name, [1], [1]) for name in ACTING])
         shown = [trace["name"] for trace in plotly_json(chart)["data"]]
     elif kind == "bars":
-        chart = Bars("k", "t", "x", ACTING, [("group", many)], "alt")
+        chart = Bars(**said, labels=ACTING, groups=[("group", many)])
         shown = plotly_json(chart)["data"][0]["y"]
     else:
-        chart = Heat("k", "t", "x", "y", ACTING, ACTING, [many] * len(ACTING), "alt")
+        chart = Heat(**said, x=ACTING, y=ACTING, z=[many] * len(ACTING))
         shown = plotly_json(chart)["data"][0]["x"]
         assert plotly_json(chart)["data"][0]["y"] == shown
     assert [html.unescape(name) for name in shown] == ACTING

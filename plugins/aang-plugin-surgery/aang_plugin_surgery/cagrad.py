@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from aang_core import Signal, TaskCard, Workbench, number_option, sample_size_option
+from aang_core import TaskCard, Weighter, Workbench, number_option, sample_size_option
 from aang_plugin_surgery.conflict_averse import direction
 
 
-class CAGrad:
+class CAGrad(Weighter):
     """Step near the mean gradient, where the task that gains least gains most.
 
     CAGrad (Liu et al., NeurIPS 2021), section 3.1 and Algorithm 1: d maximises min_i ⟨g_i, d⟩ over
@@ -38,9 +38,6 @@ class CAGrad:
         >>> {name: round(c, 6) for name, c in bench.descents[0].items()}  # d = (1 + c) g_0
         {'end': 0.75, 'a': 0.75}
     """
-
-    signals: frozenset[Signal] = frozenset()
-    uses_auxiliaries = True
 
     def __init__(
         self,

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aang_core import Signal, TaskCard, Workbench, sample_size_option
+from aang_core import TaskCard, Weighter, Workbench, sample_size_option
 from aang_plugin_surgery.projection import conflicts, surgery
 
 
-class PCGrad:
+class PCGrad(Weighter):
     """Project each task's gradient onto the normal plane of every gradient it conflicts with.
 
     PCGrad (Yu et al., NeurIPS 2020), section 2.3 and Algorithm 1: for each task i, in a random
@@ -36,9 +36,6 @@ class PCGrad:
         >>> bench.descents  # (g_end + ½ g_a) + (g_a + g_end), halved
         [{'end': 1.0, 'a': 0.75}]
     """
-
-    signals: frozenset[Signal] = frozenset()
-    uses_auxiliaries = True
 
     def __init__(
         self, end_task: TaskCard, auxiliaries: Sequence[TaskCard], *, n: int | None = None

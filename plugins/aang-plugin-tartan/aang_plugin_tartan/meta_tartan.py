@@ -40,7 +40,6 @@ class MetaTartan(StepwiseWeighter):
     """
 
     signals: frozenset[Signal] = frozenset({"cosine"})
-    foreseeable = True
 
     def __init__(
         self,

@@ -34,8 +34,6 @@ class Static(StepwiseWeighter):
         {'end': 0.75, 'a': 0.25}
     """
 
-    foreseeable = True
-
     def __init__(
         self,
         end_task: TaskCard,

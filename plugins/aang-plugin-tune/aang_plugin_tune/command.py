@@ -1,18 +1,20 @@
 """``aang tune``: search settings on dev, and refit the best."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from aang_plugin_compare.choose_launcher import chosen_launcher, launcher_options
-from aang_plugin_compare.launcher import Launcher
+from aang_plugin_compare.launcher import chosen_launcher, launcher_options
 
 from aang_core import ConfigError, Plugins
-from aang_core.cli import echo, plugin_options
+from aang_core.cli import echo
+from aang_core.storage import locked
 
 if TYPE_CHECKING:
-    from aang_plugin_tune.outcome import Outcome
+    from aang_plugin_compare.runner import Ended, Runs
+
     from aang_plugin_tune.search import Search
     from aang_plugin_tune.study import Study, Tried
 
@@ -98,11 +100,6 @@ DEFAULT_RUNS = 20
     show_default=True,
     help="format of the printed table; all three are written",
 )
-@click.option(
-    "--trust-remote-code",
-    is_flag=True,
-    help="run the Python code that comes with the model, for models that have some",
-)
 @click.option("--table-only", is_flag=True, help="run nothing; the table of what is there")
 @click.option("--quiet", is_flag=True, help="no line for each run")
 @click.argument(
@@ -127,14 +124,16 @@ def tune(
     """
     # Imported here, so that --help need not wait for it.
     from aang_plugin_compare.run_folders import make_root
+    from aang_plugin_compare.runner import Runs
 
-    from aang_core.storage import locked
-    from aang_plugin_tune.outcome import text_of
+    from aang_plugin_tune.outcome import read_outcome, text_of, write_outcome
     from aang_plugin_tune.plan import plan
+    from aang_plugin_tune.study import Study, claim_folder
 
+    registry = plugins.registry
     file = Path(arguments[0]) if arguments and arguments[0].endswith((".yaml", ".yml")) else None
     search = plan(
-        plugins.registry,
+        registry,
         file=file,
         searched=searched,
         methods=methods,
@@ -142,59 +141,30 @@ def tune(
         arguments=arguments if file is None else arguments[1:],
     )
     root = out or (Path("search") if file is None else file.with_suffix(""))
-    how = _how(search, options)
-    launcher = chosen_launcher(
-        options["engine"],
-        root,
-        options["jobs"],
-        options["address"],
-        options["cpus_per_run"],
-        options["gpus_per_run"],
-    )
-    with launcher as launching:
-        make_root(root)
-        with locked(root):
-            outcome = _searched(search, root, how, launching, options)
-    echo(text_of(outcome, kind), nl=False)
-
-
-def _how(search: "Search", options: Mapping[str, Any]) -> dict[str, Any]:
-    """How settings are proposed and pruned, as the options say."""
     finite = search.listed() is not None
     if options["sampler"] == "grid" and not finite:
         raise ConfigError("--sampler grid: a range has no list of values; give values, or take tpe")
-    return {
+    how = {
         "sampler": options["sampler"] or ("grid" if finite else "tpe"),
         "seed": options["seed"],
         "prune_after": options["prune_after"] if options["prune"] else None,
     }
+    with chosen_launcher(root, options) as launcher:
+        make_root(root)
+        with locked(root):
+            claim_folder(root, search, **how)
+            study = Study(root, search, **how)
+            if not options["table_only"]:
+                runs = Runs.asked(root, launcher, registry, options["trust_remote_code"])
+                _run(search, runs, study, options)
+            outcome = read_outcome(root, search, study)
+            write_outcome(root, outcome)
+    echo(text_of(outcome, kind), nl=False)
 
 
-def _searched(
-    search: "Search",
-    root: Path,
-    how: Mapping[str, Any],
-    launcher: Launcher,
-    options: Mapping[str, Any],
-) -> "Outcome":
-    from aang_plugin_tune.identity import claim_folder
-    from aang_plugin_tune.outcome import read_outcome, write_outcome
-    from aang_plugin_tune.study import Study
-
-    claim_folder(root, search, **how)
-    study = Study(root, search, **how)
-    if not options["table_only"]:
-        _run(search, root, study, launcher, options)
-    outcome = read_outcome(root, search, study)
-    write_outcome(root, outcome)
-    return outcome
-
-
-def _run(
-    search: "Search", root: Path, study: "Study", launcher: Launcher, options: Mapping[str, Any]
-) -> None:
+def _run(search: "Search", runs: "Runs", study: "Study", options: Mapping[str, Any]) -> None:
     """Search until the budget is spent, and refit the best; exit on an interrupt."""
-    from aang_plugin_compare.resumable import resumable
+    from aang_plugin_compare.runner import resumable
 
     from aang_plugin_tune.outcome import read_outcome, write_outcome
     from aang_plugin_tune.refit import (
@@ -208,43 +178,36 @@ def _run(
     from aang_plugin_tune.searcher import Searcher
     from aang_plugin_tune.study import trial_folder
 
-    before = plugin_options(click.get_current_context())
-    after = ["--trust-remote-code"] if options["trust_remote_code"] else []
-    runs, minutes = options["runs"], options["minutes"]
-    if runs is None and minutes is None:
-        runs = DEFAULT_RUNS
+    most, minutes, root = options["runs"], options["minutes"], runs.root
+    if most is None and minutes is None:
+        most = DEFAULT_RUNS
 
     def tell(trial: "Tried") -> None:
         if not options["quiet"] or trial.error:
             echo(f"{trial_folder(trial.number).name}: {_ended(trial)}", err=True)
 
-    def tell_refit(name: str, failure: str | None) -> None:
-        if not options["quiet"] or failure:
-            echo(f"{name}: {failure or 'done'}", err=True)
+    def tell_refit(ended: "Ended") -> None:
+        if ended.error or (ended.state != "finished" and not options["quiet"]):
+            echo(f"{ended.name}: {ended.error or 'done'}", err=True)
 
     with resumable():
-        launcher.ready()
+        runs.launcher.ready()
         chosen = read_chosen(root)
         if chosen is None:
-            searcher = Searcher(root, search, study, launcher, tell, before=before, after=after)
-            searcher.run(
-                runs=float("inf") if runs is None else runs,
-                seconds=float("inf") if minutes is None else 60 * minutes,
+            Searcher(runs, search, study, tell).run(
+                runs=math.inf if most is None else most,
+                seconds=math.inf if minutes is None else 60 * minutes,
             )
             best = best_or_why_none(study.trials, root)
             if not options["refit"]:
                 return
-            chosen = Chosen(best.number, dict(best.setting), runs, minutes)
+            chosen = Chosen(best.number, dict(best.setting), most, minutes)
             write_outcome(root, read_outcome(root, search, study))
             write_chosen(root, chosen)
         else:
             refuse_longer(chosen, options["runs"], minutes)
         if options["refit"]:
-            refit(
-                *(root, search, chosen, options["seeds"], launcher, tell_refit),
-                before=before,
-                after=after,
-            )
+            refit(runs, search, chosen, options["seeds"], tell_refit)
 
 
 def _ended(trial: "Tried") -> str:

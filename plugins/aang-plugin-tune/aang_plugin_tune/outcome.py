@@ -8,15 +8,15 @@ from typing import Any
 
 from aang.config import TrainConfig, recorded_config
 from aang.runs import Result
-from aang_plugin_compare.plain_tables import plain_table, score_text
+from aang_plugin_compare.tables import plain_table, score_text
 
 from aang_core.storage import write_file, writing
 from aang_plugin_tune.refit import Chosen, best_of, read_chosen, refit_folder, refitted
 from aang_plugin_tune.search import FORMING, METHOD, Search, Setting, shown
 from aang_plugin_tune.study import Study, Tried, trial_folder
 
-FORMATS = ("text", "markdown", "json")
-_ENDINGS = ("txt", "md", "json")
+FORMATS = {"text": "txt", "markdown": "md", "json": "json"}
+"""The forms of the table, each with the ending of its file."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def text_of(outcome: Outcome, kind: str) -> str:
 
     Args:
         outcome: the outcome.
-        kind: one of `FORMATS`.
+        kind: one of :data:`FORMATS`.
     """
     if kind == "json":
         return json.dumps(_document(outcome), indent=2) + "\n"
@@ -207,7 +207,7 @@ def write_outcome(root: Path, outcome: Outcome) -> None:
     Raises:
         StorageError: a file cannot be written.
     """
-    for kind, ending in zip(FORMATS, _ENDINGS, strict=True):
+    for kind, ending in FORMATS.items():
         path = root / f"table.{ending}"
         with writing(path):
             write_file(path, text_of(outcome, kind))

@@ -3,14 +3,13 @@
 import json
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from aang.runs import Result, read_part
-from aang_plugin_compare.launcher import Launcher, wait_for, write_order
-from aang_plugin_compare.run_folders import remove_checkpoints, run_state
+from aang_plugin_compare.cells import Job
+from aang_plugin_compare.runner import Ended, Runner, Runs
 
 from aang_core import ConfigError, DataError
 from aang_core.storage import write_file, writing
@@ -58,9 +57,8 @@ def best_or_why_none(trials: Sequence[Tried], root: Path) -> Tried:
     if (best := best_of(trials)) is not None:
         return best
     runs = [trial for trial in trials if trial.same_as is None]
-    failed = [trial for trial in runs if trial.state == "failed"]
-    if failed and len(failed) == len(runs):
-        raise ConfigError(all_failed(f"{len(failed)} of {len(runs)} runs", failed[-1], root))
+    if runs and all(trial.state == "failed" for trial in runs):
+        raise all_failed(f"{len(runs)} of {len(runs)} runs", runs[-1], root)
     raise ConfigError("no run of the search has finished; give it a larger budget")
 
 
@@ -111,55 +109,26 @@ def refit_folder(seed: int) -> Path:
 
 
 def refit(
-    root: Path,
-    search: Search,
-    chosen: Chosen,
-    seeds: int,
-    launcher: Launcher,
-    ended: Callable[[str, str | None], None],
-    *,
-    before: Sequence[str] = (),
-    after: Sequence[str] = (),
+    runs: Runs, search: Search, chosen: Chosen, seeds: int, ended: Callable[[Ended], None]
 ) -> None:
     """Train the chosen setting with several seeds and with test data; finished runs are kept.
 
     Args:
-        root: the folder of the search, which this process has locked.
+        runs: what starts the runs; this process has locked their folder.
         search: the search.
         chosen: what it has chosen.
         seeds: how many seeds, from that of the trials on.
-        launcher: trains the runs.
-        ended: called with the name of each run and the error that it has failed with.
-        before: options of ``aang``, written before the command.
-        after: options of ``aang train`` that a file cannot give.
+        ended: called with each run that has ended.
 
     Raises:
         ConfigError: a run has failed.
     """
-
-    def one(seed: int) -> str | None:
-        config = search.config(chosen.setting, test=True, seed=seed)
-        folder = refit_folder(seed)
-        failure = None
-        if run_state(root / folder, config, search.registry) != "finished":
-            order = write_order(root, folder, config, before=before, after=after)
-            failure = launcher.train(order)
-            ended(order.name, failure)
-        if failure is None:
-            remove_checkpoints(root / folder)
-        return failure
-
     first = search.config(chosen.setting).seed
-    pool = ThreadPoolExecutor(max(1, min(launcher.at_once, seeds)))
-    try:
-        failures = list(pool.map(one, range(first, first + seeds)))
-    except BaseException:
-        launcher.stop()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    finally:
-        wait_for(pool, launcher.stop)
-    if failed := [failure for failure in failures if failure]:
+    jobs = [
+        Job(refit_folder(seed), search.config(chosen.setting, test=True, seed=seed))
+        for seed in range(first, first + seeds)
+    ]
+    if failed := [of.error for of in Runner(runs, ended).run(jobs) if of.error]:
         raise ConfigError(f"{len(failed)} of {seeds} refits failed: {failed[0]}")
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from aang.assembly import option_owners, without_unread_text
 from aang.config import TrainConfig, resolve_training
-from aang_plugin_compare.settings import layered, setting_text, with_setting
+from aang_plugin_compare.settings import Owners, applying, layered, setting_text, with_setting
 
-from aang_core import Primitive, Registry
+from aang_core import Registry
 from aang_plugin_tune.dimensions import Choices, Dimension
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ class Search:
     methods: Mapping[str, Mapping[str, Any]]
     dimensions: Mapping[str, Dimension]
     registry: Registry
-    _owners: dict[str, Mapping[str, Primitive | None]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    _owners: dict[str, Owners] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def forming(self) -> dict[str, Dimension]:
@@ -72,14 +70,8 @@ class Search:
 
         An option of a weighter or primitive applies to the runs that use it.
         """
-        if not any("." in name for name in self.others):
-            return self.others
-        used = self.owners(chosen)
-        return {
-            name: dimension
-            for name, dimension in self.others.items()
-            if "." not in name or name.rpartition(".")[0] in used
-        }
+        names = applying(list(self.others), self.owners(chosen))
+        return {name: self.others[name] for name in names}
 
     def setting(self, trial: "Trial") -> dict[str, Any]:
         """The setting that Optuna proposes for a trial."""
@@ -136,7 +128,7 @@ class Search:
         others = [setting[name] for name in FORMING if name in setting]
         return " ".join([named, *(name for name in others if name != named)])
 
-    def owners(self, chosen: Setting) -> Mapping[str, Primitive | None]:
+    def owners(self, chosen: Setting) -> Owners:
         """What may have options in a run with this method: see ``aang.assembly``.
 
         Raises:

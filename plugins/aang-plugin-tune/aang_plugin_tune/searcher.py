@@ -1,22 +1,23 @@
 """Running the trials of a search, several at the same time."""
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from threading import Event, RLock
 
-from aang.config import TrainConfig
-from aang.runs import Result, read_part
-from aang_plugin_compare.launcher import Launcher, wait_for, write_order
-from aang_plugin_compare.run_folders import remove_checkpoints, run_state
+from aang.config import recorded_config
+from aang.runs import DevScores, Result, read_lines, read_part
+from aang_plugin_compare.cells import Job
+from aang_plugin_compare.run_folders import remove_checkpoints
+from aang_plugin_compare.runner import Runs, wait_for
 from optuna.trial import Trial
 
-from aang_core import AangError, ConfigError
+from aang_core import AangError, DataError, Metric
 from aang_plugin_tune.search import Search
 from aang_plugin_tune.study import Study, Tried, all_failed, trial_folder
-from aang_plugin_tune.watch import Watch
 
 LOOK_SECONDS = 0.5
 """How often the dev scores of a run are read."""
@@ -24,44 +25,80 @@ MOST_REPEATS = 200
 """How many settings in a row may be proposed again before the search ends."""
 MOST_FAILURES = 3
 """How many runs may fail before one succeeds; more of the same would fail, too."""
+SPARED = 0.25
+"""The part of its steps that a run trains before it can be pruned."""
+
+
+class Watch:
+    """Reads the dev scores of a run while it trains, and tells them to Optuna.
+
+    A trial is judged by its scores alone, one after the other, and not by when they were read: a
+    run that has ended by the time is pruned, too, if its scores say so.
+
+    Args:
+        trial: the trial.
+        steps: the number of steps that the run trains.
+        folder: the run folder.
+    """
+
+    def __init__(self, trial: Trial, steps: int, folder: Path) -> None:
+        self._trial = trial
+        self._spared = SPARED * steps
+        self._folder = folder
+        self._seen = 0
+        self._best = -math.inf
+        # A process that was killed may have told the last score, and not what follows from it.
+        self._last_told = trial.storage.get_trial(trial._trial_id).last_step
+        self.pruned = False
+
+    def look(self) -> bool:
+        """Read the scores that are new, and return whether the trial is pruned."""
+        try:
+            lines = read_lines(DevScores, self._folder)
+        except (FileNotFoundError, DataError):
+            return self.pruned  # the run has not begun to write, or is writing right now
+        for line in lines[self._seen :]:
+            if self.pruned:
+                break
+            self._seen += 1
+            # What a run keeps is its best model, so the best score so far is what it is worth.
+            self._best = max(self._best, line.dev[self._metric])
+            if self._last_told is not None and line.step < self._last_told:
+                continue
+            if line.step != self._last_told:
+                self._trial.report(self._best, line.step)
+                self._last_told = line.step
+            self.pruned = line.step >= self._spared and self._trial.should_prune()
+        return self.pruned
+
+    @cached_property
+    def _metric(self) -> Metric:
+        """The metric of the run, which chooses it by the kind of its end task."""
+        return recorded_config(self._folder / "config.yaml").metric
 
 
 class Searcher:
     """Trains trials until the budget is spent.
 
     Args:
-        root: the folder of the search, which this process has locked.
+        runs: what starts the runs; this process has locked their folder.
         search: the search.
         study: its record.
-        launcher: trains the runs.
         ended: called with each trial that has ended, one call at a time.
-        before: options of ``aang``, written before the command.
-        after: options of ``aang train`` that a file cannot give.
     """
 
     def __init__(
-        self,
-        root: Path,
-        search: Search,
-        study: Study,
-        launcher: Launcher,
-        ended: Callable[[Tried], None],
-        *,
-        before: Sequence[str] = (),
-        after: Sequence[str] = (),
+        self, runs: Runs, search: Search, study: Study, ended: Callable[[Tried], None]
     ) -> None:
-        self._root = root
+        self._runs = runs
         self._search = search
         self._study = study
-        self._launcher = launcher
         self._ended = ended
-        self._before = tuple(before)
-        self._after = tuple(after)
         self._stop = Event()
         self._lock = RLock()
         self._left: list[int] = []
-        self._runs: float = 0
-        self._end = float("inf")
+        self._most: float = 0
+        self._end = math.inf
 
     def run(self, *, runs: float, seconds: float) -> None:
         """Run trials; those that an earlier process has not finished come first.
@@ -74,20 +111,20 @@ class Searcher:
             seconds: how many seconds the search may take, with those of earlier processes.
 
         Raises:
-            ConfigError: the launcher cannot start runs, or the first runs have all failed.
+            ConfigError: the first runs have all failed.
         """
         begin = time.monotonic()
-        self._runs = runs
+        self._most = runs
         self._end = begin + seconds - self._study.seconds
         self._left = [t.number for t in self._study.trials if t.state == "unfinished"]
-        at_once = max(1, int(min(self._launcher.at_once, runs)))
+        at_once = max(1, int(min(self._runs.launcher.at_once, runs)))
         pool = ThreadPoolExecutor(at_once)
         try:
             for worker in [pool.submit(self._work) for _ in range(at_once)]:
                 worker.result()
         finally:
             self._stop.set()
-            wait_for(pool, self._launcher.stop)
+            wait_for(pool, self._runs.launcher.stop)
             self._study.add_seconds(time.monotonic() - begin)
 
     def _work(self) -> None:
@@ -107,7 +144,10 @@ class Searcher:
         with self._lock:
             if self._is_over:
                 return None
-            self._refuse_to_go_on_failing()
+            trained = [t for t in self._study.trials if t.same_as is None]
+            failed = [t for t in trained if t.state == "failed"]
+            if len(failed) >= MOST_FAILURES and not any(t.state == "finished" for t in trained):
+                raise all_failed(f"the first {len(failed)} runs", failed[-1], self._runs.root)
             for _ in range(MOST_REPEATS):
                 trial = self._proposed()
                 if trial is None or not self._repeats(trial):
@@ -118,7 +158,7 @@ class Searcher:
         if self._left:
             return self._study.trial(self._left.pop(0))
         runs = [t for t in self._study.trials if t.same_as is None]
-        if len(runs) >= self._runs or self._study.exhausted():
+        if len(runs) >= self._most or self._study.exhausted():
             return None
         return self._study.new_trial()
 
@@ -131,47 +171,34 @@ class Searcher:
             self._study.repeat(trial, same)
         return same is not None
 
-    def _refuse_to_go_on_failing(self) -> None:
-        trials = [t for t in self._study.trials if t.same_as is None]
-        failed = [t for t in trials if t.state == "failed"]
-        if len(failed) >= MOST_FAILURES and not any(t.state == "finished" for t in trials):
-            raise ConfigError(all_failed(f"the first {len(failed)} runs", failed[-1], self._root))
-
     def _train(self, trial: Trial) -> None:
         with self._lock:
             setting = self._study.setting(trial)
-        folder = self._root / trial_folder(trial.number)
+        folder = self._runs.root / trial_folder(trial.number)
         try:
-            config = self._search.config(setting)
-            state = run_state(folder, config, self._search.registry)
+            job = Job(trial_folder(trial.number), self._search.config(setting))
+            state = self._runs.state(job)
         except AangError as error:
-            self._fail(trial, f"Error: {error}")
+            self._tell(trial, f"Error: {error}")
             return
-        watch = Watch(trial, config, folder)
+        watch = Watch(trial, job.config.steps, folder)
         failure = None
         if state != "finished" and not self._look(watch):
-            failure = self._trained(trial, config, watch)
+            failure = self._trained(job, watch)
         if self._look(watch):
-            self._tell(trial, partial(self._study.prune, trial))
+            self._tell(trial, None)
         elif (folder / "result.json").is_file():
-            score = read_part(Result, folder).metric.dev
-            self._tell(trial, partial(self._study.finish, trial, score))
+            self._tell(trial, read_part(Result, folder).metric.dev)
         elif not self._is_over:
-            self._fail(trial, failure or f"Error: {folder} has no result")
+            self._tell(trial, failure or f"Error: {folder} has no result")
 
-    def _trained(self, trial: Trial, config: TrainConfig, watch: Watch) -> str | None:
+    def _trained(self, job: Job, watch: Watch) -> str | None:
         """Train the run until it ends or is not worth going on; returns why it failed."""
-        order = write_order(
-            self._root,
-            trial_folder(trial.number),
-            config,
-            before=self._before,
-            after=self._after,
-        )
+        launcher, order = self._runs.launcher, self._runs.order(job.folder, job.config)
         with ThreadPoolExecutor(1) as pool:
-            training = pool.submit(self._launcher.train, order)
+            training = pool.submit(launcher.train, order)
             while not wait([training], timeout=LOOK_SECONDS).done:
-                if (self._is_over or self._look(watch)) and self._launcher.end(order):
+                if (self._is_over or self._look(watch)) and launcher.end(order):
                     break
             return training.result()
 
@@ -179,14 +206,9 @@ class Searcher:
         with self._lock:
             return watch.look()
 
-    def _fail(self, trial: Trial, error: str) -> None:
-        self._tell(trial, partial(self._study.fail, trial, error))
-
-    def _tell(self, trial: Trial, record: Callable[[], None]) -> None:
+    def _tell(self, trial: Trial, outcome: float | str | None) -> None:
         """Record how a trial ended, and remove what nobody needs any more."""
-        folder = self._root / trial_folder(trial.number)
         with self._lock:
-            record()
-            ended = self._study.trials[trial.number]
-            remove_checkpoints(folder)
+            ended = self._study.end(trial, outcome)
+            remove_checkpoints(self._runs.root / trial_folder(trial.number))
             self._ended(ended)

@@ -17,8 +17,8 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from aang_core import DataError
-from aang_core.storage import writing
+from aang_core import ConfigError, DataError
+from aang_core.storage import write_file, writing
 from aang_plugin_tune.search import Search
 
 JOURNAL = "journal.log"
@@ -62,15 +62,15 @@ def trial_folder(number: int) -> Path:
     return Path("runs", f"trial-{number}")
 
 
-def all_failed(which: str, last: Tried, root: Path) -> str:
-    """The message about runs that have all failed, so that nothing of the search is worth keeping.
+def all_failed(which: str, last: Tried, root: Path) -> ConfigError:
+    """The error that runs have all failed, so that nothing of the search is worth keeping.
 
     Args:
         which: how many they are.
         last: the last of them.
         root: the folder of the search.
     """
-    return (
+    return ConfigError(
         f"{which} have failed, the last with: {last.error}. Failed runs are not tried again; when "
         f"the cause is mended, remove {root} and call aang tune again"
     )
@@ -95,7 +95,10 @@ class Study:
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._search = search
-        self._order = _shuffled(search, seed) if sampler == "grid" else None
+        self._order: list[dict[str, Any]] | None = None
+        if sampler == "grid":
+            self._order = search.listed() or []
+            random.Random(seed).shuffle(self._order)
         pruner = NopPruner() if prune_after is None else _BelowMedian(prune_after)
         path = root / JOURNAL
         try:
@@ -130,9 +133,7 @@ class Study:
 
     def exhausted(self) -> bool:
         """Whether every setting of a grid has a trial."""
-        return self._order is not None and len(self._study.get_trials(deepcopy=False)) >= len(
-            self._order
-        )
+        return self._order is not None and len(self.trials) >= len(self._order)
 
     def new_trial(self) -> Trial:
         """A new trial, whose setting :meth:`setting` tells."""
@@ -148,18 +149,16 @@ class Study:
         trial.set_user_attr("setting", json.dumps(setting))
         return setting
 
-    def finish(self, trial: Trial, score: float) -> None:
-        """Record the dev score of a trial."""
-        self._study.tell(trial, score)
-
-    def prune(self, trial: Trial) -> None:
-        """Record that a trial was pruned."""
-        self._study.tell(trial, state=TrialState.PRUNED)
-
-    def fail(self, trial: Trial, error: str) -> None:
-        """Record that a trial failed."""
-        trial.set_user_attr("error", error)
-        self._study.tell(trial, state=TrialState.FAIL)
+    def end(self, trial: Trial, outcome: float | str | None) -> Tried:
+        """Record how a trial ended: its dev score, why it failed, or None if it was pruned."""
+        if isinstance(outcome, str):
+            trial.set_user_attr("error", outcome)
+            self._study.tell(trial, state=TrialState.FAIL)
+        elif outcome is None:
+            self._study.tell(trial, state=TrialState.PRUNED)
+        else:
+            self._study.tell(trial, outcome)
+        return self.trials[trial.number]
 
     def repeat(self, trial: Trial, of: Tried) -> None:
         """Record that a trial has the setting of an earlier one, and therefore its outcome."""
@@ -168,6 +167,50 @@ class Study:
             self._study.tell(trial, of.score)
         else:
             self._study.tell(trial, state=TrialState.FAIL)
+
+
+def claim_folder(root: Path, search: Search, **how: Any) -> None:
+    """Write down which search a folder belongs to, or check that it belongs to this one.
+
+    A budget is no part of a search, so that a search can go on with a larger one.
+
+    Args:
+        root: the folder, which this process has locked.
+        search: the search.
+        **how: how it proposes and prunes.
+
+    Raises:
+        ConfigError: the folder belongs to another search.
+        DataError: what is written there is damaged.
+        StorageError: it cannot be written.
+    """
+    path = root / "search.json"
+    document = {
+        "options": dict(search.options),
+        "methods": {name: dict(of) for name, of in search.methods.items()},
+        # In their order, because methods are formed and settings are listed in it.
+        "search": [f"{name} = {of}" for name, of in search.dimensions.items()],
+        **how,
+    }
+    asked = json.loads(json.dumps(document, default=str))
+    try:
+        there = dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        if any((root / "runs").iterdir()):
+            raise ConfigError(
+                f"--out {root}: has runs in it that no search made; give another folder"
+            ) from None
+        with writing(path):
+            write_file(path, json.dumps(asked, indent=2) + "\n")
+        return
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"{path}: is damaged: {error}; remove {root}") from error
+    if other := [key for key in {**asked, **there} if there.get(key) != asked.get(key)]:
+        had, now = (json.dumps(of.get(other[0])) for of in (there, asked))
+        raise ConfigError(
+            f"--out {root}: belongs to a search that differs in {' and '.join(other)}: {had} and "
+            f"not {now}. Give another folder"
+        )
 
 
 class _BelowMedian(BasePruner):
@@ -234,23 +277,14 @@ class _Proposals(BaseSampler):
         return by_kind[self._kind].sample_independent(study, trial, param_name, param_distribution)
 
 
-def _shuffled(search: Search, seed: int) -> list[dict[str, Any]]:
-    settings = search.listed()
-    if settings is None:
-        raise ValueError("a grid has no ranges")
-    random.Random(seed).shuffle(settings)
-    return settings
-
-
 def _tried(trial: FrozenTrial) -> Tried:
     known = trial.intermediate_values
-    finished = trial.state == TrialState.COMPLETE
-    score = trial.value if finished else max(known.values(), default=None)
+    best = max(known.values(), default=None)
     return Tried(
         number=trial.number,
         state=_STATES.get(trial.state, "unfinished"),
         setting=json.loads(trial.user_attrs.get("setting", "{}")),
-        score=score,
+        score=trial.value if trial.state == TrialState.COMPLETE else best,
         step=max(known, default=None),
         error=trial.user_attrs.get("error"),
         same_as=trial.user_attrs.get("same_as"),

@@ -175,7 +175,7 @@ def test_a_file(registry: Registry, tmp_path: Path) -> None:
     ("content", "told"),
     [
         ("serch: {}\n", "1: serch: there is no such key; did you mean search?"),
-        ("[1]\n", "a search is a mapping"),
+        ("[1]\n", "give the keys methods, search, grid, options"),
         ("search: {lr: 3..1}\n", ":1: search lr: 3 is not less than 1"),
         ("options: {trust-remote-code: true}\n", "cannot be asked for in a file"),
         ("methods: {a: {seed: 1}, b: {}}\n", "seed: the best seed on dev is luck"),

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from aang_plugin_compare.launcher import Order
 from aang_plugin_compare.run_folders import make_root
+from aang_plugin_compare.runner import Runs
 from aang_plugin_tune.dimensions import Dimension, read_dimension
-from aang_plugin_tune.identity import claim_folder
 from aang_plugin_tune.outcome import Outcome, rows_of, text_of
 from aang_plugin_tune.refit import (
     Chosen,
@@ -27,7 +27,7 @@ from aang_plugin_tune.refit import (
 )
 from aang_plugin_tune.search import Search
 from aang_plugin_tune.searcher import Searcher
-from aang_plugin_tune.study import JOURNAL, Sampler, Study, Tried
+from aang_plugin_tune.study import JOURNAL, Sampler, Study, Tried, claim_folder
 
 from aang_core import ConfigError, DataError, Registry, load_plugins
 
@@ -61,9 +61,15 @@ def searched(
 ) -> list[Tried]:
     make_root(root)
     study = Study(root, search, sampler, 7, prune_after)
-    searcher = Searcher(root, search, study, launcher or FormulaLauncher(), lambda trial: None)
-    searcher.run(runs=runs, seconds=seconds)
+    starts = Runs(root, launcher or FormulaLauncher(), search.registry)
+    Searcher(starts, search, study, lambda trial: None).run(runs=runs, seconds=seconds)
     return study.trials
+
+
+def refitted_by(
+    launcher: FormulaLauncher, root: Path, search: Search, chosen: Chosen, seeds: int
+) -> None:
+    refit(Runs(root, launcher, search.registry), search, chosen, seeds, lambda ended: None)
 
 
 def test_it_finds_the_best_and_prunes_the_others(registry: Registry, tmp_path: Path) -> None:
@@ -294,7 +300,7 @@ def test_the_table(registry: Registry, tmp_path: Path) -> None:
     best = best_of(trials)
     assert best is not None
     chosen = Chosen(best.number, dict(best.setting), 12, None)
-    refit(tmp_path, search, chosen, 3, FormulaLauncher(), lambda name, failure: None)
+    refitted_by(FormulaLauncher(), tmp_path, search, chosen, 3)
     results = refitted(tmp_path)
     assert [result.seed for result in results] == [0, 1, 2]
     for number in range(12):
@@ -330,14 +336,14 @@ def test_refits_keep_no_checkpoints_and_one_that_fails_hides_no_other(
     chosen = Chosen(0, {"lr": 1e-4}, 2, None)
     launcher = _Checkpointing("refit-seed-2")
     with pytest.raises(ConfigError, match="1 of 5 refits failed: Error: out of memory"):
-        refit(tmp_path, search, chosen, 5, launcher, lambda name, failure: None)
+        refitted_by(launcher, tmp_path, search, chosen, 5)
     assert [result.seed for result in refitted(tmp_path)] == [0, 1, 3, 4]
     (kept,) = tmp_path.rglob("checkpoints")
     assert kept.parent.name == "refit-seed-2"
     shutil.rmtree(kept)
     # One that an earlier call has left is removed as well.
     (tmp_path / "runs" / "refit-seed-1" / "checkpoints").mkdir()
-    refit(tmp_path, search, chosen, 5, _Checkpointing(), lambda name, failure: None)
+    refitted_by(_Checkpointing(), tmp_path, search, chosen, 5)
     assert [result.seed for result in refitted(tmp_path)] == [0, 1, 2, 3, 4]
     assert not list(tmp_path.rglob("checkpoints"))
 

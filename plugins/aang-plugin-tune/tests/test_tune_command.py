@@ -197,9 +197,9 @@ def test_after_an_interrupt_the_same_command_goes_on(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--search", "lr=1e-3..1e-5"], "--search lr: 1e-3 is not less than 1e-5"),
+        (["--search", "lr=1e-3..1e-5"], "--search lr=1e-3..1e-5: 1e-3 is not less than"),
         (["--search", "lr=1e-5..1e-3", "--sampler", "grid"], "--sampler grid: a range has no list"),
-        (["gone.yaml"], "the search gone.yaml cannot be read"),
+        (["gone.yaml"], "gone.yaml cannot be read"),
         (["--search", "lr=1,2", "--address", "auto"], "--address: "),
     ],
 )

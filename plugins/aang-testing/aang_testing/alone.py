@@ -6,21 +6,17 @@ fault of the plug-in that is checked.
 
 import json
 import os
-import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, requires
 
 from aang_core.errors import UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
-from aang_core.plugins.discovery import normalised
 from aang_core.plugins.loading import LOAD_VARIABLE, SLOW, PluginRecord
-from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.name_table import did_you_mean, normalised, required_by, standard_plugins
 from aang_core.plugins.primitive import Origin
-from aang_core.plugins.standard import STANDARD, STANDARD_SPACES
 
 HEAVY = ("torch", "transformers", "sklearn")
 
@@ -108,7 +104,9 @@ def load_alone(plugin: str) -> list[Alone]:
     origins = [record.origin for record in found.records]
     named = origins[-1:] if local else _named(plugin, origins)
     distribution = named[0].distribution
-    needed = {distribution, *_standard(), *_dependencies(distribution, origins)}
+    required = standard_plugins() | required_by(distribution)
+    needed = {o.distribution for o in origins if normalised(o.distribution) in required}
+    needed.add(distribution)
     plugins = load_plugins(local=local, only=needed)
     records = {record.origin: record for record in reversed(plugins.records)}
     return [Alone(records[origin], plugins, local) for origin in named]
@@ -124,18 +122,3 @@ def _named(plugin: str, origins: Sequence[Origin]) -> list[Origin]:
         hint = did_you_mean(plugin, names, "there are")
         raise UnknownNameError(f"there is no plug-in {plugin}; {hint}")
     return [known[plugin]]
-
-
-def _standard() -> set[str]:
-    tables = (*STANDARD.values(), STANDARD_SPACES)
-    return {distribution for table in tables for distribution in table.values()}
-
-
-def _dependencies(distribution: str, origins: Iterable[Origin]) -> set[str]:
-    """The plug-ins among the distributions that a distribution requires."""
-    try:
-        required = requires(distribution) or []
-    except PackageNotFoundError:  # a file
-        return set()
-    names = {normalised(re.split(r"[^\w.-]", requirement)[0]) for requirement in required}
-    return {o.distribution for o in origins if normalised(o.distribution) in names}

@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
+from aang.config import schema_of
+
 from aang_core.errors import AangError, ConfigError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space import load_space
@@ -15,9 +17,10 @@ from aang_core.plugins import load_plugins
 from aang_core.plugins.loading import SLOW
 from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import Primitive
-from aang_core.plugins.taken_names import taken_names
-from aang_core.plugins.traits import misspelled_traits, unprovided_traits
+from aang_core.plugins.registry import Registry
+from aang_core.plugins.traits import unprovided_traits
 from aang_testing.alone import Alone, load_alone
+from aang_testing.authoring.names import misspelled_traits, taken_names
 from aang_testing.first_call import call_once, in_words, kind_of
 
 Options = Mapping[str, Mapping[str, Any]]
@@ -279,6 +282,12 @@ def _of_names(alone: Alone) -> Iterator[Check]:
                 "correct its four names, or the traits of its primitives; depend on the plug-ins "
                 "that supply them",
             )
+    if any(option.origin == origin for option in registry.options):
+        yield Check(
+            "its options fit into aang train",
+            partial(_options_fit, registry),
+            "give each a name that aang train does not have, and a type that pydantic validates",
+        )
 
 
 def _has_objectives(space: str, alone: Alone) -> None:
@@ -297,6 +306,13 @@ def _all_legal(objectives: tuple[str, ...], alone: Alone) -> None:
         except AangError as error:
             reason = str(error)
         _holds(reason is None, f"{objective}: {reason}")
+
+
+def _options_fit(registry: Registry) -> None:
+    try:
+        schema_of(registry)
+    except AangError as error:
+        raise AssertionError(str(error)) from error
 
 
 def _holds(kept: bool, message: str) -> None:

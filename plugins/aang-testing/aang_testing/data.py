@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aang.assembly.text_options import READ_BY
+from aang.assembly.plan import READ_BY
 
 from aang_core.errors import DataError
 from aang_core.objectives.stages import Data, DataContext, Example, Label, StreamingData

@@ -5,23 +5,19 @@ from collections.abc import Callable
 
 import hypothesis
 import torch
-from aang.task_types.names import TASK_TYPES, TaskTypeName
 
-from aang_core.checked.data import CheckedData
-from aang_core.checked.output import CheckedOutput
-from aang_core.checked.representation import CheckedRepresentation
-from aang_core.checked.transform import CheckedTransform
 from aang_core.checked.weighter import CheckedWeighter
+from aang_core.contracts import CheckedData, CheckedOutput, CheckedRepresentation, CheckedTransform
 from aang_core.errors import AangError
 from aang_core.objectives.stages import ShownRows
-from aang_core.plugins.end_task_traits import PREFIX
 from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.primitive import Primitive
+from aang_core.plugins.traits import PREFIX
 from aang_core.tasks.weighting import TaskCard
 from aang_testing.data import sample_context
 from aang_testing.expectation import PROPERTY
 from aang_testing.heads import HIDDEN_SIZE, SmallHeads
-from aang_testing.rows import SampleRows, corrupted_rows
+from aang_testing.rows import SINGLE, SampleRows, corrupted_rows
 from aang_testing.workbench import RecordingWorkbench
 
 
@@ -41,10 +37,10 @@ def call_once(primitive: Primitive) -> None:
     calls[primitive.stage](primitive)
 
 
-def kind_of(output: Primitive) -> TaskTypeName:
-    """The kind of end task that an output requires; ``single-label`` if it takes any."""
-    kinds = (kind for kind in TASK_TYPES if PREFIX + kind in output.requires)
-    return next(kinds, "single-label")
+def kind_of(output: Primitive) -> str:
+    """The kind of end task that an output requires; one class a text if it takes any."""
+    kinds = (t.removeprefix(PREFIX) for t in sorted(output.requires) if t.startswith(PREFIX))
+    return next(kinds, SINGLE)
 
 
 def in_words(primitive: Primitive, error: BaseException) -> str:

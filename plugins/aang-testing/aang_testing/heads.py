@@ -1,11 +1,9 @@
 """Small heads for outputs under test."""
 
-from aang.task_types.choose import NAMED, LabelColumn
-from aang.task_types.names import TaskTypeName
 from torch import Tensor, nn
 
 from aang_core.tasks.task import RowLosses
-from aang_testing.rows import CLASSES, VOCABULARY
+from aang_testing.rows import SINGLE, VOCABULARY, sample_kind
 
 HIDDEN_SIZE = 8
 
@@ -14,23 +12,22 @@ class SmallHeads:
     """Linear heads on a hidden size of 8, over 40 token ids and 3 classes; no dropout.
 
     Args:
-        kind: the kind of end task. With ``regression`` its head computes one number, with
-            ``token-labels`` it reads every token.
+        kind: the kind of end task, which may have a head with one output, or one that reads every
+            token.
     """
 
     hidden_size = HIDDEN_SIZE
     vocabulary = VOCABULARY
 
-    def __init__(self, kind: TaskTypeName = "single-label") -> None:
-        self._type = NAMED[kind](LabelColumn("label", (), ()))
+    def __init__(self, kind: str = SINGLE) -> None:
+        self._type = sample_kind(kind)
         self._classifier = self.classification()
 
     def language_model(self) -> nn.Module:
         return nn.Linear(HIDDEN_SIZE, VOCABULARY.size)
 
     def classification(self) -> nn.Module:
-        outputs = 1 if self._type.name == "regression" else CLASSES
-        linear = nn.Linear(HIDDEN_SIZE, outputs)
+        linear = nn.Linear(HIDDEN_SIZE, len(self._type.labels))
         return linear if self._type.reads_every_token else nn.Sequential(_FirstToken(), linear)
 
     def label_losses(self, logits: Tensor, labels: Tensor) -> RowLosses:

@@ -8,7 +8,6 @@ import click
 from aang_core.cli.output import echo, note
 from aang_core.plugins import Plugins
 from aang_core.plugins.primitive import Stage
-from aang_core.plugins.taken_names import taken_plugin, taken_primitive
 
 
 @click.command(short_help="Write a new plug-in, complete with its tests.")
@@ -30,6 +29,7 @@ from aang_core.plugins.taken_names import taken_plugin, taken_primitive
 @click.pass_obj
 def new_plugin(plugins: Plugins, name: str, stage: Stage, folder: Path) -> None:
     """Write the plug-in aang-plugin-NAME: a project, a module with one primitive, and a test."""
+    from aang_testing.authoring.names import taken_plugin, taken_primitive
     from aang_testing.authoring.new_plugin import write_plugin
 
     written = write_plugin(name, stage, folder)

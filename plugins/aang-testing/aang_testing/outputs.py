@@ -1,7 +1,6 @@
 """The contract of outputs."""
 
 import torch
-from aang.task_types.names import TaskTypeName
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor, nn
@@ -16,14 +15,12 @@ from aang_testing.expectation import (
     unchanged,
 )
 from aang_testing.heads import HIDDEN_SIZE, SmallHeads
-from aang_testing.rows import corrupted_rows, selected_rows
+from aang_testing.rows import SINGLE, corrupted_rows, selected_rows
 
 COUNT_TYPES = (torch.int64, torch.int32, torch.float32, torch.float64)
 
 
-def check_output(
-    output: Output, labelled: bool = True, kind: TaskTypeName = "single-label"
-) -> None:
+def check_output(output: Output, labelled: bool = True, kind: str = SINGLE) -> None:
     """Check ``output`` on rows with and without prediction targets.
 
     An output with several views receives each row as often. If an output couples rows, the loss of

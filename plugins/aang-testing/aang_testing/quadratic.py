@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from aang_core.gradients import EndTaskHead, StreamEngine
 from aang_core.tasks.task import Batch, RowLosses, Task
 from aang_core.tasks.weighting import TaskCard
-from aang_core.training.bench import TrainingBench
+from aang_core.training.bench import RunTasks, StepSettings, TrainingBench
 from aang_core.training.optimization import Optimization, OptimizerSettings
-from aang_core.training.step_rows import RowBudget
+from aang_core.training.rows import RowBudget
 
 
 @dataclass
-class Pull:
+class Pull(Task):
     """A task that pulls θ, two numbers, towards a point: ½‖s ∘ (θ − c)‖² for every row.
 
     Args:
@@ -42,11 +42,6 @@ class Pull:
     rows: int = 4
     row_weights: bool = False
     head: nn.Module = field(default_factory=nn.Identity)
-
-    @property
-    def lengths(self) -> None:
-        """None: all rows are alike."""
-        return None
 
     def __len__(self) -> int:
         return self.rows
@@ -153,12 +148,10 @@ def quadratic_problem(
 
     bench = TrainingBench(
         body,
-        end,
-        end if dev is None else dev,
-        auxiliaries,
-        engine=StreamEngine(body, EndTaskHead()),
-        optimization=Optimization(body, [], settings, steps=steps),
-        budget=RowBudget(end_task=2, dev=4, auxiliary=4),
+        RunTasks(end, end if dev is None else dev, auxiliaries),
+        StreamEngine(body, EndTaskHead()),
+        Optimization(body, [], settings, steps=steps),
+        StepSettings(RowBudget(end_task=2, dev=4, auxiliary=4)),
         generator=torch.Generator().manual_seed(seed),
         score=scored,
     )

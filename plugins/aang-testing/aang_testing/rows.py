@@ -1,12 +1,13 @@
 """Rows of tokens, and hypothesis strategies that make awkward ones."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from aang.assembly.placed_rows import PlacedRows, place_rows
 from aang.corpora.tokens import PaddedRows
-from aang.task_types.names import TaskTypeName
-from aang.task_types.token_labels import NO_LABEL
+from aang.task_types.choose import task_type_named
+from aang.task_types.single_label import SingleLabel
+from aang.task_types.task_type import NO_LABEL, TaskType
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -19,6 +20,7 @@ from aang_core.objectives.stages import (
 
 PAD, FIRST, LAST, MASK = range(4)
 CLASSES = 3
+SINGLE = SingleLabel.name
 _FORMS = (" the", " Paris", " NATO", "ing", "Ton", "ED", ",", " 42", "\ufffd", ".", "?", ")")
 VOCABULARY = Vocabulary(
     size=40,
@@ -92,7 +94,7 @@ def corrupted_rows(
     draw: st.DrawFn,
     labelled: bool = True,
     views: int = 1,
-    kind: TaskTypeName = "single-label",
+    kind: str = SINGLE,
 ) -> CorruptedRows:
     """Rows after some transform, with any share of tokens selected, from none to all.
 
@@ -113,7 +115,7 @@ def corrupted_rows(
     )
 
 
-def selected_rows(labelled: bool, views: int, kind: TaskTypeName) -> CorruptedRows:
+def selected_rows(labelled: bool, views: int, kind: str) -> CorruptedRows:
     """One batch of three long rows in which half of the tokens are selected, the same each time.
 
     Hypothesis may draw few batches in which several rows have targets; here all three have some.
@@ -142,7 +144,7 @@ def _corrupted(
     moved: bool,
     labelled: bool,
     views: int,
-    kind: TaskTypeName,
+    kind: str,
 ) -> CorruptedRows:
     """Select this part of the tokens, in this part of the rows, and corrupt them."""
     selected = rows.ordinary & (torch.rand(rows.ids.shape, generator=generator) < rate)
@@ -154,7 +156,8 @@ def _corrupted(
     corruption = Corruption(corrupted, selected)
     if moved:
         corruption = _moved(corruption, rows, generator)
-    tagged = labelled and kind == "token-labels"
+    task_type = sample_kind(kind)
+    tagged = labelled and task_type.reads_every_token
     placed = rows.placed(corruption, _tags(rows, views, generator) if tagged else None)
     real = placed.rows.real
     # A total order of the real tokens, for outputs that require a reading order.
@@ -166,7 +169,7 @@ def _corrupted(
         selected=placed.selected,
         ordinary=placed.rows.ordinary,
         real=real,
-        labels=_labels(kind, len(rows.ids) // views, views, generator) if labelled else None,
+        labels=_labels(task_type, len(rows.ids) // views, views, generator) if labelled else None,
         statistics=DocumentStatistics(
             documents,
             torch.randint(documents + 1, (VOCABULARY.size,), generator=generator),
@@ -179,17 +182,18 @@ def _corrupted(
     )
 
 
-def _labels(kind: TaskTypeName, rows: int, views: int, generator: torch.Generator) -> Tensor | None:
+def sample_kind(name: str) -> TaskType:
+    """A made-up end task of a kind, with three classes if the kind has any."""
+    kind = task_type_named(name)()
+    return kind if kind.labels else replace(kind, labels=tuple("abc"[:CLASSES]))
+
+
+def _labels(kind: TaskType, rows: int, views: int, generator: torch.Generator) -> Tensor | None:
     """A label of every row, the same in all its views; None for a kind that labels tokens."""
-    match kind:
-        case "single-label":
-            return torch.randint(CLASSES, (rows,), generator=generator).repeat(views)
-        case "multi-label":
-            return torch.randint(2, (rows, CLASSES), generator=generator).float().repeat(views, 1)
-        case "regression":
-            return torch.randn(rows, generator=generator).repeat(views)
-        case "token-labels":
-            return None
+    if kind.reads_every_token:
+        return None
+    labels = kind.sample_labels(rows, generator)
+    return labels.repeat(views, *[1] * (labels.dim() - 1))
 
 
 def _tags(rows: SampleRows, views: int, generator: torch.Generator) -> Tensor:

@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 
 from aang_core.errors import ConfigError
-from aang_core.plugins.interface import PLUGIN_API
+from aang_core.plugins.hooks import PLUGIN_API
 from aang_core.plugins.primitive import Stage
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

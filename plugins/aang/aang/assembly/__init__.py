@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from aang.assembly.composition import metric_of
-    from aang.assembly.named_options import option_owners, without_unread_text
+    from aang.assembly.labelled_tasks import option_owners, without_unread_text
+    from aang.assembly.plan import metric_of
     from aang.assembly.prediction import predict
     from aang.assembly.sources import encoder_of, read_end_task
-    from aang_core.checked.data import CheckedData
+    from aang_core.contracts import CheckedData
 
 __all__ = [
     "CheckedData",
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "aang.assembly.composition": "metric_of",
-    "aang.assembly.named_options": "option_owners without_unread_text",
+    "aang.assembly.plan": "metric_of",
+    "aang.assembly.labelled_tasks": "option_owners without_unread_text",
     "aang.assembly.prediction": "predict",
     "aang.assembly.sources": "encoder_of read_end_task",
-    "aang_core.checked.data": "CheckedData",
+    "aang_core.contracts": "CheckedData",
 }
 
 # Hidden from type checkers: otherwise they would accept any misspelled name.

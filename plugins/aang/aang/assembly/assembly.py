@@ -8,11 +8,9 @@ import torch
 from sklearn.model_selection import train_test_split
 from transformers import PreTrainedTokenizerBase
 
-from aang.assembly.chain_stage import PretrainingStage
-from aang.assembly.end_task import EndTask
-from aang.assembly.imbalance import class_weights, strata
-from aang.assembly.objective_task import ObjectiveTask
-from aang.assembly.rehearsal import rehearse
+from aang.assembly.around_training import prepared_model
+from aang.assembly.end_task import EndTask, class_weights, strata
+from aang.assembly.objective_task import ObjectiveTask, rehearse
 from aang.assembly.source_rows import SourceReader, SourceRows
 from aang.assembly.sources import Sources
 from aang.assembly.stream_rows import StreamRows
@@ -20,17 +18,15 @@ from aang.config import TrainConfig
 from aang.corpora.labelled_task import LabelledTask
 from aang.corpora.tokens import TokenRows
 from aang.corpora.unseen_classes import can_be_learned
-from aang.modeling import LoraSettings, TextModel, load_text_model, load_tokenizer
-from aang_core.checked.output import CheckedOutput
-from aang_core.checked.representation import CheckedRepresentation
-from aang_core.checked.transform import CheckedTransform
+from aang.modeling import TextModel, load_text_model, load_tokenizer
 from aang_core.checked.weighter import CheckedWeighter
+from aang_core.contracts import CheckedOutput, CheckedRepresentation, CheckedTransform
 from aang_core.errors import ConfigError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import Example
-from aang_core.tasks.names import END_TASK
+from aang_core.tasks.signals import END_TASK
 from aang_core.tasks.weighting import TaskCard, Weighter, require_whole_round
-from aang_core.training.step_rows import RowBudget, rows_together
+from aang_core.training.rows import RowBudget, rows_together
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,8 @@ class Assembly:
     """Everything that training and evaluation need.
 
     Attributes:
+        sources: the sources that it is made from, with the options.
+        reader: what has read and tokenised them.
         model: the encoder with its heads.
         end_task: the end task over its training rows.
         meta: the end task over the dev rows that the dev gradient is computed on.
@@ -50,6 +48,8 @@ class Assembly:
             None for equal ones.
     """
 
+    sources: Sources
+    reader: SourceReader
     model: TextModel
     end_task: EndTask
     meta: EndTask
@@ -58,6 +58,22 @@ class Assembly:
     auxiliaries: Sequence[ObjectiveTask]
     weighter: Weighter
     class_weights: Mapping[str, float] | None = None
+
+    @property
+    def config(self) -> TrainConfig:
+        """The options."""
+        return self.sources.config
+
+    @property
+    def row_budget(self) -> RowBudget:
+        """The numbers of rows per step."""
+        config = self.config
+        return RowBudget(
+            config.batch_size,
+            config.dev_batch_size,
+            config.aux_batch_size,
+            config.micro_batch_size,
+        )
 
     @property
     def streams(self) -> Mapping[str, StreamRows]:
@@ -70,52 +86,47 @@ class Assembly:
 
 
 def assemble(
-    config: TrainConfig,
-    sources: Sources,
-    model: TextModel | None = None,
-    reader: SourceReader | None = None,
+    sources: Sources, model: TextModel | None = None, reader: SourceReader | None = None
 ) -> Assembly:
     """Load the encoder, read and tokenise every source once, and make the tasks.
 
     Args:
-        config: the run's options.
-        sources: its sources.
+        sources: the run's sources.
         model: the encoder of ``sources``, if it is loaded already.
         reader: the reader of its sources, if it has read some of them already.
 
     Raises:
         AangError: a model, a text source or an option cannot be used.
     """
-    task = sources.task
+    task, config = sources.task, sources.config
     if model is None:
-        model = load_model(config, sources, None if reader is None else reader.tokenizer)
-    reader = reader or SourceReader(config, sources, model)
+        model = load_model(sources, None if reader is None else reader.tokenizer)
+    reader = reader or SourceReader(sources, model)
     dev, meta = _hold_out(task, config.meta_fraction, config.seed)
     streams: dict[str, SourceRows] = {}
     auxiliaries = [
-        _task(reader.source(o.data, config.aux_batch_size, streams), o, model, sources)
-        for o in sources.objectives
+        make_task(reader.source(o.data, config.aux_batch_size, streams), o, model, config.set)
+        for o in sources.plan.objectives
     ]
+    chosen = sources.plan.weighter
     weighter = CheckedWeighter.make(
-        sources.weighter,
+        chosen,
         TaskCard(END_TASK),
         [TaskCard(o.name, o.factors, free=o.shares == END_TASK) for o in auxiliaries],
-        sources.options.get(sources.weighter.key, {}),
+        config.set.get(chosen.key, {}),
     )
     train = reader.train()
     by_class = class_weights(config, task.labels, train)
     weights = None if by_class is None else torch.tensor([by_class[name] for name in task.labels])
-    end_task = EndTask(
-        train, model.classifier, task.task_type, weights=weights, strata=strata(config, train)
-    )
-    # Row counts that cannot be split are refused before a run folder exists.
-    rows_together(end_task, auxiliaries, row_budget(config))
-    require_whole_round(weighter, config.steps)
     # Without --meta-fraction both are the same rows, which are called dev.
     dev_rows, meta_rows = reader.part("dev", dev), reader.part("meta", meta)
-    return Assembly(
+    assembly = Assembly(
+        sources=sources,
+        reader=reader,
         model=model,
-        end_task=end_task,
+        end_task=EndTask(
+            train, model.classifier, task.task_type, weights=weights, strata=strata(config, train)
+        ),
         # Objectives are judged by the loss that the end task trains, so it has the same weights.
         meta=EndTask(meta_rows, model.classifier, task.task_type, weights=weights),
         dev=dev_rows,
@@ -124,49 +135,26 @@ def assemble(
         weighter=weighter,
         class_weights=by_class,
     )
+    # Row counts that cannot be split are refused before a run folder exists.
+    rows_together(assembly.end_task, auxiliaries, assembly.row_budget)
+    require_whole_round(weighter, config.steps)
+    return assembly
 
 
-def row_budget(config: TrainConfig) -> RowBudget:
-    """The numbers of rows per step."""
-    return RowBudget(
-        config.batch_size,
-        config.dev_batch_size,
-        config.aux_batch_size,
-        config.micro_batch_size,
-    )
-
-
-def stage_task(
-    reader: SourceReader, sources: Sources, model: TextModel, stage: PretrainingStage
-) -> ObjectiveTask:
-    """Make the objective of a stage of pre-training, and try its primitives on two rows.
-
-    Raises:
-        AangError: like :func:`assemble`.
-    """
-    rows = reader.source(stage.objective.data, stage.settings.batch_size, {})
-    return _task(rows, stage.objective, model, sources)
-
-
-def load_model(
-    config: TrainConfig, sources: Sources, tokenizer: PreTrainedTokenizerBase | None = None
-) -> TextModel:
+def load_model(sources: Sources, tokenizer: PreTrainedTokenizerBase | None = None) -> TextModel:
     """Load the encoder of ``sources``.
 
     Args:
-        config: the run's options.
-        sources: the encoder's name and the end task's labels.
+        sources: the options, the encoder's name and the end task's labels.
         tokenizer: the encoder's tokenizer, if it is loaded already.
 
     Raises:
         ModelError: the encoder cannot be used, or not with these options.
-        ConfigError: there are to be adapters, and peft is not installed.
+        AangError: a plug-in refuses to change it as the options say.
     """
+    config = sources.config
     trusted = config.trust_remote_code
-    lora = None
-    if config.lora is not None:
-        lora = LoraSettings(config.lora, config.lora_alpha, config.lora_target)
-    return load_text_model(
+    model = load_text_model(
         sources.encoder,
         tokenizer or load_tokenizer(sources.encoder, trust_remote_code=trusted),
         sources.task.labels,
@@ -175,34 +163,17 @@ def load_model(
         share_decoder=config.share_decoder,
         dropout=config.dropout,
         head_dropout=config.head_dropout,
-        lora=lora,
-        frozen_layers=config.freeze_layers,
         trust_remote_code=trusted,
         task_type=sources.task.task_type,
     )
+    return prepared_model(sources.registry, config, model)
 
 
-def _task(
-    rows: SourceRows, objective: Objective, model: TextModel, sources: Sources
-) -> ObjectiveTask:
-    return objective_over(
-        rows.rows,
-        objective,
-        model,
-        sources.options,
-        classes=rows.classes,
-        of_step=rows.of_step,
-    )
-
-
-def objective_over(
-    rows: TokenRows | StreamRows,
+def make_task(
+    rows: SourceRows,
     objective: Objective,
     model: TextModel,
     options: Mapping[str, Mapping[str, Any]],
-    *,
-    classes: int | None,
-    of_step: bool = False,
 ) -> ObjectiveTask:
     """Make the objective as a task over rows of its data, and try its primitives on two of them.
 
@@ -211,20 +182,17 @@ def objective_over(
         objective: the objective.
         model: the encoder, for the vocabulary and the heads.
         options: options of primitives, by their names.
-        classes: the number of classes that the rows' own labels have; None if their labels are
-            the end task's.
-        of_step: whether ``rows`` are those that the end task trains on in the step.
 
     Raises:
         AangError: an option is invalid, or a primitive breaks its contract.
     """
     made = {p.stage: p.make(**options.get(p.key, {})) for p in objective.primitives[1:]}
     output = CheckedOutput(made["output"], objective.output)
-    heads = model.heads if classes is None else model.heads.for_classes(classes)
+    heads = model.heads if rows.classes is None else model.heads.for_classes(rows.classes)
     task = ObjectiveTask(
         name=objective.name,
         factors=objective.factors,
-        rows=rows,
+        rows=rows.rows,
         vocabulary=model.heads.vocabulary,
         transform=CheckedTransform(made["transform"], objective.transform),
         representation=CheckedRepresentation(made["representation"], objective.representation),
@@ -233,7 +201,7 @@ def objective_over(
         longest=model.max_length,
         shown=output.views,
         couples_rows=output.couples_rows or len(output.views) > 1,
-        of_step=of_step,
+        of_step=rows.of_step,
     )
     rehearse(task, int(model.body.base.config.hidden_size))
     return task

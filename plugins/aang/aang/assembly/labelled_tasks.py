@@ -7,13 +7,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from aang.assembly.plan import READ_BY, Plan, make_plan
 from aang.config import TrainConfig
 from aang.corpora.labelled import Columns
-from aang.corpora.names import task_name
-from aang.corpora.task_files import LabelledFile, TaskFiles, column_options
+from aang.corpora.places import task_name
+from aang.corpora.task_files import LabelledFile, TaskFiles
 from aang_core.errors import ConfigError, UnknownNameError
-from aang_core.objectives.defaults import AUXILIARY_OBJECTIVE
-from aang_core.objectives.objective import Objective
 from aang_core.plugins.primitive import CORE, Origin, Primitive
 from aang_core.plugins.registry import Registry
 
@@ -82,23 +81,46 @@ def with_auxiliary_data(registry: Registry, tasks: Sequence[TaskFiles]) -> Regis
     return registry.with_primitives([_primitive(task) for task in tasks])
 
 
-def supervised_objectives(
-    registry: Registry, tasks: Sequence[TaskFiles], besides: Sequence[Objective] = ()
-) -> list[Objective]:
-    """Make an objective that predicts the labels, for each auxiliary task.
+def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitive | None]:
+    """What ``--set NAME.OPTION`` may name in a run.
 
     Args:
-        registry: where the primitives are looked up.
-        tasks: the auxiliary tasks.
-        besides: further objectives of the run; a task that one of them reads is left out.
+        config: the run's options; those in ``set`` are ignored, but for the columns of its tasks.
+        registry: where names are looked up.
+
+    Returns:
+        The weighter and the primitives by name; None stands for an auxiliary task and for a stage
+        of pre-training, whose options belong to no primitive.
+
+    Raises:
+        AangError: no run can have these options.
     """
-    read = {objective.data.name for objective in besides}
-    ours = registry.as_meant_by(CORE)
-    return [
-        Objective.parse(f"{task.name}/{AUXILIARY_OBJECTIVE}", ours)
-        for task in tasks
-        if task.name not in read
-    ]
+    return _planned(config, registry).owners
+
+
+def without_unread_text(config: TrainConfig, registry: Registry) -> TrainConfig:
+    """The options without those that name text which the run does not read.
+
+    For commands that offer the same text to several methods, some of which do not read it.
+
+    Args:
+        config: the run's options.
+        registry: where names are looked up.
+
+    Raises:
+        AangError: no run can have these options.
+    """
+    if not any(getattr(config, name) for name in READ_BY):
+        return config
+    return config.model_copy(update=dict.fromkeys(_planned(config, registry).unread, ()))
+
+
+def _planned(config: TrainConfig, registry: Registry) -> Plan:
+    """The plan of a run without the options set for its primitives."""
+    columns = {name: config.set[name] for name in config.aux_task if name in config.set}
+    config = config.model_copy(update={"set": columns})
+    auxiliary = auxiliary_files(config)
+    return make_plan(config, with_auxiliary_data(registry, auxiliary), auxiliary)
 
 
 def _tasks(config: TrainConfig) -> dict[str, TaskFiles]:
@@ -123,7 +145,7 @@ def _tasks(config: TrainConfig) -> dict[str, TaskFiles]:
 def _auxiliary(name: str, path: Path, columns: Columns, config: TrainConfig) -> TaskFiles:
     given = config.set.get(name, {})
     try:
-        options = _AuxiliaryOptions.model_validate({**column_options(columns), **given})
+        options = _AuxiliaryOptions.model_validate({**columns.options(), **given})
     except ValidationError as error:
         wrong = error.errors()[0]
         option = ".".join(str(part) for part in wrong["loc"])
@@ -146,7 +168,7 @@ def _primitive(task: TaskFiles) -> Primitive:
         stage="data",
         name=task.name,
         summary=f"the labelled texts of {task.train}",
-        target=partial(LabelledFile, task, **column_options(task.columns)),
+        target=partial(LabelledFile, task, **task.columns.options()),
         provides=frozenset({"text", "labels:own"}),
         requires=frozenset(),
         origin=Origin(CORE, version(CORE), "aux-task"),

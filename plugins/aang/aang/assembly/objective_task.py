@@ -1,7 +1,8 @@
 """An auxiliary objective as a task: its four stages turned into a loss over rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +12,8 @@ from aang.assembly.end_task import encoder_inputs
 from aang.assembly.placed_rows import PlacedRows, place_rows, unchanged_where
 from aang.assembly.stream_rows import StreamRows
 from aang.corpora.tokens import PaddedRows, TokenRows
-from aang.task_types.token_labels import NO_LABEL
-from aang_core.checked.representation import CheckedRepresentation
+from aang.task_types.task_type import NO_LABEL
+from aang_core.contracts import CheckedRepresentation
 from aang_core.errors import PluginError
 from aang_core.objectives.stages import (
     CorruptedRows,
@@ -23,12 +24,17 @@ from aang_core.objectives.stages import (
     View,
     Vocabulary,
 )
-from aang_core.tasks.names import END_TASK
-from aang_core.tasks.task import Batch, RowLosses
+from aang_core.tasks.signals import END_TASK
+from aang_core.tasks.task import Batch, RowLosses, Task
+
+RowsT = TypeVar("RowsT", PaddedRows, CorruptedRows, RowsBefore)
+
+_PADDING = {"token_labels": NO_LABEL, "origin": -1}
+"""What pads a row, by the name of its part; 0 pads the others."""
 
 
 @dataclass(frozen=True)
-class ObjectiveTask:
+class ObjectiveTask(Task):
     """data → transform → representation → output over one source's tokenised rows.
 
     Attributes:
@@ -48,7 +54,7 @@ class ObjectiveTask:
     """
 
     name: str
-    factors: Mapping[str, str]
+    factors: Mapping[str, str] = field()
     rows: TokenRows | StreamRows
     vocabulary: Vocabulary
     transform: Transform
@@ -94,7 +100,7 @@ class ObjectiveTask:
         return Batch(inputs, targets, len(padded.ids), origin=corrupted)
 
     def ride(self, batches: Sequence[Batch], generator: torch.Generator) -> Mapping[str, Tensor]:
-        """See :meth:`aang_core.tasks.task.SharingTask.ride`.
+        """See :meth:`aang_core.tasks.task.Task.ride`.
 
         Raises:
             PluginError: a primitive changes the rows of the end task.
@@ -102,7 +108,7 @@ class ObjectiveTask:
         origins = [batch.origin for batch in batches]
         if isinstance(origins[0], PaddedRows):
             # Joined first, so that the draws do not depend on how the rows are split.
-            return self.output.targets(self._as_it_is(_joined_rows(origins), generator))
+            return self.output.targets(self._as_it_is(_joined(origins), generator))
         return self.output.targets(_joined(origins))
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
@@ -152,48 +158,22 @@ class ObjectiveTask:
         )
 
 
-def _joined_rows(parts: Sequence[PaddedRows]) -> PaddedRows:
+def _joined(parts: Sequence[RowsT]) -> RowsT:
     """Join the rows of several batches, padded to the longest row."""
-    types = [part.token_types for part in parts if part.token_types is not None]
-    labels = [part.labels for part in parts if part.labels is not None]
-    tags = [part.token_labels for part in parts if part.token_labels is not None]
-    return replace(
-        parts[0],
-        ids=_together([part.ids for part in parts]),
-        real=_together([part.real for part in parts]),
-        ordinary=_together([part.ordinary for part in parts]),
-        token_types=_together(types) if types else None,
-        labels=torch.cat(labels) if labels else None,
-        token_labels=_together(tags, padding=NO_LABEL) if tags else None,
-    )
+    joined: dict[str, Any] = {}
+    for entry in fields(parts[0]):
+        values = [getattr(part, entry.name) for part in parts]
+        if entry.name == "before" and any(value is not None for value in values):
+            joined["before"] = _joined([_before(part) for part in parts])
+        elif entry.name == "labels" and values[0] is not None:
+            joined["labels"] = torch.cat(values)
+        elif isinstance(values[0], Tensor):
+            joined[entry.name] = _together(values, _PADDING.get(entry.name, 0))
+    return replace(parts[0], **joined)
 
 
-def _joined(parts: Sequence[CorruptedRows]) -> CorruptedRows:
-    """Join the corrupted rows of several batches, padded to the longest row."""
-    labels = [part.labels for part in parts if part.labels is not None]
-    tags = [part.token_labels for part in parts if part.token_labels is not None]
-    moved = any(part.before is not None for part in parts)
-    return replace(
-        parts[0],
-        original=_together([part.original for part in parts]),
-        corrupted=_together([part.corrupted for part in parts]),
-        selected=_together([part.selected for part in parts]),
-        ordinary=_together([part.ordinary for part in parts]),
-        real=_together([part.real for part in parts]),
-        sees=_together([part.sees for part in parts]),
-        labels=torch.cat(labels) if labels else None,
-        token_labels=_together(tags, padding=NO_LABEL) if tags else None,
-        before=_joined_before(parts) if moved else None,
-    )
-
-
-def _joined_before(rows: Sequence[CorruptedRows]) -> RowsBefore:
-    parts = [part.before or RowsBefore(part.original, part.ordinary, part.origin) for part in rows]
-    return RowsBefore(
-        ids=_together([part.ids for part in parts]),
-        ordinary=_together([part.ordinary for part in parts]),
-        origin=_together([part.origin for part in parts], padding=-1),
-    )
+def _before(rows: Any) -> RowsBefore:
+    return rows.before or RowsBefore(rows.original, rows.ordinary, rows.origin)
 
 
 def _together(values: Sequence[Tensor], padding: int = 0) -> Tensor:
@@ -202,3 +182,62 @@ def _together(values: Sequence[Tensor], padding: int = 0) -> Tensor:
     missing = [(0, longest - value.shape[1]) * (value.dim() - 1) for value in values]
     padded = zip(values, missing, strict=True)
     return torch.cat([functional.pad(value, more, value=padding) for value, more in padded])
+
+
+def rehearse(task: ObjectiveTask, hidden_size: int) -> None:
+    """Run ``task`` on its first and its shortest row, each twice, with random hidden states.
+
+    This finds the mistakes of primitives on the CPU, where reading values is cheap, and before a
+    run folder exists. It does not change the draws of the training: it uses its own generator, and
+    restores the state of torch's, which dropout draws from.
+
+    Args:
+        task: the objective.
+        hidden_size: H of the encoder.
+
+    Raises:
+        PluginError: a primitive breaks the contract of its stage.
+    """
+    # The shortest row is the most likely to have no target and nothing to attend to; equal rows are
+    # the most likely to be compared with each other.
+    rows = torch.stack([torch.tensor(0), task.lengths.argmin()]).unique().repeat(2)
+    generator = torch.Generator().manual_seed(0)
+    with torch.random.fork_rng(devices=[]):
+        batch = task.batch(rows, generator)
+        _refuse_lost_specials(task, rows, batch.origin)
+        shape = (*batch.inputs["input_ids"].shape, hidden_size)
+        dtype = next((p.dtype for p in task.head.parameters()), torch.float32)
+        hidden = torch.randn(shape, generator=generator).to(dtype).requires_grad_()
+        losses = task.losses(task.head, hidden, batch.targets)
+        if not task.couples_rows:
+            _refuse_coupling(task, losses, hidden)
+
+
+def _refuse_lost_specials(task: ObjectiveTask, numbers: Tensor, rows: CorruptedRows) -> None:
+    """Raise PluginError if the transform has removed, changed or moved special tokens."""
+    padded = task.rows.rows(numbers.repeat(task.views))
+    special = padded.real & ~padded.ordinary
+    for row, origin in enumerate(rows.origin):
+        left = rows.real[row] & ~rows.ordinary[row] & (origin >= 0)
+        wanted = special[row].nonzero().flatten()
+        if (
+            not torch.equal(origin[left], wanted)
+            or not torch.equal(rows.corrupted[row][left], padded.ids[row][wanted])
+            or bool(special[row, 0] and origin[0] != 0)
+        ):
+            raise PluginError(
+                f"{task.name}: transform {task.factors['transform']} removes, changes or moves "
+                "special tokens of a row; all of them have to stay, in their order, and the first "
+                "one at the beginning"
+            )
+
+
+def _refuse_coupling(task: ObjectiveTask, losses: RowLosses, hidden: Tensor) -> None:
+    """Raise PluginError if the first row's loss depends on another row."""
+    (gradient,) = torch.autograd.grad(losses.sums[0], hidden, allow_unused=True)
+    if gradient is not None and bool(gradient[1:].ne(0).any()):
+        raise PluginError(
+            f"{task.name}: the loss of a row of output {task.factors['output']} depends on other "
+            "rows, which may come in other batches; an output that compares rows with each other "
+            "has to say so with the attribute couples_rows = True"
+        )

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from aang.corpora.tokens import PaddedRows
-from aang.task_types.token_labels import NO_LABEL
+from aang.task_types.task_type import NO_LABEL
 from aang_core.objectives.stages import Corruption, RowsBefore
 
 

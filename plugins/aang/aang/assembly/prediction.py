@@ -6,8 +6,8 @@ from torch.nn import functional
 
 from aang.assembly.end_task import encoder_inputs
 from aang.corpora.tokens import TokenRows
-from aang_core.tasks.moving import to_device
 from aang_core.tasks.processes import ALONE, Processes
+from aang_core.tasks.task import to_device
 
 
 class Classifier(nn.Module):
@@ -21,18 +21,6 @@ class Classifier(nn.Module):
     def forward(self, **inputs: Tensor) -> Tensor:
         logits: Tensor = self.head(self.body(**inputs))
         return logits
-
-
-def part_of(rows: int, count: int, seed: int) -> Tensor:
-    """Draw ``count`` of the indices below ``rows``, or all if there are fewer.
-
-    With the same seed, a larger part contains every smaller one.
-
-    Returns:
-        The indices, int64, ascending.
-    """
-    drawn = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))[:count]
-    return drawn.sort().values
 
 
 @torch.inference_mode()

@@ -2,22 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
+import torch
+from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from aang.assembly.sources import Sources
 from aang.assembly.stream_rows import StreamRows
-from aang.config import TrainConfig
 from aang.corpora.cache import cache_folder
 from aang.corpora.task_files import LabelledFile
 from aang.corpora.tokens import TokenRows, tokenize
 from aang.modeling import TextModel
 from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import TaskType
-from aang_core.checked.data import CheckedData
-from aang_core.objectives.stages import DataContext, Example, TextStream
+from aang_core.contracts import CheckedData
+from aang_core.objectives.stages import DataContext, Example
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.processes import ALONE, Processes
+
+HELD_OUT_FRACTION = 0.1
+MOST_HELD_OUT = 512
+"""More texts would add little, and all of them go through the encoder at every evaluation."""
 
 
 @dataclass(frozen=True)
@@ -40,25 +46,17 @@ class SourceReader:
     """Reads and tokenises each data source once, even if several objectives and stages use it.
 
     Args:
-        config: the run's options.
-        sources: its sources. After a stage of pre-training, only the encoder differs.
+        sources: the run's sources. After a stage of pre-training, only the encoder differs.
         model: the encoder that the run starts with. Its tokenizer serves all stages, because a
             stage does not change the tokenizer.
         processes: the processes that read the same.
     """
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        sources: Sources,
-        model: TextModel,
-        processes: Processes = ALONE,
-    ) -> None:
+    def __init__(self, sources: Sources, model: TextModel, processes: Processes = ALONE) -> None:
         self.tokenizer: PreTrainedTokenizerBase = model.tokenizer
         self._sources = sources
         self._processes = processes
-        self._seed = config.seed
-        self._max_length = min(config.max_length, model.max_length)
+        self._max_length = min(sources.config.max_length, model.max_length)
         self._parts: dict[str, tuple[Sequence[Example], TokenRows]] = {}
         self._rows: dict[str, SourceRows] = {}
 
@@ -87,30 +85,34 @@ class SourceReader:
             streams: the streams that this training has opened; another training opens its own, from
                 the beginning.
         """
-        name = primitive.key
+        name, sources = primitive.key, self._sources
         if name in streams:
             return streams[name]
-        if name not in self._rows:
-            made = primitive.make(**self._sources.options.get(name, {}))
-            if isinstance(made, LabelledFile):
-                made.leave_out(self._sources.held_out)
-            data = CheckedData(made, primitive, self._sources.task.task_type.name)
-            context = DataContext(
-                train=self._sources.task.train,
-                domain=self._sources.domain,
-                out_of_domain=self._sources.out_of_domain,
-                unlabelled=self._sources.unlabelled,
-                seed=self._seed,
-                report=self._sources.report,
-            )
-            if data.buffer is not None:
-                steps = max(1, data.buffer // rows_per_step)
-                # The rows of whole steps, so that none is left over when the next block is read.
-                size = min(data.buffer, steps * rows_per_step)
-                streams[name] = self._streamed(data.stream(context), size, steps, name)
-                return streams[name]
+        if name in self._rows:
+            return self._rows[name]
+        made = primitive.make(**sources.config.set.get(name, {}))
+        if isinstance(made, LabelledFile):
+            made.leave_out(sources.held_out)
+        data = CheckedData(made, primitive, sources.task.task_type)
+        context = DataContext(
+            train=sources.task.train,
+            domain=sources.domain,
+            out_of_domain=sources.out_of_domain,
+            unlabelled=sources.unlabelled,
+            seed=sources.config.seed,
+            report=sources.report,
+        )
+        if data.buffer is None:
             self._rows[name] = self._read(data, context, name)
-        return self._rows[name]
+            return self._rows[name]
+        steps = max(1, data.buffer // rows_per_step)
+        # The rows of whole steps, so that none is left over when the next block is read.
+        size = min(data.buffer, steps * rows_per_step)
+        # Not cached: a stream's texts are not read again soon.
+        tokenized = partial(self._tokenize, name=name, task_type=None, cached=False)
+        rows = StreamRows(data.stream(context), size, steps, tokenized, name, self._processes)
+        streams[name] = SourceRows(rows, None)
+        return streams[name]
 
     def digests(self) -> dict[str, str]:
         """Fingerprints of everything read so far except streams, by what messages call it."""
@@ -125,14 +127,6 @@ class SourceReader:
         own = task_type is not None and "labels:own" in data.primitive.provides
         classes = len(task_type.labels) if own and task_type is not None else None
         return SourceRows(self._tokenize(examples, name, task_type), classes)
-
-    def _streamed(self, stream: TextStream, buffer: int, steps: int, name: str) -> SourceRows:
-        def tokenized(examples: Sequence[Example]) -> TokenRows:
-            # Not cached: a stream's texts are not read again soon.
-            return self._tokenize(examples, name, None, cached=False)
-
-        rows = StreamRows(stream, buffer, steps, tokenized, name, self._processes)
-        return SourceRows(rows, None)
 
     def _task_type(self, data: Primitive, examples: Sequence[Example]) -> TaskType | None:
         """What the labels of a source are; None if it declares none or an example has none."""
@@ -168,3 +162,14 @@ class SourceReader:
             report=self._sources.report,
             source=name,
         )
+
+
+def hold_out_of(count: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Draw a tenth of ``count`` texts, at most 512, to hold out of the training of an encoder.
+
+    Returns:
+        The indices of the held-out texts and those of the others, ascending.
+    """
+    held_out = min(MOST_HELD_OUT, max(1, round(HELD_OUT_FRACTION * count)))
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    return order[:held_out].sort().values, order[held_out:].sort().values

@@ -1,41 +1,33 @@
-"""The sources of a run: all names resolved and the end task read, before a model is loaded."""
+"""The sources of a run: its plan and its end task, before a model is loaded."""
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from aang.assembly.chain_stage import PretrainingStage
-from aang.assembly.composition import compose_or_default, settle
-from aang.assembly.labelled_tasks import auxiliary_files, end_task_files, with_auxiliary_data
+from aang.assembly.labelled_tasks import (
+    auxiliary_files,
+    end_task_columns,
+    end_task_files,
+    with_auxiliary_data,
+)
+from aang.assembly.plan import Plan, make_plan, settled
 from aang.assembly.text_options import check_paths, refuse_unread
 from aang.config import TrainConfig
 from aang.corpora.cache import atomic_write, cache_folder
 from aang.corpora.dataset_task import load_dataset_task
-from aang.corpora.demo import (
-    DemoExample,
-    DemoTask,
-    DemoTaskUnavailable,
-    load_demo_task,
-    out_of_domain_paragraphs,
-)
-from aang.corpora.demo_unlabelled import UnlabelledParagraphs
-from aang.corpora.held_out import HeldOutTexts
-from aang.corpora.in_memory import DOMAIN_TEXT, TableInMemory
-from aang.corpora.labelled import Columns
-from aang.corpora.labelled_task import LabelledTask, load_task
-from aang.corpora.tables import NOTHING_IN_MEMORY
-from aang.corpora.task_files import column_options
+from aang.corpora.demo import UnlabelledParagraphs, load_demo_task, out_of_domain_paragraphs
+from aang.corpora.in_memory import DOMAIN_TEXT
+from aang.corpora.labelled_task import HeldOutTexts, LabelledTask, TaskReading, load_task
+from aang.corpora.tables import NOTHING_IN_MEMORY, TableInMemory
 from aang.corpora.train_draw import TrainDraw, draw_train
 from aang.corpora.unlabelled_texts import UnlabelledTexts
-from aang_core.errors import DataError
-from aang_core.objectives.objective import Objective
+from aang_core.gradients.choose_engine import find_engine
 from aang_core.objectives.stages import Example, ReadReport
-from aang_core.plugins.primitive import CORE, Primitive
-from aang_core.plugins.registry import Registry
+from aang_core.plugins.registry import Registry, TargetEntry
 
 DEMO = "demo"
 """Name of the built-in demo task."""
@@ -45,10 +37,10 @@ _ASSETS = files("aang") / "assets"
 
 @dataclass(frozen=True)
 class Sources:
-    """Everything that a run needs besides its settings.
+    """A plan and what it reads: the end task is read, and it is known where the rest is.
 
     Attributes:
-        config: the run's options, with what depends on the kind of the end task.
+        plan: what the run trains, with the options that depend on the kind of the end task.
         task: the end task's texts and labels.
         encoder: a model folder or hub name.
         domain: files of in-domain text.
@@ -56,33 +48,39 @@ class Sources:
         unlabelled: texts like the end task's own, without labels; None if none are named.
         held_out: recognises the texts of dev and test. Of a test part that is not scored, it knows
             those of the demo and of a data set, but not those of a file, which is not read.
-        weighter: the weighter.
-        objectives: the objectives; empty if the weighter trains the end task alone.
-        pretraining: the stages of pre-training.
-        alone: the weighter of these stages and of the final fine-tuning; None if there are none.
-        options: options of primitives and weighter that the user set, by name.
         fine_tuning: scores of plain fine-tuning on this task, if they are known beforehand.
         report: notes about the data.
         pretrained: whether ``encoder`` comes from a stage of pre-training.
         draw: which training rows were drawn; None if all of them are used.
+        copies: the copies of data in memory, by the names of their files in the run folder.
+        registry: everything that plug-ins have registered.
+        engine: the engine of a plug-in that ``--gradients`` stands for; None for the core's own.
     """
 
-    config: TrainConfig
+    plan: Plan
     task: LabelledTask
     encoder: str
     domain: tuple[Path, ...]
     out_of_domain: tuple[Path, ...]
     unlabelled: Iterable[Example] | None
     held_out: HeldOutTexts
-    weighter: Primitive
-    objectives: Sequence[Objective]
-    pretraining: Sequence[PretrainingStage]
-    alone: Primitive | None
-    options: Mapping[str, Mapping[str, Any]]
     fine_tuning: Mapping[str, Any] | None
     report: ReadReport
     pretrained: bool = False
     draw: TrainDraw | None = None
+    copies: Mapping[str, str] = field(default_factory=dict)
+    registry: Registry = field(default_factory=Registry)
+    engine: TargetEntry | None = None
+
+    @property
+    def config(self) -> TrainConfig:
+        """The options of the plan."""
+        return self.plan.config
+
+    def with_options(self, **options: Any) -> "Sources":
+        """The same sources with other options, which change nothing that is read already."""
+        config = self.config.model_copy(update=options)
+        return replace(self, plan=replace(self.plan, config=config))
 
     def after(self, encoder: str) -> "Sources":
         """The same sources with the encoder that a stage of pre-training has saved."""
@@ -110,13 +108,21 @@ def prepare_sources(
     report = ReadReport()
     # Fail now if a name or a path is wrong, before any data is read or a model is loaded.
     check_paths(config, in_memory)
-    config, composed = compose_or_default(config, registry, auxiliary)
-    refuse_unread(config, composed.data, registry, in_memory)
-    read = _read(config, report, in_memory)
-    config, composed = settle(config, read.task.task_type, composed, registry, auxiliary)
-    for note in composed.notes:
+    engine = find_engine(config.gradients, registry)
+    plan = make_plan(config, registry, auxiliary)
+    refuse_unread(plan, registry, in_memory)
+    read, domain, out_of_domain = _read(plan.config, report, registry, in_memory)
+    plan = settled(plan, read.task_type, registry, auxiliary)
+    for note in plan.notes:
         report.note(note)
-    task, draw = _drawn(config, read.task, report)
+    config = plan.config
+    task, draw = _drawn(config, read, report)
+    unlabelled: Iterable[Example] | None = None
+    if config.is_demo:
+        unlabelled = UnlabelledParagraphs(HeldOutTexts(task))
+    if config.unlabelled:
+        columns = end_task_columns(config)
+        unlabelled = UnlabelledTexts(config.unlabelled, columns, task, report, in_memory)
     if config.model is None and not config.is_demo:
         report.note(
             "no --model is given, so the small encoder of the demo is trained, which has read "
@@ -125,23 +131,18 @@ def prepare_sources(
     as_shipped = config.model is None and config.train_rows is None
     comparable = config.is_demo and as_shipped and not config.from_scratch and config.test_score
     return Sources(
-        config=config,
+        plan=plan,
         task=_with_test_if_scored(config, task),
         encoder=encoder_of(config),
-        domain=read.domain,
-        out_of_domain=read.out_of_domain,
-        unlabelled=_unlabelled(config, read, task, report, in_memory),
+        domain=domain,
+        out_of_domain=out_of_domain,
+        unlabelled=unlabelled,
         held_out=HeldOutTexts(task),
-        weighter=composed.weighter,
-        objectives=composed.objectives,
-        pretraining=composed.stages,
-        alone=registry.as_meant_by(CORE).weighter("single-task")
-        if composed.stages or config.final_fine_tuning
-        else None,
-        options=config.set,
         fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
         report=report,
         draw=draw,
+        registry=registry,
+        engine=engine,
     )
 
 
@@ -150,12 +151,15 @@ def encoder_of(config: TrainConfig) -> str:
     return config.model or str(_ASSETS / "demo-encoder")
 
 
-def read_end_task(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask, TrainDraw | None]:
+def read_end_task(
+    config: TrainConfig, report: ReadReport, registry: Registry | None = None
+) -> tuple[LabelledTask, TrainDraw | None]:
     """Read the end task, and draw its training rows if the options ask for it.
 
     Args:
         config: the run's options.
         report: collects notes about the data.
+        registry: where kinds of end task are found; None for those that are installed.
 
     Returns:
         The end task, and which training rows were drawn; None if all of them are used.
@@ -163,7 +167,7 @@ def read_end_task(config: TrainConfig, report: ReadReport) -> tuple[LabelledTask
     Raises:
         AangError: a file cannot be used, or has too few rows to draw from.
     """
-    task, draw = _drawn(config, _read(config, report).task, report)
+    task, draw = _drawn(config, _read(config, report, registry)[0], report)
     return _with_test_if_scored(config, task), draw
 
 
@@ -185,87 +189,46 @@ def _drawn(
     return task, draw
 
 
-@dataclass(frozen=True)
-class _Read:
-    """The end task with its columns, and where its in-domain and out-of-domain texts are."""
-
-    task: LabelledTask
-    columns: Columns
-    domain: tuple[Path, ...]
-    out_of_domain: tuple[Path, ...]
-
-
 def _read(
     config: TrainConfig,
     report: ReadReport,
+    registry: Registry | None,
     in_memory: Mapping[Path, TableInMemory] = NOTHING_IN_MEMORY,
-) -> _Read:
+) -> tuple[LabelledTask, tuple[Path, ...], tuple[Path, ...]]:
+    """The end task, and where its in-domain and out-of-domain texts are."""
     domain = tuple(
         _domain_file(in_memory[Path(place)]) if Path(place) in in_memory else Path(place)
         for place in config.domain
     )
     other = tuple(Path(place) for place in config.out_of_domain)
-    columns = Columns(config.text, config.text_pair, config.label)
-    options: dict[str, Any] = {
-        **column_options(columns),
-        "task_type": config.task_type,
-        "label_names": config.label_names,
-        "seed": config.seed,
-        "dev_fraction": config.dev_fraction,
-        "skip_bad_rows": config.skip_bad_rows,
-        "report": report,
-    }
+    reading = TaskReading(
+        end_task_columns(config),
+        config.task_type,
+        config.label_names,
+        config.seed,
+        config.dev_fraction,
+        config.skip_bad_rows,
+        registry,
+    )
     files = end_task_files(config)
     if files is not None:
-        columns = files.columns
-        options |= column_options(columns)
-        test = files.test if config.test_score else None
-        task = load_task(
-            in_memory.get(files.train, files.train),
-            None if files.dev is None else in_memory.get(files.dev, files.dev),
-            None if test is None else in_memory.get(test, test),
-            task=columns.task,
-            **options,
-        )
-        return _Read(task, columns, domain, other)
+        named = {"train": files.train, "dev": files.dev}
+        if config.test_score:
+            named["test"] = files.test
+        parts = {
+            part: in_memory.get(path, path) for part, path in named.items() if path is not None
+        }
+        return load_task(parts, reading, report, reading.columns.task), domain, other
     if config.dataset is not None:
         name, _, part = config.dataset.partition(":")
-        return _Read(
-            load_dataset_task(name, config=part or None, **options), columns, domain, other
-        )
-    try:
-        demo = load_demo_task()
-    except DemoTaskUnavailable as error:
-        raise DataError(str(error)) from error
+        return load_dataset_task(name, part or None, reading, report), domain, other
+    demo = load_demo_task()
     for package in demo.missing:
         report.add("package of the demo task that this Python lacks", package)
-    return _Read(
-        _labelled(demo),
-        columns,
+    return (
+        LabelledTask(DEMO, demo.train, demo.dev, demo.test, demo.labels),
         domain or (_text_file("stdlib", demo.domain),),
         other or (_text_file("reference", out_of_domain_paragraphs(demo)),),
-    )
-
-
-def _unlabelled(
-    config: TrainConfig,
-    read: _Read,
-    task: LabelledTask,
-    report: ReadReport,
-    in_memory: Mapping[Path, TableInMemory],
-) -> Iterable[Example] | None:
-    """Texts like the end task's own; they are read when they are iterated over."""
-    if config.unlabelled:
-        return UnlabelledTexts(config.unlabelled, read.columns, task, report, in_memory)
-    return UnlabelledParagraphs(task) if config.is_demo else None
-
-
-def _labelled(demo: DemoTask) -> LabelledTask:
-    def examples(part: Sequence[DemoExample]) -> tuple[Example, ...]:
-        return tuple(Example(e.text, label=e.label) for e in part)
-
-    return LabelledTask(
-        DEMO, examples(demo.train), examples(demo.dev), examples(demo.test), demo.labels
     )
 
 

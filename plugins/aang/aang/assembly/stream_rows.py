@@ -25,8 +25,6 @@ class StreamRows:
         processes: the processes that read the same stream, each for itself.
     """
 
-    labels = None
-
     def __init__(
         self,
         stream: TextStream,

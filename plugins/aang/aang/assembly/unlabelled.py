@@ -8,12 +8,12 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from aang.assembly.held_out import hold_out_of
+from aang.assembly.source_rows import hold_out_of
 from aang.assembly.stream_rows import StreamRows
 from aang.corpora.pieces import Cutter, PieceStream, digest, pieces_of
 from aang.corpora.repeated import RepeatedTexts
 from aang.corpora.tokens import TokenRows, tokenize
-from aang_core.checked.data import CheckedData
+from aang_core.contracts import CheckedData
 from aang_core.errors import DataError
 from aang_core.objectives.stages import DataContext, Example, ReadReport
 from aang_core.tasks.processes import ALONE, Processes

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from aang.cli.train import training_options
-    from aang.config.settings import parse_settings
+    from aang.cli.schema_options import training_options
+    from aang.config.files import parse_settings
 
 __all__ = ["parse_settings", "training_options"]
 
 _HOMES = {
-    "aang.cli.train": "training_options",
-    "aang.config.settings": "parse_settings",
+    "aang.cli.schema_options": "training_options",
+    "aang.config.files": "parse_settings",
 }
 
 # Hidden from type checkers: with it they would take any misspelled name for an attribute.

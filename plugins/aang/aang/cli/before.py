@@ -2,8 +2,7 @@
 
 import json
 
-from aang.runs.summary import Summary
-from aang.runs.summary_in_words import in_words
+from aang.runs.summary import Summary, in_words
 from aang_core.cli.output import echo, folded
 from aang_core.printable import one_line
 

@@ -59,10 +59,10 @@ def evaluate(
     RUN is a run folder, MODEL any folder with a transformers classifier or its name on the hub.
     """
     from aang.corpora.labelled import read_rows
-    from aang.runs.evaluating import evaluate_rows
-    from aang.runs.predictor import Predictor
+    from aang.runs.evaluate import evaluate_rows
+    from aang.runs.predict import Predictor
+    from aang.runs.prediction_files import columns_to_read
     from aang.runs.run import Run
-    from aang.runs.texts_to_predict import columns_to_read
     from aang.runs.training import choose_device
     from aang_core.objectives.stages import ReadReport
     from aang_core.training.devices import on_usable_cores
@@ -71,7 +71,12 @@ def evaluate(
         for difference in Run.open(model).differences(plugins):
             note(difference)
     click.get_current_context().with_resource(on_usable_cores())
-    predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
+    predictor = Predictor.load(
+        model,
+        choose_device(device),
+        trust_remote_code=trust_remote_code,
+        registry=plugins.registry,
+    )
     columns = columns_to_read(predictor, model, text, text_pair, label)
     report = ReadReport()
     rows = read_rows(data, columns, report, predictor.task_type, skip_bad_rows=skip_bad_rows)

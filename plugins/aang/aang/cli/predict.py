@@ -9,6 +9,7 @@ import click
 
 from aang_core.cli.output import note
 from aang_core.errors import ConfigError
+from aang_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aang_core.objectives.stages import ReadReport
@@ -48,7 +49,10 @@ if TYPE_CHECKING:
     help="run the Python code that comes with the model, for models that have some",
 )
 @click.option("--quiet", is_flag=True, help="no progress and no notes")
+@click.pass_obj
 def predict(
+    plugins: Plugins,
+    /,
     model: Path,
     texts: tuple[str, ...],
     pairs: tuple[tuple[str, str], ...],
@@ -71,16 +75,7 @@ def predict(
     from aang.cli.progress import counting
     from aang.corpora.labelled import Columns
     from aang.runs import prediction_files as files
-    from aang.runs.predictor import WINDOW, Predictor
-    from aang.runs.texts_to_predict import (
-        check_pairs,
-        columns_of_file,
-        columns_to_read,
-        predicted,
-        rows_of_file,
-        rows_of_lines,
-        rows_of_texts,
-    )
+    from aang.runs.predict import WINDOW, Predictor
     from aang.runs.training import choose_device
     from aang_core.objectives.stages import ReadReport
     from aang_core.training.devices import on_usable_cores
@@ -95,20 +90,25 @@ def predict(
     if out is not None:
         files.check_output(out)
     click.get_current_context().with_resource(on_usable_cores())
-    predictor = Predictor.load(model, choose_device(device), trust_remote_code=trust_remote_code)
-    columns = columns_to_read(predictor, model, text, text_pair)
+    predictor = Predictor.load(
+        model,
+        choose_device(device),
+        trust_remote_code=trust_remote_code,
+        registry=plugins.registry,
+    )
+    columns = files.columns_to_read(predictor, model, text, text_pair)
     report, window = ReadReport(), 1
     header = Columns("text", columns.text_pair and "text_pair").texts()
     if data is None:
-        check_pairs(predictor, model, pairs=bool(pairs))
-        rows = rows_of_texts(pairs or ((single, None) for single in texts))
+        files.check_pairs(predictor, model, pairs=bool(pairs))
+        rows = files.rows_of_texts(pairs or ((single, None) for single in texts))
     elif str(data) == "-":
-        rows = rows_of_lines(sys.stdin.buffer, pairs=columns.text_pair is not None)
+        rows = files.rows_of_lines(sys.stdin.buffer, pairs=columns.text_pair is not None)
     else:
-        rows, window = rows_of_file(data, columns, report), WINDOW
-        header = columns_of_file(data, columns)
+        rows, window = files.rows_of_file(data, columns, report), WINDOW
+        header = files.columns_of_file(data, columns)
     with counting("texts", quiet=quiet) as progress:
-        found = predicted(rows, predictor, batch_size=batch_size, window=window)
+        found = files.predicted(rows, predictor, batch_size=batch_size, window=window)
         files.write_predictions(
             _counted(found, progress, report, data),
             out,

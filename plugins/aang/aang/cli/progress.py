@@ -11,12 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from aang.progress_bars import no_dataset_bars, no_model_bars
 from aang.runs.encoder_training import METRIC
-from aang.runs.main_training import Observe
 from aang.runs.outcome import peak_memory_bytes
-from aang.runs.summary_in_words import duration
+from aang.runs.summary import duration
+from aang.runs.training import Observe
 from aang_core.cli.output import echo
 from aang_core.printable import one_line
-from aang_core.tasks.names import END_TASK
+from aang_core.tasks.signals import END_TASK
 from aang_core.training.evaluation import shown_score
 
 MEASURED = 4
@@ -118,17 +118,6 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
 
     Everything goes to standard error, so that standard output contains only the result.
     """
-    # A bar of a library stays on the terminal above ours.
-    with no_dataset_bars(), no_model_bars():
-        if quiet:
-            yield lambda stage, steps, metric: []
-        else:
-            with _bars_of_trainings() as observe:
-                yield observe
-
-
-@contextmanager
-def _bars_of_trainings() -> Iterator[Observe]:
     console = Console(stderr=True)
     columns = (
         BarColumn(bar_width=20),
@@ -136,8 +125,13 @@ def _bars_of_trainings() -> Iterator[Observe]:
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[state]}", markup=False),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        yield lambda stage, steps, metric: [ProgressBar(progress, stage, steps, metric)]
+    # A bar of a library stays on the terminal above ours.
+    with no_dataset_bars(), no_model_bars():
+        if quiet:
+            yield lambda stage, steps, metric: []
+            return
+        with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+            yield lambda stage, steps, metric: [ProgressBar(progress, stage, steps, metric)]
 
 
 @contextmanager

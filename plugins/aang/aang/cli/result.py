@@ -84,6 +84,7 @@ def _print_few_rows(run: "Run") -> None:
 def _print_control(run: "Run") -> None:
     """Print what the control scores, if it is ahead of the model: on test where there is one."""
     from aang.runs.linear_controls import TF_IDF
+    from aang.task_types.choose import task_type_named
 
     chosen, controls = run.outcome.metric, run.outcome.controls
     if TF_IDF not in controls:
@@ -92,12 +93,11 @@ def _print_control(run: "Run") -> None:
     own, other = (chosen.dev, control.dev) if part == "dev" else (chosen.test, control.test)
     if own is None or other is None or other <= own:
         return
-    kind = "ridge" if run.records.data.task_type == "regression" else "logistic"
+    kind = task_type_named(run.records.data.task_type)
     dev, test = (shown_score(score, chosen.name) for score in (control.dev, control.test))
     scores = f"{dev} on dev" if control.test is None else f"{dev} on dev, {test} on test"
     echo(
         folded(
-            f"TF-IDF with {kind} regression on the same rows: {scores}, ahead of this model on "
-            f"{part}."
+            f"TF-IDF with {kind.linear} on the same rows: {scores}, ahead of this model on {part}."
         )
     )

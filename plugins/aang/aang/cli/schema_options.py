@@ -1,6 +1,7 @@
 """Click options made from a pydantic schema, so that options are described in one place."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -9,13 +10,18 @@ import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from aang.config import check_plugin_option, schema_of
+from aang.config.files import parse_settings
+from aang.config.schema import BALANCED, SECTIONS
 from aang_core.cli.completion import COMPLETIONS
+from aang_core.cli.loaded import loaded_plugins
+from aang_core.errors import ConfigError
 
 Command = Callable[..., Any]
 
 
 def options_of(
-    schema: type[BaseModel], *, skip: frozenset[str] = frozenset()
+    schema: type[BaseModel], *, skip: Iterable[str] = ()
 ) -> Callable[[Command], Command]:
     """A decorator that adds an option for each field of ``schema``, in the fields' order.
 
@@ -26,32 +32,73 @@ def options_of(
     def add(command: Command) -> Command:
         for name, field in reversed(schema.model_fields.items()):
             if name not in skip:
-                command = _option(name, field)(command)
+                flags, attributes = _option(name, field)
+                command = click.option(*flags, **attributes)(command)
         return command
 
     return add
 
 
-def _option(name: str, field: FieldInfo) -> Callable[[Command], Command]:
+class TrainingCommand(click.Command):
+    """A command that takes the options of a training, those of plug-ins included.
+
+    Its help has a section for each section of the schema, one for the options of each plug-in, and
+    one for its own.
+
+    Attributes:
+        reports: whether it takes options that only say what is reported.
+    """
+
+    reports = True
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own parameters, then the options of plug-ins."""
+        schema = schema_of(loaded_plugins(ctx).registry)
+        added: list[click.Parameter] = []
+        for name, option in schema.plugin_options.items():
+            if self.reports or not option.reporting:
+                flags, attributes = _option(name, schema.model_fields[name])
+                added.append(click.Option(flags, **attributes))
+        return [*super().get_params(ctx), *added]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-").removeprefix("no-").replace("-", "_")
+            check_plugin_option(name, loaded_plugins(ctx).registry)
+            raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = schema_of(loaded_plugins(ctx).registry).plugin_options
+        titles = {name: f"Options of {o.origin}" for name, o in options.items()}
+        for section in SECTIONS:
+            titles |= dict.fromkeys(section.model_fields, str(section.__doc__).rstrip("."))
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if isinstance(parameter, click.Option) and record is not None:
+                rows.setdefault(titles.get(str(parameter.name), "Options"), []).append(record)
+        own = rows.pop("Options")
+        for title, records in (*rows.items(), ("Options", own)):
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _option(name: str, field: FieldInfo) -> tuple[list[str], Mapping[str, Any]]:
+    """The names of an option, and the other arguments that click makes it from."""
     flag = f"--{name.replace('_', '-')}"
     kind = _plain(field.annotation)
     text = _help(field)
     if kind is bool:
-        return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text)
-    if get_origin(kind) in (tuple, dict):
-        return click.option(
-            *(flag, name),
-            multiple=True,
-            help=f"{text}; can be repeated",
-            shell_complete=COMPLETIONS.get(name),
-        )
-    return click.option(
-        *(flag, name),
-        type=_click_type(kind),
-        default=None,
-        help=text,
-        shell_complete=COMPLETIONS.get(name),
-    )
+        return [f"{flag}/--no-{flag[2:]}", name], {"default": None, "help": text}
+    several = get_origin(kind) in (tuple, dict)
+    attributes = {
+        "help": f"{text}; can be repeated" if several else text,
+        "shell_complete": COMPLETIONS.get(name),
+        "multiple": several,
+    }
+    return [flag, name], attributes if several else {**attributes, "type": _click_type(kind)}
 
 
 def _plain(annotation: Any) -> Any:
@@ -60,7 +107,7 @@ def _plain(annotation: Any) -> Any:
         parts = [part for part in get_args(annotation) if part is not NoneType]
         # A mapping, or a name for one, is given like a mapping.
         annotation = next((part for part in parts if get_origin(part) is dict), parts[0])
-    return annotation
+    return _plain(annotation.__origin__) if hasattr(annotation, "__metadata__") else annotation
 
 
 def _click_type(kind: Any) -> Any:
@@ -77,3 +124,92 @@ def _help(field: FieldInfo) -> str:
     plain = not (default is None or field.is_required() or isinstance(default, bool | tuple | dict))
     # A default that depends on other options is part of the text.
     return f"{text}  [default: {default}]" if plain and "default: " not in text else text
+
+
+def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options given on the command line, in the form of a configuration file.
+
+    Raises:
+        ConfigError: an option with several parts is malformed.
+    """
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    if "set" in given:
+        given["set"] = parse_settings(given["set"])
+    if "aux_task" in given:
+        given["aux_task"] = parse_named("aux_task", given["aux_task"], str)
+    if "class_weights" in given and given["class_weights"] != (BALANCED,):
+        given["class_weights"] = parse_named("class_weights", given["class_weights"], _weight)
+    elif "class_weights" in given:
+        given["class_weights"] = BALANCED
+    return given
+
+
+def training_options(arguments: Sequence[str]) -> dict[str, Any]:
+    """The options of a training in a command line, as a configuration file would hold them.
+
+    Args:
+        arguments: what would follow ``aang train``. Options that say what the command prints are
+            ignored.
+
+    Raises:
+        ConfigError: an option that is made of several parts has another form, or an argument says
+            something else than what a new run is trained with: a configuration file, ``--resume``,
+            ``--accept-changes`` or ``--dry-run``.
+    """
+    from aang.cli.train import train
+
+    outer = click.get_current_context(silent=True)
+    with train.make_context("train", list(arguments), parent=outer) as context:
+        params = context.params
+        if (file := params["config_file"]) is not None:
+            raise ConfigError(
+                f"{file}: is no option of aang train, and configuration files are not read here; "
+                "give their options instead"
+            )
+        for name in ("resume", "accept_changes", "dry_run"):
+            if params[name]:
+                raise ConfigError(
+                    f"--{name.replace('_', '-')}: is for aang train alone; give only options that "
+                    "say what is trained"
+                )
+        schema = schema_of(loaded_plugins(context).registry)
+        return given_options({name: params[name] for name in schema.model_fields})
+
+
+_FORMS = {
+    "aux_task": "give NAME=FILE, such as wnli=wnli/train.tsv",
+    "class_weights": f"give {BALANCED}, or NAME=WEIGHT with a number above zero, such as "
+    "negative=2.5",
+}
+
+
+def parse_named(
+    option: Literal["aux_task", "class_weights"], given: Sequence[str], read: Callable[[str], Any]
+) -> dict[str, Any]:
+    """Values by name, from ``NAME=VALUE`` each.
+
+    Raises:
+        ConfigError: one is malformed, or a name is given twice.
+    """
+    values: dict[str, Any] = {}
+    for entry in given:
+        # A class may have an equals sign in its name, and a file in its path.
+        split = str.partition if option == "aux_task" else str.rpartition
+        name, _, text = split(entry, "=")
+        whose = f"--{option.replace('_', '-')} {entry}"
+        try:
+            value = read(text)
+        except ValueError:
+            value = None
+        if not (name and value):
+            raise ConfigError(f"{whose}: {_FORMS[option]}")
+        if name in values:
+            kind = "class" if option == "class_weights" else "name"
+            raise ConfigError(f"{whose}: the {kind} {name} is given twice")
+        values[name] = value
+    return values
+
+
+def _weight(text: str) -> float | None:
+    number = float(text)
+    return number if number > 0 and math.isfinite(number) else None

@@ -1,6 +1,6 @@
-"""Configuration files: options by name in YAML."""
+"""Options as users write them: YAML files, and ``NAME.OPTION=VALUE`` for primitives."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +37,21 @@ def refuse_trust(options: Mapping[str, Any], where: str) -> None:
             f"{where}: trust_remote_code cannot be asked for in a file; give --trust-remote-code "
             "on the command line if you trust the authors of the model"
         )
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Options by name, from ``NAME.OPTION=VALUE`` each, with VALUE in YAML.
+
+    Raises:
+        ConfigError: one is malformed.
+    """
+    parsed: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        target, equals, value = setting.partition("=")
+        name, dot, option = target.rpartition(".")
+        if not (equals and dot and name and option):
+            raise ConfigError(f"--set {setting}: give NAME.OPTION=VALUE, such as factored.lr=0.5")
+        parsed.setdefault(name, {})[option.replace("-", "_")], _ = parse_yaml(
+            value, f"--set {setting}", NumberLoader
+        )
+    return parsed

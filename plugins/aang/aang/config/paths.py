@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from aang.config.schema import TrainConfig
-from aang.corpora.names import REST
+from aang.corpora.places import REST
 
 NAMES_OF_SOURCES = frozenset(
     {
@@ -30,17 +30,13 @@ def with_absolute_paths(config: TrainConfig) -> TrainConfig:
         >>> config.train == Path.cwd() / "data.csv", config.model
         (True, 'roberta-base')
     """
-    found: dict[str, Any] = {
-        name: None if path is None else Path(_absolute(str(path)))
-        for name, path in (("train", config.train), ("dev", config.dev), ("test", config.test))
-    }
-    for name in ("domain", "out_of_domain", "unlabelled"):
-        places = getattr(config, name)
-        found[name] = tuple(p if _is_rest(name, p) else _absolute(p) for p in places)
-    found["aux_task"] = {n: Path(_absolute(str(path))) for n, path in config.aux_task.items()}
-    found["set"] = {
-        name: _with_absolute_files(of) if name in config.aux_task else of
+    named = ("train", "dev", "test", "aux_task", "domain", "out_of_domain")
+    found = {name: _absolute(getattr(config, name)) for name in named}
+    found["unlabelled"] = tuple(p if p == REST else _absolute(p) for p in config.unlabelled)
+    found["set"] = config.set | {
+        name: of | {option: _absolute(of[option]) for option in _FILES_OF_A_TASK if option in of}
         for name, of in config.set.items()
+        if name in config.aux_task
     }
     if config.model is not None and Path(config.model).is_dir():
         found["model"] = _absolute(config.model)
@@ -58,17 +54,13 @@ def name_of_space(space: str) -> str:
     return Path(space).name if space.endswith(_SPACE_FILES) else space
 
 
-def _with_absolute_files(options: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: _absolute(value) if name in _FILES_OF_A_TASK and isinstance(value, str) else value
-        for name, value in options.items()
-    }
-
-
-def _is_rest(option: str, place: str) -> bool:
-    return option == "unlabelled" and place == REST
-
-
-def _absolute(path: str) -> str:
+def _absolute(value: Any) -> Any:
+    """A path, or every path in a tuple or a mapping, made absolute; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(map(_absolute, value))
+    if isinstance(value, dict):
+        return {name: _absolute(path) for name, path in value.items()}
     # ~ means the same everywhere; after a slash it would be an ordinary character.
-    return path if path.startswith("~") else str(Path(path).absolute())
+    if not isinstance(value, str | Path) or str(value).startswith("~"):
+        return value
+    return type(value)(Path(value).absolute())

@@ -3,25 +3,72 @@
 import difflib
 import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar, get_origin
 
-from pydantic import ValidationError
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
 
 from aang.config.files import read_config_file
-from aang.config.schema import ROWS, TrainConfig
+from aang.config.schema import ROWS, Section, TrainConfig, in_a_list
 from aang_core.errors import ConfigError, PluginError, UnknownNameError
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import name_in_full
 from aang_core.plugins.primitive import CORE
-from aang_core.plugins.registry import RecipeEntry, Registry
+from aang_core.plugins.registry import OptionEntry, RecipeEntry, Registry
+
+SectionT = TypeVar("SectionT", bound=Section)
 
 AUXILIARY_TASKS = "aux-tasks"
 """The space of only the auxiliary tasks, each of which predicts its labels from its text."""
 
 DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
 """Other defaults for the built-in demo, chosen on its dev set."""
+
+
+def schema_of(registry: Registry) -> type[TrainConfig]:
+    """The options of ``aang train``, with those that plug-ins have added.
+
+    Raises:
+        PluginError: an option of a plug-in has the name of another one, or its type cannot be used.
+    """
+    return _schema(tuple(registry.options))
+
+
+@lru_cache(maxsize=8)
+def _schema(options: tuple[OptionEntry, ...]) -> type[TrainConfig]:
+    added: dict[str, Any] = {}
+    for option in options:
+        whose = f"option {option.name} of {option.origin}"
+        remedy = (
+            f"This is for the authors of {option.origin.distribution} to repair; --disable-plugin "
+            f"{option.origin.entry_point} leaves the plug-in out."
+        )
+        if option.name in TrainConfig.model_fields:
+            raise PluginError(f"{whose}: aang train has an option of that name. {remedy}")
+        type_ = option.load_type()
+        if get_origin(type_) is tuple:
+            type_ = Annotated[type_, BeforeValidator(in_a_list)]
+        field = Field(option.default, description=option.summary)
+        try:
+            type_ = type_ | None if option.default is None else type_
+            value: Any = Annotated[type_, field]
+            TypeAdapter(value)
+        except (PydanticUserError, TypeError) as error:
+            raise PluginError(f"{whose}: {type_!r} is no type of a value. {remedy}") from error
+        added[option.name] = (type_, field)
+    schema = create_model("TrainConfig", __base__=TrainConfig, **added)
+    schema.plugin_options = {option.name: option for option in options}
+    return schema
 
 
 def resolve_config(
@@ -34,11 +81,11 @@ def resolve_config(
     Args:
         from_file: the options in a configuration file.
         from_options: the options given in addition.
-        registry: where recipes are looked up; without it every recipe is unknown.
+        registry: where recipes and the options of plug-ins are looked up.
 
     Raises:
         ConfigError: a key is unknown or a value is invalid; the message names each.
-        UnknownNameError: there is no such recipe.
+        UnknownNameError: there is no such recipe, or an option's plug-in is not installed.
     """
     registry = registry or Registry()
     name = {**from_file, **from_options}.get("recipe")
@@ -46,19 +93,46 @@ def resolve_config(
     return _resolve(from_file, from_options, recipe, _defaults(registry), registry)
 
 
-def recorded_config(path: Path, **over: Any) -> TrainConfig:
+def recorded_config(path: Path, registry: Registry | None = None, **over: Any) -> TrainConfig:
     """Read the configuration that a run has recorded.
 
     Its recipe is applied already, so the recipe's plug-in need not be installed any more.
 
     Args:
         path: the run's ``config.yaml``.
+        registry: where the options of plug-ins are looked up; without it those of the file are
+            kept as they stand there.
         **over: options that override it.
 
     Raises:
         ConfigError: the file cannot be read, a key is unknown, or a value is invalid.
+        UnknownNameError: the plug-in of an option that was given is not installed.
     """
-    return _resolve(read_config_file(path), over, None, {}, Registry())
+    recorded = read_config_file(path)
+    if registry is None:
+        return _resolve(recorded, over, None, {}, Registry(), RecordedConfig)
+    known = schema_of(registry).model_fields
+    # A plug-in that is gone has left its defaults behind.
+    kept = {name: value for name, value in recorded.items() if name in known or value}
+    return _resolve(kept, over, None, {}, registry)
+
+
+class RecordedConfig(TrainConfig):
+    """The options of a run, with those of plug-ins as they stand in its file."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def check_plugin_option(name: str, registry: Registry) -> None:
+    """Check that an option, if it is a plug-in's, is that of one plug-in which is installed.
+
+    Raises:
+        UnknownNameError: nobody has it, and plug-ins are missing that may; the message names them.
+        AmbiguousNameError: several plug-ins have it.
+    """
+    missing = name not in TrainConfig.model_fields and registry.absent()
+    if name in registry.options or missing:
+        registry.options.find(name, TrainConfig.model_fields)
 
 
 def _defaults(registry: Registry) -> dict[str, str]:
@@ -76,31 +150,32 @@ def _resolve(
     recipe: RecipeEntry | None,
     defaults: Mapping[str, str],
     registry: Registry,
+    schema: type[TrainConfig] | None = None,
 ) -> TrainConfig:
+    schema = schema or schema_of(registry)
     given = {**from_file, **from_options}
     given["set"] = _merged_set(from_file.get("set") or {}, from_options.get("set") or {})
     own_rows = {name for name in ROWS if given.get(name) is not None}
     if recipe is not None:
         theirs = registry.as_meant_by(recipe.origin.distribution)
-        given = _with_recipe(recipe, given, theirs)
+        given = _with_recipe(recipe, given, theirs, schema)
     if given.get("aux_task") and given.get("space") is None:
         given["space"] = AUXILIARY_TASKS
     given = {**defaults, **given}
+    if schema is not RecordedConfig:
+        for name in given:
+            check_plugin_option(name, registry)
     is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
-    try:
-        given = {**(DEMO_DEFAULTS if is_demo else {}), **given}
-        config = TrainConfig.model_validate(given)
-        if config.scale_rows == 1.0:
-            return config
-        scaled = {
-            name: max(1, math.floor(getattr(config, name) * config.scale_rows + 0.5))
-            for name in ROWS
-            if name not in own_rows
-        }
-        return TrainConfig.model_validate({**given, **scaled})
-    except ValidationError as error:
-        told = (sentence(e, "aang train", TrainConfig.model_fields) for e in error.errors())
-        raise ConfigError("; ".join(told)) from error
+    given = {**(DEMO_DEFAULTS if is_demo else {}), **given}
+    config = validated(schema, given, "aang train")
+    if config.scale_rows == 1.0:
+        return config
+    scaled = {
+        name: max(1, math.floor(getattr(config, name) * config.scale_rows + 0.5))
+        for name in ROWS
+        if name not in own_rows
+    }
+    return validated(schema, {**given, **scaled}, "aang train")
 
 
 def resolve_training(
@@ -119,15 +194,16 @@ def resolve_training(
         return resolve_config(from_file, from_options, registry)
     recipe = registry.as_meant_by(CORE).recipes.in_full(DEFAULT_RECIPE)
     try:
-        config = resolve_config(from_file, {**from_options, "recipe": recipe}, registry)
-        # Nobody asked for it, so it gives way where the end task is of a kind that it cannot serve.
-        config.model_fields_set.discard("recipe")
-        return config
+        find_recipe(recipe, registry)
     except UnknownNameError as error:
         raise UnknownNameError(
             f"{error}. It is what aang train does by default; --recipe, or --space and --weighter, "
             "choose something else"
         ) from error
+    config = resolve_config(from_file, {**from_options, "recipe": recipe}, registry)
+    # Nobody asked for it, so it gives way where the end task is of a kind that it cannot serve.
+    config.model_fields_set.discard("recipe")
+    return config
 
 
 def left_to_the_data(config: TrainConfig) -> set[str]:
@@ -164,7 +240,9 @@ def _has_default_recipe(config: TrainConfig) -> bool:
     return config.recipe is not None and "recipe" not in config.model_fields_set
 
 
-def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry) -> dict[str, Any]:
+def _with_recipe(
+    recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry, schema: type[TrainConfig]
+) -> dict[str, Any]:
     """Add the recipe's options to the given ones, which take precedence.
 
     The recipe's options of a weighter are dropped if another weighter was given, and those of the
@@ -174,11 +252,12 @@ def _with_recipe(recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry
         recipe: the recipe.
         given: the options of the user.
         theirs: the registry as the recipe's authors mean its names.
+        schema: the options that there are.
 
     Raises:
         PluginError: the recipe sets an option that ``aang train`` does not have.
     """
-    if unknown := sorted(set(recipe.options) - set(TrainConfig.model_fields)):
+    if unknown := sorted(set(recipe.options) - set(schema.model_fields)):
         raise PluginError(
             f"recipe {recipe.name} of {recipe.origin} sets {', '.join(unknown)}, which is no "
             f"option of aang train. This is for the authors of {recipe.origin.distribution} to "
@@ -225,7 +304,20 @@ def _merge(base: Any, over: Mapping[str, Mapping[str, Any]]) -> Any:
     return {name: {**base.get(name, {}), **over.get(name, {})} for name in {**base, **over}}
 
 
-def sentence(error: Any, command: str, known: Iterable[str]) -> str:
+def validated(schema: type[SectionT], given: Mapping[str, Any], command: str) -> SectionT:
+    """The options in ``schema``, with its defaults.
+
+    Raises:
+        ConfigError: ``command`` has no such option, or a value is invalid; the message names each.
+    """
+    try:
+        return schema.model_validate(given)
+    except ValidationError as error:
+        told = (_sentence(e, command, schema.model_fields) for e in error.errors())
+        raise ConfigError("; ".join(told)) from error
+
+
+def _sentence(error: Any, command: str, known: Iterable[str]) -> str:
     """Word pydantic's error about an option for the user of ``command``, which knows ``known``."""
     where = ".".join(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")

@@ -8,8 +8,6 @@ The task depends only on the interpreter's sources: the same Python release give
 every machine, other releases give slightly different paragraphs.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import os
@@ -21,8 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aang_core.errors import DataError
+from aang_core.objectives.stages.data import Example
+
+if TYPE_CHECKING:
+    from aang.corpora.labelled_task import HeldOutTexts
 
 PACKAGES = ("asyncio", "email", "http", "importlib", "logging", "tkinter", "unittest", "xml")
 
@@ -45,29 +48,23 @@ _SKIPPED_FOLDERS = frozenset(
 _PACKAGE_NAME = re.compile(rf"\b(?:{'|'.join(PACKAGES)})\b(?:\.(?=\w))?", re.IGNORECASE)
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
-
-
-@dataclass(frozen=True, slots=True)
-class DemoExample:
-    """One paragraph, whitespace-normalised and without package names, and its package."""
-
-    text: str
-    label: str
+_COMMENT = re.compile(r"[ \t]*#+!?[ \t]*(.*)")
 
 
 @dataclass(frozen=True, slots=True)
 class DemoTask:
     """The demo task, split into train, dev and test.
 
-    No text occurs twice, within a part or across parts. ``train`` and ``dev`` are stratified
+    An example is a paragraph, whitespace-normalised and without package names, and its package. No
+    text occurs twice, within a part or across parts. ``train`` and ``dev`` are stratified
     samples of 200 examples each (fewer if the interpreter has few paragraphs). ``test`` is the
     rest, several times larger so that its scores are stable. Each part contains every label and is
     ordered by a hash of the text.
     """
 
-    train: tuple[DemoExample, ...]
-    dev: tuple[DemoExample, ...]
-    test: tuple[DemoExample, ...]
+    train: tuple[Example, ...]
+    dev: tuple[Example, ...]
+    test: tuple[Example, ...]
     domain: tuple[str, ...]
     """Unlabelled paragraphs of the rest of the standard library; none is an example's text."""
     labels: tuple[str, ...]
@@ -205,7 +202,7 @@ def library_sources(root: Path) -> Iterator[tuple[Path, str]]:
             yield path, path.relative_to(root).parts[0]
 
 
-def _label(paragraphs: Mapping[str, Iterable[str]]) -> dict[str, list[DemoExample]]:
+def _label(paragraphs: Mapping[str, Iterable[str]]) -> dict[str, list[Example]]:
     """Return the examples of each package that has enough, ordered by the texts' ranks.
 
     A text that two packages share after stripping has no unique label and is dropped.
@@ -215,11 +212,11 @@ def _label(paragraphs: Mapping[str, Iterable[str]]) -> dict[str, list[DemoExampl
         for text in map(strip_package_names, texts):
             if len(text) >= MIN_CHARACTERS:
                 owners[text].add(package)
-    labelled: dict[str, list[DemoExample]] = defaultdict(list)
+    labelled: dict[str, list[Example]] = defaultdict(list)
     for text in sorted(owners, key=rank):
         if len(owners[text]) == 1:
             (package,) = owners[text]
-            labelled[package].append(DemoExample(text, package))
+            labelled[package].append(Example(text, label=package))
     return {
         package: labelled[package]
         for package in PACKAGES
@@ -232,7 +229,7 @@ def rank(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _split(labelled: Mapping[str, Sequence[DemoExample]]) -> tuple[tuple[DemoExample, ...], ...]:
+def _split(labelled: Mapping[str, Sequence[Example]]) -> tuple[tuple[Example, ...], ...]:
     """Split each package's examples into train, dev and test, in the same proportions.
 
     If there are too few, train and dev get two fifths and one fifth, so that test is never smaller
@@ -242,7 +239,7 @@ def _split(labelled: Mapping[str, Sequence[DemoExample]]) -> tuple[tuple[DemoExa
     total = sum(sizes.values())
     train = _quotas(sizes, min(TRAIN_SIZE, total * 2 // 5))
     dev = _quotas(sizes, min(DEV_SIZE, total // 5))
-    parts: tuple[list[DemoExample], ...] = ([], [], [])
+    parts: tuple[list[Example], ...] = ([], [], [])
     for package, examples in labelled.items():
         first, second = train[package], train[package] + dev[package]
         parts[0].extend(examples[:first])
@@ -259,3 +256,48 @@ def _quotas(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
     for package in by_remainder[: wanted - sum(quotas.values())]:
         quotas[package] += 1
     return quotas
+
+
+class UnlabelledParagraphs:
+    """The comments in the sources of the eight packages, without the packages' names.
+
+    The docstrings of these packages are all in the task, most of them in test. Their comments speak
+    of the same things. Those that are also in dev or test are left out. They are read each time
+    that they are iterated over.
+
+    Args:
+        held_out: the texts of the demo task's dev and test.
+        stdlib: folder of a standard library; by default that of the running interpreter.
+    """
+
+    def __init__(self, held_out: "HeldOutTexts", stdlib: Path | None = None) -> None:
+        self._held_out = held_out
+        self._root = Path(sysconfig.get_path("stdlib")) if stdlib is None else stdlib
+
+    def __iter__(self) -> Iterator[Example]:
+        """The comments of at least 60 characters, each once, ordered by a hash."""
+        found: set[str] = set()
+        for path, package in library_sources(self._root):
+            if package in PACKAGES:
+                with suppress(OSError):
+                    source = path.read_text(encoding="utf-8", errors="replace")
+                    found |= {strip_package_names(text) for text in comments(source)}
+        for example in map(Example, sorted(found, key=rank)):
+            if len(example.text) >= MIN_CHARACTERS and self._held_out.part_of(example) is None:
+                yield example
+
+
+def comments(source: str) -> Iterator[str]:
+    """The paragraphs of at least 60 characters in the comments of a Python source.
+
+    A comment is a run of lines that hold nothing else.
+    """
+    blocks = [""]
+    for line in source.splitlines():
+        match = _COMMENT.fullmatch(line)
+        if match is not None:
+            blocks[-1] += match[1] + "\n"
+        elif blocks[-1]:
+            blocks.append("")
+    for block in blocks:
+        yield from paragraphs_of(block)

@@ -1,10 +1,11 @@
-"""Labelled examples from one of the user's files."""
+"""Labelled examples from one of the user's files, or from data in memory."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from aang.corpora.tables import Row, Table, TableSource, read_table
+from aang.corpora.tables import Row, Table, TableInMemory, read_table
 from aang.corpora.text_files import well_formed_value
 from aang.task_types.cells import Cell, is_null, text_of
 from aang.task_types.single_label import ONE_CLASS
@@ -12,6 +13,13 @@ from aang.task_types.task_type import TaskType
 from aang.task_types.written_lists import list_in
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, Label, ReadReport
+
+_SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars"}
+
+_NO_CLASS = " A text without any class has an empty list, []."
+
+_NAMED = 3
+"""Most rows without a text or label that a message names."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +46,49 @@ class Columns:
         """All columns that are read."""
         return (*self.texts(), self.label)
 
-    def option(self, name: str) -> str:
-        """The command-line option that names this column."""
-        if name == self.label:
-            return self.option_of("label")
-        return self.option_of("text" if name == self.text else "text_pair")
+    def options(self) -> dict[str, Any]:
+        """The columns as options of a data primitive."""
+        return {"text": self.text, "text_pair": self.text_pair, "label": self.label}
 
-    def option_of(self, role: str) -> str:
+    def option(self, role: str) -> str:
         """The option that names the column in this role: ``--label``, or ``--set wnli.label``."""
-        if self.task is None:
-            return f"--{role.replace('_', '-')}"
-        return f"--set {self.task}.{role}"
+        return f"--{role.replace('_', '-')}" if self.task is None else f"--set {self.task}.{role}"
+
+    def cell(self, values: Mapping[str, object], name: str, where: str, report: ReadReport) -> Cell:
+        """The value of a row in the column ``name``, with its place."""
+        value = well_formed_value(values[name])
+        if name != self.label and value != values[name] and isinstance(value, str | list):
+            report.add("text with half a surrogate pair, replaced by U+FFFD", where)
+        return Cell(value, name, where, self._option_of(name))
+
+    def require(self, present: Iterable[str], wanted: Iterable[str], where: str) -> None:
+        """Raise DataError if a column is missing.
+
+        Args:
+            present: the columns that are there.
+            wanted: those of these columns that are read.
+            where: what messages call the place.
+        """
+        present = list(present)
+        for name in wanted:
+            if name not in present:
+                found = ", ".join(map(repr, present[:20])) or "none"
+                marks = [mark for mark in _SEPARATORS if present and mark in present[0]]
+                if len(present) == 1 and marks:
+                    raise DataError(
+                        f"{where}: the header is one column, {found}, because its names are "
+                        f"separated by {_SEPARATORS[marks[0]]}. AANG reads commas in .csv files "
+                        "and tabs in .tsv files: export the file so, or name the separator in a "
+                        "first line such as sep=;"
+                    )
+                raise DataError(
+                    f"{where}: there is no column {name!r}; the columns are {found}. "
+                    f"Name the right one with {self._option_of(name)}."
+                )
+
+    def _option_of(self, name: str) -> str:
+        roles = {self.text_pair: "text_pair", self.text: "text", self.label: "label"}
+        return self.option(roles[name])
 
 
 @dataclass(frozen=True)
@@ -67,19 +107,33 @@ class LabelledRows:
     places: tuple[str, ...]
     left_out: int = 0
 
+    @property
+    def labels(self) -> list[Label]:
+        """The labels of the examples."""
+        return [example.label for example in self.examples if example.label is not None]
+
+    def part(self, indices: Sequence[int]) -> "LabelledRows":
+        """Some of the rows."""
+        return LabelledRows(
+            self.source,
+            tuple(self.examples[index] for index in indices),
+            tuple(self.places[index] for index in indices),
+            self.left_out,
+        )
+
 
 def read_rows(
-    path: Path | TableSource,
+    source: Path | TableInMemory,
     columns: Columns,
     report: ReadReport,
     task_type: TaskType = ONE_CLASS,
     *,
     skip_bad_rows: bool = False,
 ) -> LabelledRows:
-    """The examples of a JSON Lines, JSON, CSV, TSV or Parquet file, in file order.
+    """The examples of a table, in its order, each row checked.
 
     Args:
-        path: The file, or a table in memory.
+        source: A file in any format of :data:`.tables.READERS`, or a table in memory.
         columns: Names of its columns.
         report: Where to count what was read differently from how it is written.
         task_type: What a label is; see :meth:`.task_type.TaskType.read`.
@@ -89,110 +143,110 @@ def read_rows(
         DataError: The file cannot be read, a column is missing, a text or label is missing or of
             the wrong type; the message names the line.
     """
-    table = read_table(path, columns.names())
-    return examples_of(table, columns, report, task_type, skip_bad_rows=skip_bad_rows)
-
-
-def examples_of(
-    table: Table,
-    columns: Columns,
-    report: ReadReport,
-    task_type: TaskType = ONE_CLASS,
-    *,
-    skip_bad_rows: bool = False,
-) -> LabelledRows:
-    """Check every row of a table and turn it into an example.
-
-    Raises:
-        DataError: As for :func:`read_rows`.
-    """
-    examples: list[Example] = []
-    places: list[str] = []
-    left_out = ReadReport()
-    complete = complete_rows(
-        table,
-        columns,
-        left_out,
-        skip_bad_rows=skip_bad_rows,
-        blank_label=task_type.name == "multi-label",
-    )
-    for number, values in complete:
-        where = table.where(number)
-        if columns.text_pair is None and "text_pair" in values:
-            option = columns.option_of("text_pair")
-            report.add(f"column 'text_pair' left unread: {option} text_pair reads it", where)
-        cells = {name: _cell(values, name, columns, where, report) for name in columns.names()}
-        text, label = task_type.read(cells[columns.text], cells[columns.label], report)
-        pair = None if columns.text_pair is None else text_of(cells[columns.text_pair])
-        examples.append(Example(text, pair, label))
-        places.append(where)
-    report.add_all(left_out)
-    return LabelledRows(table.source, tuple(examples), tuple(places), left_out.counts.total())
+    table = read_table(source, columns.names())
+    blank = task_type.empty_is_label
+    complete = complete_rows(table, columns, report, skip_bad_rows=skip_bad_rows, blank_label=blank)
+    return examples_of(complete, columns, report, task_type)
 
 
 def complete_rows(
     table: Table, columns: Columns, report: ReadReport, *, skip_bad_rows: bool, blank_label: bool
-) -> Iterator[Row]:
-    """The rows of a table that have their texts and their label.
+) -> Table:
+    """A table with the rows that have their texts and their label, all of them in memory.
 
     Args:
         table: The table.
         columns: Names of its columns.
         report: Where to count the others, if they are left out.
         skip_bad_rows: Leave the others out; otherwise they are an error.
-        blank_label: Whether an empty cell is a label, as in multi-label tasks.
+        blank_label: Whether an empty cell is a label.
 
     Raises:
-        DataError: A column is missing; or, after the last row, some rows lack a text or label,
-            which the message counts, or all of them do.
+        DataError: A column is missing; or some rows lack a text or label, which the message counts,
+            or all of them do.
     """
     if table.columns is not None:
-        require_columns(table.columns, columns.names(), columns, table.source)
-    rows, bad, first, numbers = 0, 0, "", list[int]()
-    whole: Mapping[str, object] = {}
+        columns.require(table.columns, columns.names(), table.source)
+    complete: list[Row] = []
+    bad: list[int] = []
+    first = ""
     for number, values in table.rows:
-        rows += 1
         lacking = _lacking(values, columns, blank_label)
         if lacking is None:
-            whole = values
-            yield number, values
+            complete.append((number, values))
             continue
         where, (what, fault) = table.where(number), lacking
-        if rows == 1 and not skip_bad_rows:
+        if not (complete or bad or skip_bad_rows):
             # A name that the first record does not have is misspelled, most likely.
-            require_columns(values, columns.names(), columns, where)
-        bad += 1
+            columns.require(values, columns.names(), where)
         first = first or f"{where}: {fault}"
-        if len(numbers) < _NAMED:
-            numbers.append(number)
+        bad.append(number)
         report.add(f"row without {what}, left out", where)
-    if bad and bad == rows:
-        options = " and ".join(map(columns.option_of, ("text", "label")))
+    if bad and not complete:
+        options = " and ".join(map(columns.option, ("text", "label")))
         raise DataError(
             f"{first}. Every row lacks a text or a label: do {options} name the right columns?"
         )
-    if bad == 1 and not skip_bad_rows:
-        raise DataError(
-            f"{first}. Fill it in or remove the example; --skip-bad-rows leaves such rows out."
-            f"{_none_of(whole, columns)}"
-        )
     if bad and not skip_bad_rows:
+        counted = ""
+        if len(bad) > 1:
+            counted = (
+                f" {len(bad)} of {len(bad) + len(complete)} rows lack a text or a label, the first "
+                f"in {table.unit}s {', '.join(map(str, bad[:_NAMED]))}."
+            )
         raise DataError(
-            f"{first}. {bad} of {rows} rows lack a text or a label, the first in {table.unit}s "
-            f"{', '.join(map(str, numbers))}. Fill them in or remove them; --skip-bad-rows leaves "
-            f"them out.{_none_of(whole, columns)}"
+            f"{first}.{counted} Fill it in or remove the example; --skip-bad-rows leaves "
+            f"such rows out.{_NO_CLASS if _is_list(complete[-1][1][columns.label]) else ''}"
         )
+    return replace(table, rows=complete, left_out=len(bad))
 
 
-_NAMED = 3
+def examples_of(
+    table: Table, columns: Columns, report: ReadReport, task_type: TaskType
+) -> LabelledRows:
+    """Turn the complete rows of a table into examples; see :func:`read_rows`."""
+    examples: list[Example] = []
+    places: list[str] = []
+    for number, values in table.rows:
+        where = table.where(number)
+        if columns.text_pair is None and "text_pair" in values:
+            option = columns.option("text_pair")
+            report.add(f"column 'text_pair' left unread: {option} text_pair reads it", where)
+        cells = {name: columns.cell(values, name, where, report) for name in columns.names()}
+        text, label = task_type.read(cells[columns.text], cells[columns.label], report)
+        pair = None if columns.text_pair is None else text_of(cells[columns.text_pair])
+        examples.append(Example(text, pair, label))
+        places.append(where)
+    return LabelledRows(table.source, tuple(examples), tuple(places), table.left_out)
 
 
-def _none_of(whole: Mapping[str, object], columns: Columns) -> str:
-    """How to write that a text has no label at all, where another row has a list of labels."""
-    label, text = whole.get(columns.label), whole.get(columns.text)
-    as_list = list_in(label) if isinstance(label, str) else label
-    lists = isinstance(as_list, list) and isinstance(text, str)
-    return " A text without any class has an empty list, []." if lists else ""
+def texts_of(
+    values: Mapping[str, object], columns: Columns, where: str, report: ReadReport
+) -> tuple[str, str | None]:
+    """The text of a row and, if ``columns`` names one, the second, checked as for training.
+
+    Raises:
+        DataError: As for :func:`read_rows`, of texts.
+    """
+    columns.require(values, columns.texts(), where)
+    first, *second = (text_of(columns.cell(values, n, where, report)) for n in columns.texts())
+    return first, second[0] if second else None
+
+
+def hashable(example: Example) -> bytes:
+    """An example as bytes, for fingerprints: different ones for different examples."""
+    label = example.label
+    parts = (
+        example.text,
+        example.text_pair,
+        label if label is None or isinstance(label, str) else repr(label),
+    )
+    content = [None if part is None else part.encode("utf-8", "surrogatepass") for part in parts]
+    return b"".join(b"-1:" if part is None else b"%d:" % len(part) + part for part in content)
+
+
+def _is_list(label: object) -> bool:
+    return isinstance(label, list) or (isinstance(label, str) and list_in(label) is not None)
 
 
 def _lacking(
@@ -213,68 +267,3 @@ def _lacking(
             continue
         return "a label" if is_label else "a text", fault
     return None
-
-
-def written(label: Label | None) -> str | None:
-    """A label as text, for fingerprints: a class's name as it is."""
-    return label if label is None or isinstance(label, str) else repr(label)
-
-
-def texts_of(
-    values: Mapping[str, object], columns: Columns, where: str, report: ReadReport
-) -> tuple[str, str | None]:
-    """The text of a row and, if ``columns`` names one, the second, checked as for training.
-
-    Raises:
-        DataError: As for :func:`read_rows`, of texts.
-    """
-    require_columns(values, columns.texts(), columns, where)
-    cells = [_cell(values, name, columns, where, report) for name in columns.texts()]
-    first, *second = (text_of(cell) for cell in cells)
-    return first, second[0] if second else None
-
-
-def require_columns(
-    present: Iterable[str], wanted: Iterable[str], columns: Columns, where: str
-) -> None:
-    """Raise DataError if a column is missing.
-
-    Args:
-        present: the columns that are there.
-        wanted: those of ``columns`` that are read.
-        columns: all columns, for the option that names each.
-        where: what messages call the place.
-    """
-    present = list(present)
-    for name in wanted:
-        if name not in present:
-            found = ", ".join(repr(column) for column in present[:20]) or "none"
-            if separator := _other_separator(present):
-                raise DataError(
-                    f"{where}: the header is one column, {found}, because its names are separated "
-                    f"by {separator}. AANG reads commas in .csv files and tabs in .tsv files: "
-                    "export the file so, or name the separator in a first line such as sep=;"
-                )
-            raise DataError(
-                f"{where}: there is no column {name!r}; the columns are {found}. "
-                f"Name the right one with {columns.option(name)}."
-            )
-
-
-_SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars"}
-
-
-def _other_separator(present: Sequence[str]) -> str | None:
-    """What separates the names in a header that was read as a single column; None if nothing."""
-    if len(present) != 1:
-        return None
-    return next((word for mark, word in _SEPARATORS.items() if mark in present[0]), None)
-
-
-def _cell(
-    values: Mapping[str, object], name: str, columns: Columns, where: str, report: ReadReport
-) -> Cell:
-    value = well_formed_value(values[name])
-    if name != columns.label and value != values[name] and isinstance(value, str | list):
-        report.add("text with half a surrogate pair, replaced by U+FFFD", where)
-    return Cell(value, name, where, columns.option(name))

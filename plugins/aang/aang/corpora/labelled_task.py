@@ -1,22 +1,30 @@
 """The end task: its examples in three parts, and its classes."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 
-from aang.corpora.dev_split import split_dev
-from aang.corpora.labelled import Columns, LabelledRows, complete_rows, examples_of, written
-from aang.corpora.names import task_name
-from aang.corpora.tables import Table, TableSource, read_table
+from aang.corpora.labelled import (
+    Columns,
+    LabelledRows,
+    complete_rows,
+    examples_of,
+    hashable,
+    read_rows,
+)
+from aang.corpora.places import task_name
+from aang.corpora.tables import TableInMemory, read_table
 from aang.corpora.unseen_classes import know_unseen
-from aang.task_types.choose import LabelColumn, choose_task_type
-from aang.task_types.names import TaskTypeName
-from aang.task_types.single_label import ONE_CLASS, SingleLabel
-from aang.task_types.task_type import TaskType
-from aang_core.errors import DataError
+from aang.task_types.choose import choose_task_type, task_type_named
+from aang.task_types.single_label import SingleLabel
+from aang.task_types.task_type import LabelColumn, TaskType
+from aang_core.errors import ConfigError, DataError
 from aang_core.objectives.stages.data import Example, ReadReport
+from aang_core.plugins.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -58,197 +66,247 @@ class LabelledTask:
         for part in (self.train, self.dev, self.test):
             content.update(b"part %d " % len(part))
             for example in part:
-                for value in (example.text, example.text_pair, written(example.label)):
-                    data = b"" if value is None else value.encode("utf-8", "surrogatepass")
-                    content.update(b"%d:" % (-1 if value is None else len(data)) + data)
+                content.update(hashable(example))
         return content.hexdigest()[:32]
 
 
-def load_task(
-    train: Path | TableSource,
-    dev: Path | TableSource | None = None,
-    test: Path | TableSource | None = None,
-    *,
-    text: str = "text",
-    text_pair: str | None = None,
-    label: str = "label",
-    task: str | None = None,
-    task_type: TaskTypeName | None = None,
-    label_names: Sequence[str] = (),
-    seed: int = 0,
-    dev_fraction: float = 0.1,
-    skip_bad_rows: bool = False,
-    report: ReadReport | None = None,
-) -> LabelledTask:
-    """Read the end task from the user's files; formats as :func:`.labelled.read_rows`.
+@dataclass(frozen=True)
+class TaskReading:
+    """How the end task is read.
 
-    Args:
-        train: the training file, or a table in memory, as for the others.
-        dev: the dev file; None to split ``dev_fraction`` of train off, stratified by class and
-            drawn with ``seed``, which the report notes.
-        test: the test file; None for a task without test examples.
-        text: column of the text.
-        text_pair: column of the second text; None for single texts.
-        label: column of the label.
-        task: name of the task, if it is one of several; None to name it after its training file.
-        task_type: what kind of task it is; None to choose it from the labels of train.
-        label_names: the names of the classes where labels are zeros and ones by their place.
-        seed: of the dev split.
-        dev_fraction: the share of train that becomes the dev set.
-        skip_bad_rows: leave out rows that lack a text or a label; otherwise they are an error.
-        report: where to count what was skipped or changed.
-
-    Raises:
-        DataError: a file cannot be used, train or a given part is empty, train has only one class
-            or number, or dev or test has no class of train.
-        ConfigError: ``dev_fraction`` is not above 0 and at most 0.5.
-    """
-    report = ReadReport() if report is None else report
-    columns = Columns(text, text_pair, label, task)
-    return task_of_tables(
-        task or task_name(train if isinstance(train, Path) else train.path),
-        read_table(train, columns.names()),
-        *(None if part is None else read_table(part, columns.names()) for part in (dev, test)),
-        columns=columns,
-        task_type=task_type,
-        label_names=label_names,
-        seed=seed,
-        dev_fraction=dev_fraction,
-        skip_bad_rows=skip_bad_rows,
-        report=report,
-    )
-
-
-def task_of_tables(
-    name: str,
-    train: Table,
-    dev: Table | None,
-    test: Table | None,
-    *,
-    columns: Columns,
-    task_type: TaskTypeName | None,
-    label_names: Sequence[str],
-    seed: int,
-    dev_fraction: float,
-    skip_bad_rows: bool,
-    report: ReadReport,
-) -> LabelledTask:
-    """Read the end task from tables; see :func:`load_task`.
-
-    Args:
-        name: the task's name.
-        train: its training rows.
-        dev: its dev rows; None to split them off.
-        test: its test rows, if any.
+    Attributes:
         columns: names of the columns.
         task_type: what kind of task it is; None to choose it from the labels of train.
         label_names: the names of the classes where labels are zeros and ones by their place.
         seed: of the dev split.
-        dev_fraction: the share of train that becomes the dev set.
-        skip_bad_rows: see :func:`load_task`.
-        report: where to count what was skipped or changed.
+        dev_fraction: the share of train that becomes the dev set where none is given.
+        skip_bad_rows: leave out rows that lack a text or a label; otherwise they are an error.
+        registry: where kinds of end task are found; None for those that are installed.
     """
+
+    columns: Columns = field(default_factory=Columns)
+    task_type: str | None = None
+    label_names: Sequence[str] = ()
+    seed: int = 0
+    dev_fraction: float = 0.1
+    skip_bad_rows: bool = False
+    registry: Registry | None = None
+
+    @property
+    def empty_is_label(self) -> bool:
+        """Whether an empty cell is a label of the kind that was asked for."""
+        asked = self.task_type
+        return asked is not None and task_type_named(asked, self.registry).empty_is_label
+
+
+def load_task(
+    parts: Mapping[str, Path | TableInMemory],
+    reading: TaskReading,
+    report: ReadReport,
+    name: str | None = None,
+) -> LabelledTask:
+    """Read the end task from the user's files or from data in memory.
+
+    Args:
+        parts: ``train`` and, where there are any, ``dev`` and ``test``. Without dev, a part of
+            train is split off, stratified by class, which the report notes.
+        reading: how to read them.
+        report: where to count what was skipped or changed.
+        name: the task's name; None to name it after its training file.
+
+    Raises:
+        DataError: a file cannot be used, a part is empty, train has only one class or number, or
+            dev or test has no class of train.
+        ConfigError: ``dev_fraction`` is not above 0 and at most 0.5.
+    """
+    columns, skip = reading.columns, reading.skip_bad_rows
     # Before anything else: what is missing must not decide the kind of task.
-    left_out = ReadReport()
-    blank_label = task_type == "multi-label"
-    rows = list(
-        complete_rows(
-            train, columns, left_out, skip_bad_rows=skip_bad_rows, blank_label=blank_label
-        )
+    train = complete_rows(
+        read_table(parts["train"], columns.names()),
+        columns,
+        report,
+        skip_bad_rows=skip,
+        blank_label=reading.empty_is_label,
     )
-    report.add_all(left_out)
     column = LabelColumn(
         columns.label,
-        [values.get(columns.label) for _, values in rows],
-        [values.get(columns.text) for _, values in rows],
+        [values[columns.label] for _, values in train.rows],
+        [values[columns.text] for _, values in train.rows],
         typed=train.typed,
         source=train.source,
     )
-    chosen = choose_task_type(task_type, column, report, label_names)
-    read = examples_of(replace(train, rows=iter(rows)), columns, report, chosen)
-    return assemble_task(
-        name,
-        replace(read, left_out=left_out.counts.total()),
-        *(
-            None
-            if part is None
-            else examples_of(part, columns, report, chosen, skip_bad_rows=skip_bad_rows)
-            for part in (dev, test)
-        ),
-        seed=seed,
-        dev_fraction=dev_fraction,
-        report=report,
-        label_option=columns.option_of("label"),
-        task_type=chosen,
+    kind = choose_task_type(
+        reading.task_type, column, report, reading.label_names, reading.registry
     )
-
-
-def assemble_task(
-    name: str,
-    train: LabelledRows,
-    dev: LabelledRows | None,
-    test: LabelledRows | None,
-    *,
-    seed: int,
-    dev_fraction: float,
-    report: ReadReport,
-    label_option: str = "--label",
-    task_type: TaskType = ONE_CLASS,
-) -> LabelledTask:
-    """Check the parts against each other and combine them into a task; see :func:`load_task`.
-
-    Args:
-        name: the task's name.
-        train: its training examples.
-        dev: its dev examples; None to split them off.
-        test: its test examples, if any.
-        seed: of the dev split.
-        dev_fraction: the share of train that becomes the dev set.
-        report: where to count what was skipped or changed.
-        label_option: the option that names the column of the label, for messages.
-        task_type: the kind of task that the examples were read for.
-    """
-    for part in (train, dev, test):
-        if part is not None and not part.examples:
-            raise DataError(f"{part.source}: it contains no examples.")
-    given = [(part, rows) for part, rows in (("dev", dev), ("test", test)) if rows is not None]
-    left_out = {part: rows.left_out for part, rows in (("train", train), *given) if rows.left_out}
-    fitted = fit_to(train, label_option, report, task_type)
-    fitted = know_unseen(fitted, given, report, label_option)
-    if dev is None:
-        train, dev = split_dev(train, dev_fraction, seed, report, fitted)
-    _count_overlap(train, dev, "dev", report)
-    if test is not None:
-        _count_overlap(train, test, "test", report)
+    rows = {"train": examples_of(train, columns, report, kind)} | {
+        part: read_rows(parts[part], columns, report, kind, skip_bad_rows=skip)
+        for part in ("dev", "test")
+        if part in parts
+    }
+    for read in rows.values():
+        if not read.examples:
+            raise DataError(f"{read.source}: it contains no examples.")
+    option = columns.option("label")
+    kind = kind.fitted(rows["train"].labels, rows["train"].source, option, report)
+    kind = know_unseen(kind, [(n, rows[n]) for n in rows if n != "train"], report, option)
+    left_out = {part: read.left_out for part, read in rows.items() if read.left_out}
+    if "dev" not in rows:
+        rows["train"], rows["dev"] = split_dev(
+            rows["train"], reading.dev_fraction, reading.seed, report, kind
+        )
+    for part in ("dev", "test"):
+        if part in rows:
+            _count_overlap(rows["train"], rows[part], part, report)
+    source = parts["train"]
     return LabelledTask(
-        *(name, train.examples, dev.examples, () if test is None else test.examples),
-        labels=fitted.labels,
-        of_type=fitted,
+        name or task_name(source if isinstance(source, Path) else source.path),
+        rows["train"].examples,
+        rows["dev"].examples,
+        rows["test"].examples if "test" in rows else (),
+        labels=kind.labels,
+        of_type=kind,
         left_out=left_out,
     )
 
 
-def fit_to(
-    train: LabelledRows, option: str, report: ReadReport, task_type: TaskType = ONE_CLASS
-) -> TaskType:
-    """The kind of task, with the classes or the scale of a training set.
+def split_dev(
+    train: LabelledRows, fraction: float, seed: int, report: ReadReport, task_type: TaskType
+) -> tuple[LabelledRows, LabelledRows]:
+    """Split off ``fraction`` of the examples, stratified by class.
+
+    Both parts keep the order of the file. A class with a single example stays in train; every other
+    class keeps at least one example there. Dev has at least one example of each class that has two,
+    or as close to that as stratification allows. Kinds of task without classes have other groups;
+    see :meth:`.task_type.TaskType.strata`.
 
     Args:
-        train: the training examples; at least one.
-        option: the option that names the column of the label, for messages.
-        report: where to note what is odd about the labels.
-        task_type: the kind of task.
+        train: the training examples.
+        fraction: the share that becomes the dev set, above 0 and at most 0.5.
+        seed: of the draw.
+        report: where to note the split.
+        task_type: says what the classes are.
+
+    Returns:
+        The remaining training examples, and the dev set.
 
     Raises:
-        DataError: nothing can be learned from the labels.
+        ConfigError: ``fraction`` is out of range.
+        DataError: no class has two examples, so there is nothing to split.
     """
-    labels = [example.label for example in train.examples if example.label is not None]
-    return task_type.fitted(labels, train.source, option, report)
+    if not 0 < fraction <= 0.5:
+        raise ConfigError(f"--dev-fraction is {fraction}; it must be above 0 and at most 0.5.")
+    labels = task_type.strata(train.labels)
+    sizes = Counter(labels)
+    splittable = [index for index, label in enumerate(labels) if sizes[label] > 1]
+    if not splittable:
+        raise DataError(
+            f"{train.source}: no class has two examples, so no dev set can be split off. "
+            "Name a dev set with --dev."
+        )
+    # Imported here: scikit-learn takes a second, and most tasks bring a dev set.
+    from sklearn.model_selection import train_test_split
+
+    classes = len({labels[index] for index in splittable})
+    wanted = max(classes, round(fraction * len(labels)))
+    kept, drawn = train_test_split(
+        splittable,
+        test_size=min(wanted, len(splittable) // 2),
+        random_state=seed % 2**32,  # all that scikit-learn takes
+        stratify=[labels[index] for index in splittable],
+    )
+    singles = [index for index, label in enumerate(labels) if sizes[label] == 1]
+    report.note(
+        f"{train.source}: {len(drawn)} of {len(labels)} examples split off as the dev set, "
+        f"{task_type.draws}, seed {seed}; --dev names one of your own"
+    )
+    for index in singles:
+        report.add("class with a single example, so absent from dev", train.places[index])
+    return train.part(sorted([*kept, *singles])), train.part(sorted(drawn))
+
+
+class HeldOutTexts:
+    """Recognises the texts of dev and test, whatever their case and spaces.
+
+    An objective that had seen such a text would inflate the score. In tasks over pairs, both texts
+    have to be the same.
+
+    Args:
+        task: the end task.
+
+    Examples:
+        >>> from aang_core import Example
+        >>> from aang.corpora import LabelledTask
+        >>> from aang.corpora.labelled_task import HeldOutTexts
+        >>> train, dev = (Example("It rains.", label="bad"),), (Example("It snows.", label="good"),)
+        >>> held_out = HeldOutTexts(LabelledTask("mood", train, dev, (), ("bad", "good")))
+        >>> held_out.part_of(Example("it  snows.")), held_out.part_of(Example("It rains."))
+        ('dev', None)
+    """
+
+    def __init__(self, task: LabelledTask) -> None:
+        self._task = task
+
+    def part_of(self, example: Example) -> str | None:
+        """``dev`` or ``test``, if the text is in one of them."""
+        return self._parts.get(_folded(example))
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, str | None], str]:
+        parts = {"dev": self._task.dev, "test": self._task.test}
+        return {_folded(example): part for part in parts for example in parts[part]}
+
+
+def overlaps(parts: Mapping[str, Sequence[Example]]) -> dict[tuple[str, str], int]:
+    """For every two parts, how many examples of the later one have a text of the earlier one.
+
+    Args:
+        parts: the examples of each part, by its name.
+
+    Returns:
+        The counts by (later part, earlier part), without zeros.
+
+    Examples:
+        >>> from aang_core import Example
+        >>> seen, new = Example("It rains.", label="wet"), Example("It snows.", label="wet")
+        >>> overlaps({"train": [seen], "dev": [seen, seen, new], "test": [new]})
+        {('dev', 'train'): 2, ('test', 'dev'): 1}
+    """
+    texts = {name: set(map(_texts, part)) for name, part in parts.items()}
+    counts = {
+        (later, earlier): sum(_texts(example) in texts[earlier] for example in parts[later])
+        for earlier, later in combinations(parts, 2)
+    }
+    return {pair: count for pair, count in counts.items() if count}
+
+
+def contradictions(examples: Iterable[Example]) -> dict[tuple[str, str | None], Counter[str]]:
+    """The texts that occur with different labels, and how often with each.
+
+    Examples:
+        >>> from aang_core import Example
+        >>> texts = [("Fine.", "good"), ("Dull.", "bad"), ("Fine.", "bad")]
+        >>> contradictions(Example(text, label=label) for text, label in texts)
+        {('Fine.', None): Counter({'good': 1, 'bad': 1})}
+    """
+    labels: dict[tuple[str, str | None], Counter[str]] = {}
+    for example in examples:
+        # A label of another kind of task, such as a list of classes, is compared as it is written.
+        labels.setdefault(_texts(example), Counter())[str(example.label)] += 1
+    return {text: counts for text, counts in labels.items() if len(counts) > 1}
 
 
 def _count_overlap(train: LabelledRows, part: LabelledRows, name: str, report: ReadReport) -> None:
     """Count texts that are also in train: they make scores too good, and nobody notices."""
-    seen = {(example.text, example.text_pair) for example in train.examples}
+    seen = set(map(_texts, train.examples))
     for example, where in zip(part.examples, part.places, strict=True):
-        if (example.text, example.text_pair) in seen:
+        if _texts(example) in seen:
             report.add(f"{name} text that is also in the training data", where)
+
+
+def _texts(example: Example) -> tuple[str, str | None]:
+    return example.text, example.text_pair
+
+
+def _folded(example: Example) -> tuple[str, str | None]:
+    first, second = (t if t is None else " ".join(t.split()).casefold() for t in _texts(example))
+    return first or "", second

@@ -1,28 +1,80 @@
-"""The files behind an option that takes files, folders and globs, and their lines."""
+"""What exists at the places that options name: files, folders and globs; and names for it."""
 
 import glob
-import gzip
 import os
-import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
-from io import BufferedReader, RawIOBase, TextIOWrapper
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from aang.corpora.matching import from_home, matching_paths
-from aang.corpora.text_files import announced_encoding
+from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+PARTS = ("train", "dev", "test")
+"""The parts of the end task."""
 
-_GZIP = b"\x1f\x8b"
-_AT_ONCE = 2**18
+REST = "rest"
+"""The word in place of a file that names the training rows which a draw has left out."""
 
-LONGEST_LINE = 2**26
-"""Longest line that is read, in bytes; a whole paper takes a few hundred thousand."""
+_LONGEST_NAME = 100
+
+
+def task_name(train: Path) -> str:
+    """``acl-arc`` for ``acl-arc/train.jsonl``, ``reviews`` for ``reviews.csv``."""
+    stem = train.name.split(".")[0]
+    folder = train.absolute().parent.name
+    return plain_name(folder if stem.lower() in {"train", "training"} and folder else stem)
+
+
+def plain_name(name: str) -> str:
+    """The name, printable and short enough to be a part of the name of a run folder."""
+    shown = "".join(c if c.isprintable() and c not in "/\\" else "-" for c in name)
+    return shown[:_LONGEST_NAME]
+
+
+def require_file(path: Path) -> None:
+    """Raise a DataError unless ``path`` is a file."""
+    try:
+        path.stat()
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file. Relative paths start at {Path.cwd()}.") from error
+    except (OSError, ValueError) as error:  # name too long, folder not accessible; null in the name
+        raise DataError(f"{path}: cannot be read ({error}).") from error
+    if path.is_dir():
+        raise DataError(
+            f"{path}: this is a folder. Name one file in it, such as {path / 'train.jsonl'}."
+        )
+
+
+def from_home(place: Path, option: str) -> Path:
+    """The path with ``~`` replaced by the home folder that it stands for.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+    try:
+        return place.expanduser()
+    except RuntimeError as error:
+        raise DataError(f"{option} {place}: there is no such home folder; give the path") from error
+
+
+def matching_paths(place: Path, option: str) -> list[Path]:
+    """The paths that ``place`` names; an existing path is taken literally, even with brackets.
+
+    Args:
+        place: a file, a folder or a glob.
+        option: the option that named it, for messages.
+
+    Raises:
+        DataError: there is none.
+    """
+    if place.exists():
+        return [place]
+    # Path.glob takes no absolute pattern.
+    matches = [Path(match) for match in sorted(glob.glob(str(place), recursive=True))]  # noqa: PTH207
+    if not matches:
+        what = "matches no file" if glob.has_magic(str(place)) else "no such file or folder"
+        raise DataError(f"{option} {place}: {what}. Relative paths start at {Path.cwd()}.")
+    return matches
 
 
 def find_files(
@@ -109,104 +161,3 @@ def _files_in(folder: Path, extensions: tuple[str, ...], report: ReadReport) -> 
                 yield Path(parent, name)
             else:
                 report.add("file of another type in a folder, skipped", str(Path(parent, name)))
-
-
-def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
-    """Number, from 1, and bytes of each line that is not blank, plain or gzipped.
-
-    If the first bytes of a file announce UTF-16 or UTF-32, its lines are converted to UTF-8.
-    Whatever cannot be read is counted in ``report``; the lines before it are still returned.
-
-    Examples:
-        >>> from pathlib import Path
-        >>> from aang import read_lines
-        >>> from aang_core import ReadReport
-        >>> size = Path("texts.txt").write_bytes(b"one" + bytes([10, 10]) + b"three")
-        >>> [(number, line.strip()) for number, line in read_lines(Path("texts.txt"), ReadReport())]
-        [(1, b'one'), (3, b'three')]
-    """
-    number = 0
-    try:
-        with path.open("rb") as raw:
-            zipped = raw.read(2) == _GZIP
-            raw.seek(0)
-            stream = BufferedReader(_Unzipped(raw), _AT_ONCE) if zipped else raw
-            with closing(_lines(stream)) as lines:
-                for number, line in enumerate(lines, start=1):
-                    if len(line) > LONGEST_LINE:
-                        report.add(
-                            f"line over {LONGEST_LINE >> 20} MB, skipped", f"{path}:{number}"
-                        )
-                    elif line.strip():
-                        yield number, line
-    except UnicodeDecodeError as error:
-        report.add(f"{error.encoding} file damaged or cut off, rest skipped", f"{path}:{number}")
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        report.add("gzip file damaged or cut off, rest skipped", f"{path}:{number}")
-    except OSError as error:
-        report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
-
-
-class _Unzipped(RawIOBase):
-    """The content of a gzip file, in parts of the size asked for; ``gzip`` itself reads 8 kB.
-
-    What can be read of a truncated file comes before the error.
-    """
-
-    def __init__(self, file: BufferedReader) -> None:
-        self._file = gzip.GzipFile(fileobj=file)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        view = memoryview(buffer)
-        data = self._file.read1(len(view))
-        view[: len(data)] = data
-        return len(data)
-
-
-def _lines(stream: "BufferedReader[Any]") -> Generator[bytes, None, None]:
-    encoding = announced_encoding(stream.peek(4)[:4])
-    if encoding is None:
-        # Limited, because a gzip file of some kilobytes can hold one line of gigabytes.
-        while line := stream.readline(LONGEST_LINE + 1):
-            yield line
-            while len(line) > LONGEST_LINE and not line.endswith(b"\n"):
-                line = stream.readline(LONGEST_LINE + 1)
-        return
-    decoded = TextIOWrapper(stream, encoding, newline="\n")
-    try:
-        for text in decoded:
-            yield text.encode()
-    finally:
-        decoded.detach()  # closing the file is the caller's job
-
-
-def read_text_lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
-    """The lines of a UTF-8 text file, each with its place, ``file:line``.
-
-    Examples:
-        >>> from pathlib import Path
-        >>> from aang import read_text_lines
-        >>> from aang_core import ReadReport
-        >>> size = Path("texts.txt").write_text("Hello, world.", encoding="utf-8")
-        >>> list(read_text_lines(Path("texts.txt"), ReadReport()))
-        [('Hello, world.', 'texts.txt:1')]
-    """
-    for number, line in read_lines(path, report):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError:
-            report.add("line that is not UTF-8, skipped", f"{path}:{number}")
-            continue
-        if "\0" in text:
-            report.add("line with null bytes, skipped", f"{path}:{number}")
-        else:
-            if text.startswith('{"') and text.rstrip().endswith("}"):
-                report.add(
-                    "line that looks like a JSON object, read as plain text; a file of them has to "
-                    "end in .jsonl",
-                    f"{path}:{number}",
-                )
-            yield text, f"{path}:{number}"

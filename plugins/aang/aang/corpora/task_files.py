@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
 
-from aang.corpora.held_out import HeldOutTexts
 from aang.corpora.labelled import Columns, LabelledRows, read_rows
-from aang.corpora.labelled_task import fit_to
+from aang.corpora.labelled_task import HeldOutTexts
+from aang.task_types.single_label import ONE_CLASS
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import DataContext, Example, ReadReport
 
@@ -46,8 +45,7 @@ class LabelledFile:
     def __init__(
         self, files: TaskFiles, *, text: str, text_pair: str | None = None, label: str
     ) -> None:
-        self._path = files.train
-        self._skip_bad_rows = files.skip_bad_rows
+        self._files = files
         self._columns = Columns(text, text_pair, label, task=files.name)
         self._held_out: HeldOutTexts | None = None
 
@@ -62,42 +60,28 @@ class LabelledFile:
             DataError: the file cannot be used, all its examples are left out, or those that are not
                 have one label.
         """
-        rows = read_rows(
-            self._path, self._columns, context.report, skip_bad_rows=self._skip_bad_rows
-        )
+        skip, report = self._files.skip_bad_rows, context.report
+        rows = read_rows(self._files.train, self._columns, report, skip_bad_rows=skip)
         if not rows.examples:
             raise DataError(f"{rows.source}: it contains no examples.")
-        rows = self._usable(rows, context.report)
-        fit_to(rows, self._columns.option_of("label"), context.report)
-        return rows.examples
-
-    def _usable(self, rows: LabelledRows, report: ReadReport) -> LabelledRows:
-        if self._held_out is None:
-            return rows
-        kept = []
-        for example, where in zip(rows.examples, rows.places, strict=True):
-            if part := self._held_out.part_of(example):
-                name = self._columns.task
-                report.add(f"text of {name} that is also in the end task's {part}, left out", where)
-            else:
-                kept.append((example, where))
-        if not kept:
+        rows = rows.part(self._usable(rows, report))
+        if not rows.examples:
             raise DataError(
                 f"{rows.source}: every text is also in dev or test of the end task. Nothing may "
                 "train on those; give other texts."
             )
-        examples, places = zip(*kept, strict=True)
-        return LabelledRows(rows.source, examples, places)
+        ONE_CLASS.fitted(rows.labels, rows.source, self._columns.option("label"), report)
+        return rows.examples
 
-
-class ColumnOptions(TypedDict):
-    """Names of columns as options of :class:`LabelledFile` and of :func:`load_task`."""
-
-    text: str
-    text_pair: str | None
-    label: str
-
-
-def column_options(columns: Columns) -> ColumnOptions:
-    """The columns as options."""
-    return {"text": columns.text, "text_pair": columns.text_pair, "label": columns.label}
+    def _usable(self, rows: LabelledRows, report: ReadReport) -> list[int]:
+        """The indices of the rows that are not held out."""
+        usable = []
+        for index, example in enumerate(rows.examples):
+            if part := self._held_out and self._held_out.part_of(example):
+                event = (
+                    f"text of {self._files.name} that is also in the end task's {part}, left out"
+                )
+                report.add(event, rows.places[index])
+            else:
+                usable.append(index)
+        return usable

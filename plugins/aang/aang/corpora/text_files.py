@@ -1,152 +1,163 @@
-"""The user's text files as strings: compression and encoding, whatever the content."""
+"""The lines of the user's files, whatever their compression and encoding.
+
+:func:`text_lines` raises on the first fault, for data that must be whole. :func:`read_lines` and
+:func:`read_text_lines` count faults in a report and go on, for large corpora.
+"""
 
 import codecs
 import gzip
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from io import BufferedReader, TextIOWrapper
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from aang.corpora.memory_limit import VARIABLE, gigabytes, memory_limit
+from aang.corpora.places import require_file
 from aang_core.errors import DataError
+from aang_core.objectives.stages.data import ReadReport
 
 # UTF-32's mark begins with that of UTF-16.
 _MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
 )
-
 _GZIP = b"\x1f\x8b"
+_ReadLine = Callable[[int], bytes]
+"""Reads a line, or the given number of bytes of a longer one."""
+
+_GZIP_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 LONGEST_LINE = 2**26
-"""Longest line of a file that is read line by line: a few kilobytes can unpack to gigabytes."""
-
-_AT_ONCE = 2**18
-_SPACE = 8
-"""Bytes of memory for each byte of a file that is read whole: its text, of up to four bytes a
-character, and the bytes themselves."""
+"""Longest line that is read, in bytes: a gzip file of some kilobytes can hold one of gigabytes."""
 
 
-def read_text(path: Path) -> str:
-    """The whole text of a file, with its line endings unchanged.
+def _too_long(path: Path, line: int) -> DataError:
+    return DataError(
+        f"{path}:{line}: this line is over {LONGEST_LINE >> 20} MB, which is no record of a text. "
+        "Write one record a line"
+    )
 
-    The file is UTF-8 with or without a byte-order mark, or UTF-16 or UTF-32 with one, plain or
-    gzipped.
+
+def text_lines(
+    path: Path,
+    longest: int | None = None,
+    too_long: Callable[[Path, int], DataError] = _too_long,
+) -> Iterator[str]:
+    """The lines of a file as they are read, one in memory at a time, with their line endings.
+
+    Lines end at a line feed. The file is UTF-8 with or without a byte-order mark, or UTF-16 or
+    UTF-32 with one, plain or gzipped.
+
+    Args:
+        path: the file.
+        longest: the longest line in bytes; None for :data:`LONGEST_LINE`.
+        too_long: makes the error for a line that is longer, given its number.
 
     Raises:
-        DataError: the file does not exist or cannot be read, its compressed data is damaged, it
-            contains bytes of another encoding or null bytes (the message names the line), or it
-            takes more memory than it may.
+        DataError: the file does not exist or cannot be read, its compressed data is damaged, or it
+            contains bytes of another encoding, null bytes or too long a line; the message names
+            the line.
     """
-    text = _decode(_read_bytes(path), path)
-    if "\0" in text:
-        start = text.index("\0")
-        raise _null_byte(path, text.count("\n", 0, start) + 1, len(text[:start].encode()))
-    return text
+    require_file(path)
+    longest = longest or LONGEST_LINE
+    number = place = 0
+    with _damage_told(path), _opened(path) as (readline, encoding):
+        try:
+            for number, line in enumerate(_lines(readline, longest), start=1):
+                if len(line) > longest:
+                    raise too_long(path, number)
+                text = line.decode()
+                if "\0" in text:
+                    byte = f" (byte {place + line.index(0)})" if encoding is None else ""
+                    raise DataError(
+                        f"{path}:{number}: a null byte{byte}. Either the file is UTF-16 without a "
+                        f"byte-order mark, which iconv -f UTF-16LE -t UTF-8 {path.name} converts, "
+                        f"or it is damaged; tr -d '\\000' < {path.name} removes null bytes"
+                    )
+                yield text
+                place += len(line)
+        except UnicodeDecodeError as error:
+            where = f"{path}:{number}: not UTF-8 text (byte {place + error.start})"
+            if encoding is not None:  # its decoder works on blocks
+                where = f"{path}:{number + 1}: not {encoding.upper()} text (here or soon after)"
+            raise DataError(
+                f"{where}. Save the file as UTF-8, for example with: "
+                f"iconv -f LATIN1 -t UTF-8 {path.name}"
+            ) from error
 
 
-def begins_with(path: Path, mark: str) -> bool:
-    """Whether ``mark`` is the first of a file's text that is not blank, within its first block.
+def begins_with(path: Path, mark: bytes) -> bool:
+    """Whether ``mark`` is the first of a file's text that is not blank.
 
     Raises:
         DataError: the file cannot be read, or its compressed data is damaged.
     """
-    with _unpacked(path) as stream:
-        start = stream.peek(_AT_ONCE)[:_AT_ONCE]
-    encoding = announced_encoding(start) or "utf-8-sig"
-    return start.decode(encoding, "replace").lstrip().startswith(mark)
+    with _damage_told(path), _opened(path) as (readline, _), suppress(UnicodeDecodeError):
+        return next(filter(None, map(bytes.lstrip, _lines(readline, 2**10))), b"").startswith(mark)
+    return False
 
 
-def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a file as they are read, one in memory at a time, with their line endings.
+def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
+    """Number, from 1, and bytes of each line that is not blank, plain or gzipped.
 
-    Lines end at a line feed. Encodings and compression are those of :func:`read_text`.
+    If the first bytes of a file announce UTF-16 or UTF-32, its lines are converted to UTF-8.
+    Whatever cannot be read is counted in ``report``; the lines before it are still returned.
 
-    Raises:
-        DataError: as :func:`read_text`, when the place is reached; or a line is longer than
-            :data:`LONGEST_LINE`.
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang import read_lines
+        >>> from aang_core import ReadReport
+        >>> size = Path("texts.txt").write_bytes(b"one" + bytes([10, 10]) + b"three")
+        >>> [(number, line.strip()) for number, line in read_lines(Path("texts.txt"), ReadReport())]
+        [(1, b'one'), (3, b'three')]
     """
-    with _unpacked(path) as stream:
-        encoding = announced_encoding(stream.peek(len(codecs.BOM_UTF32_LE)))
-        lines = _utf8_lines(path, stream) if encoding is None else _wide(path, stream, encoding)
-        yield from lines
-
-
-@contextmanager
-def _unpacked(path: Path) -> "Iterator[BufferedReader[Any]]":
-    """The bytes of a file, unpacked if they are compressed."""
-    require_file(path)
-    with _damage_told(path), path.open("rb") as raw:
-        # By content: a downloaded "train.jsonl.gz" has often been unpacked on the way.
-        zipped = raw.read(len(_GZIP)) == _GZIP
-        raw.seek(0)
-        yield BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw
-
-
-def _utf8_lines(path: Path, stream: "BufferedReader[Any]") -> Iterator[str]:
-    number, before, encoding = 0, 0, "utf-8-sig"
-    while line := stream.readline(LONGEST_LINE + 1):
-        number += 1
-        if len(line) > LONGEST_LINE:
-            raise _too_long(path, number)
-        try:
-            text = line.decode(encoding)
-        except UnicodeDecodeError as error:
-            # The error counts from behind the mark.
-            mark = len(codecs.BOM_UTF8) if number == 1 and line.startswith(codecs.BOM_UTF8) else 0
-            place = f"byte {before + mark + error.start}"
-            raise _other_encoding(path, number, "UTF-8", place) from error
-        if "\0" in text:
-            raise _null_byte(path, number, before + line.index(0))
-        yield text
-        before += len(line)
-        encoding = "utf-8"
-
-
-def _wide(path: Path, stream: "BufferedReader[Any]", encoding: str) -> Iterator[str]:
-    """The lines of UTF-16 or UTF-32, whose decoder works on blocks."""
     number = 0
-    text = TextIOWrapper(stream, encoding=encoding, newline="\n")
     try:
-        while line := text.readline(LONGEST_LINE + 1):
-            number += 1
-            if len(line) > LONGEST_LINE:
-                raise _too_long(path, number)
-            if "\0" in line:
-                raise _null_byte(path, number, None)
-            yield line
+        with _opened(path) as (readline, _):
+            for number, line in enumerate(_lines(readline, LONGEST_LINE), start=1):
+                if len(line) > LONGEST_LINE:
+                    report.add(f"line over {LONGEST_LINE >> 20} MB, skipped", f"{path}:{number}")
+                elif line.strip():
+                    yield number, line
     except UnicodeDecodeError as error:
-        place = "in this line or soon after it"
-        raise _other_encoding(path, number + 1, encoding.upper(), place) from error
-    finally:
-        text.detach()  # the caller closes the stream
+        report.add(f"{error.encoding} file damaged or cut off, rest skipped", f"{path}:{number}")
+    except _GZIP_DAMAGE:
+        report.add("gzip file damaged or cut off, rest skipped", f"{path}:{number}")
+    except OSError as error:
+        report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
 
 
-def announced_encoding(start: bytes) -> str | None:
-    """UTF-16 or UTF-32, under Python's name, if the first four bytes of a file announce it."""
-    found = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
-    return None if found == "utf-8" else found.rsplit("-", 1)[0]
+def read_text_lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
+    """The lines of a UTF-8 text file, each with its place, ``file:line``.
 
-
-def require_file(path: Path) -> None:
-    """Raise a DataError unless ``path`` is a file."""
-    try:
-        path.stat()
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError) as error:  # name too long, folder not accessible; null in the name
-        raise DataError(f"{path}: cannot be read ({error}).") from error
-    if path.is_dir():
-        raise DataError(
-            f"{path}: this is a folder. Name one file in it, such as {path / 'train.jsonl'}."
-        )
-    if not path.exists():
-        raise DataError(f"{path}: no such file. Relative paths start at {Path.cwd()}.")
+    Examples:
+        >>> from pathlib import Path
+        >>> from aang import read_text_lines
+        >>> from aang_core import ReadReport
+        >>> size = Path("texts.txt").write_text("Hello, world.", encoding="utf-8")
+        >>> list(read_text_lines(Path("texts.txt"), ReadReport()))
+        [('Hello, world.', 'texts.txt:1')]
+    """
+    for number, line in read_lines(path, report):
+        where = f"{path}:{number}"
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            report.add("line that is not UTF-8, skipped", where)
+            continue
+        if "\0" in text:
+            report.add("line with null bytes, skipped", where)
+            continue
+        if text.startswith('{"') and text.rstrip().endswith("}"):
+            report.add(
+                "line that looks like a JSON object, read as plain text; a file of them has to "
+                "end in .jsonl",
+                where,
+            )
+        yield text, where
 
 
 def well_formed(text: str) -> str:
@@ -161,32 +172,39 @@ def well_formed(text: str) -> str:
 
 def well_formed_value(value: Any) -> Any:
     """The value with every text in it :func:`well_formed`, in lists and objects too."""
-    match value:
-        case str():
-            return well_formed(value)
-        case list() | tuple():
-            return [well_formed_value(part) for part in value]
-        case dict():
-            return {well_formed_value(key): well_formed_value(part) for key, part in value.items()}
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, list | tuple):
+        return [well_formed_value(part) for part in value]
+    if isinstance(value, dict):
+        return {well_formed_value(key): well_formed_value(part) for key, part in value.items()}
     # Arrays, such as those of pandas and datasets.
     return well_formed_value(value.tolist()) if hasattr(value, "tolist") else value
 
 
-def _read_bytes(path: Path) -> bytearray:
-    # In blocks: asking for the limit at once would reserve as much memory before anything is read.
-    limit = memory_limit() // _SPACE
-    content = bytearray()
-    with _unpacked(path) as stream:
-        while block := stream.read1(_AT_ONCE):
-            content += block
-            if len(content) > limit:
-                raise DataError(
-                    f"{path}: is larger than {gigabytes(limit)} unpacked, and a JSON array is read "
-                    "as a whole. Write one record a line, for example with "
-                    f"jq -c '.[]' {path.name} > {path.name.split('.')[0]}.jsonl, or set "
-                    f"{VARIABLE} to {_SPACE} times the gigabytes of the file"
-                )
-    return content
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[_ReadLine, str | None]]:
+    """What reads a file's lines as UTF-8, and its encoding if it is UTF-16 or UTF-32."""
+    with path.open("rb") as raw:
+        # By content: a downloaded "train.jsonl.gz" has often been unpacked on the way.
+        stream = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP) else raw
+        start = stream.peek(4)
+        encoding = next((name for mark, name in _MARKS if start.startswith(mark)), None)
+        if encoding is None:
+            yield stream.readline, None
+        else:
+            with TextIOWrapper(stream, encoding, newline="\n") as decoded:
+                yield lambda size: decoded.readline(size).encode(), encoding
+
+
+def _lines(readline: _ReadLine, longest: int) -> Iterator[bytes]:
+    """The lines without a byte-order mark; of too long a line, its first ``longest`` + 1 bytes."""
+    line = readline(longest + 1).removeprefix(codecs.BOM_UTF8)
+    while line:
+        yield line
+        while len(line) > longest and not line.endswith(b"\n"):
+            line = readline(longest + 1)
+        line = readline(longest + 1)
 
 
 @contextmanager
@@ -194,45 +212,9 @@ def _damage_told(path: Path) -> Iterator[None]:
     """Raise a DataError if the file cannot be read or its compressed data is damaged."""
     try:
         yield
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except _GZIP_DAMAGE as error:
         raise DataError(
             f"{path}: the gzip data is damaged or cut off ({error}). Copy or download it again."
         ) from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
-
-
-def _decode(content: bytearray, path: Path) -> str:
-    mark, encoding = next(
-        ((mark, name) for mark, name in _MARKS if content.startswith(mark)), (b"", "utf-8")
-    )
-    try:
-        return str(memoryview(content)[len(mark) :], encoding)
-    except UnicodeDecodeError as error:
-        good = content[len(mark) : len(mark) + error.start].decode(encoding, "replace")
-        name = encoding.upper().removesuffix("-LE").removesuffix("-BE")
-        line, byte = good.count(chr(10)) + 1, len(mark) + error.start
-        raise _other_encoding(path, line, name, f"byte {byte}") from error
-
-
-def _other_encoding(path: Path, line: int, encoding: str, where: str) -> DataError:
-    return DataError(
-        f"{path}:{line}: not {encoding} text ({where}). "
-        f"Save the file as UTF-8, for example with: iconv -f LATIN1 -t UTF-8 {path.name}"
-    )
-
-
-def _null_byte(path: Path, line: int, byte: int | None) -> DataError:
-    place = "" if byte is None else f" (byte {byte})"
-    return DataError(
-        f"{path}:{line}: a null byte{place}. Either the file is UTF-16 "
-        f"without a byte-order mark, which iconv -f UTF-16LE -t UTF-8 {path.name} converts, or "
-        f"it is damaged; tr -d '\\000' < {path.name} removes null bytes"
-    )
-
-
-def _too_long(path: Path, line: int) -> DataError:
-    return DataError(
-        f"{path}:{line}: this line is over {LONGEST_LINE >> 20} MB, which is no record of a text. "
-        "Write one record a line"
-    )

@@ -14,8 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from aang.corpora.token_cache import Texts, collect, encode, special_ids
-from aang.task_types.task_type import EncodedLabels, Offsets, TaskType
-from aang.task_types.token_labels import NO_LABEL
+from aang.task_types.task_type import NO_LABEL, EncodedLabels, Offsets, TaskType
 from aang.task_types.words import is_unspaced, letter_runs
 from aang_core.errors import ConfigError, DataError, ModelError
 from aang_core.objectives.stages.data import Example, ReadReport

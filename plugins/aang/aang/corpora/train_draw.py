@@ -4,13 +4,12 @@ import hashlib
 import heapq
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from aang.corpora.labelled import written
+from aang.corpora.labelled import hashable
 from aang.corpora.labelled_task import LabelledTask
 from aang_core.errors import ConfigError
-from aang_core.objectives.stages.data import Example
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,10 @@ def draw_train(task: LabelledTask, size: int, seed: int) -> tuple[LabelledTask, 
     drawn = set(rows)
     rest = tuple(example for i, example in enumerate(task.train) if i not in drawn)
     train = tuple(task.train[i] for i in rows)
-    draw = TrainDraw(tuple(rows), len(labels), _digest(rows, train))
+    content = hashlib.sha256()
+    for row in rows:
+        content.update(b"row %d " % row + hashable(task.train[row]))
+    draw = TrainDraw(tuple(rows), len(labels), content.hexdigest()[:32])
     return replace(task, train=train, rest=rest), draw
 
 
@@ -78,13 +80,3 @@ def class_shares(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
         shares[name] += 1
         heapq.heapreplace(short, (below + total, name))
     return shares
-
-
-def _digest(rows: Sequence[int], examples: Iterable[Example]) -> str:
-    content = hashlib.sha256()
-    for row, example in zip(rows, examples, strict=True):
-        content.update(b"row %d " % row)
-        for value in (example.text, example.text_pair, written(example.label)):
-            data = b"" if value is None else value.encode("utf-8", "surrogatepass")
-            content.update(b"%d:" % (-1 if value is None else len(data)) + data)
-    return content.hexdigest()[:32]

@@ -4,21 +4,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from aang.corpora.held_out import HeldOutTexts
-from aang.corpora.labelled import Columns, require_columns
-from aang.corpora.labelled_task import LabelledTask
-from aang.corpora.names import REST
-from aang.corpora.places import find_files, read_lines, read_text_lines
-from aang.corpora.tables import FORMATS, NOTHING_IN_MEMORY, Row, Table, TableSource, stream_table
-from aang.corpora.text_files import well_formed
+from aang.corpora.labelled import Columns
+from aang.corpora.labelled_task import HeldOutTexts, LabelledTask
+from aang.corpora.places import REST, find_files
+from aang.corpora.tables import NOTHING_IN_MEMORY, READERS, Row, Table, TableInMemory, stream_table
+from aang.corpora.text_files import read_lines, read_text_lines, well_formed
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
 
 OPTION = "--unlabelled"
 
 _JSON_LINES = (".jsonl", ".ndjson")
-_TABLES = (*FORMATS, *(f"{extension}.gz" for extension in FORMATS))
-_EXTENSIONS = (*FORMATS, ".txt", ".text", ".gz")
+_EXTENSIONS = (*READERS, ".txt", ".text", ".gz")
 
 _Found = tuple[Example, str]
 """An example and its place, ``file:line``."""
@@ -30,10 +27,10 @@ class UnlabelledTexts:
     Files are read each time that the texts are iterated over, JSON Lines and plain text line by
     line. Tables have the end task's columns; a plain text file holds one text per line.
 
-    Texts that are also in dev or test are left out; see :class:`.held_out.HeldOutTexts`.
+    Texts that are also in dev or test are left out; see :class:`.labelled_task.HeldOutTexts`.
 
     Args:
-        places: files, folders and globs; :data:`.names.REST` stands for the training rows that a
+        places: files, folders and globs; :data:`.places.REST` stands for the training rows that a
             draw has left out.
         columns: names of the columns. That of the label is not read.
         task: the end task.
@@ -47,7 +44,7 @@ class UnlabelledTexts:
         columns: Columns,
         task: LabelledTask,
         report: ReadReport,
-        in_memory: Mapping[Path, TableSource] = NOTHING_IN_MEMORY,
+        in_memory: Mapping[Path, TableInMemory] = NOTHING_IN_MEMORY,
     ) -> None:
         self._tables = [in_memory[Path(p)] for p in places if Path(p) in in_memory]
         self._places = tuple(dict.fromkeys(p for p in places if Path(p) not in in_memory))
@@ -75,7 +72,7 @@ class UnlabelledTexts:
             self._report.include(report)
         if not count:
             met = "; ".join(report.lines()) or "nothing in it"
-            named = [*self._places, *(table.table(()).source for table in self._tables)]
+            named = [*self._places, *(table.source for table in self._tables)]
             raise DataError(f"{OPTION} {' '.join(named)}: no usable text: {met}.")
 
     def _found(self, report: ReadReport) -> Iterator[_Found]:
@@ -85,9 +82,13 @@ class UnlabelledTexts:
             yield from self._rows(source.table(self._columns.texts()), report)
         places = [Path(place) for place in self._places if place != REST]
         for path in find_files(places, _EXTENSIONS, OPTION, report):
-            name = path.name.lower()
-            if name.endswith(_TABLES):
-                yield from self._rows(self._table(path, name, report), report)
+            name = path.name.lower().removesuffix(".gz")
+            if name.endswith(_JSON_LINES):
+                # Broken lines are counted: a corpus may be larger than one is willing to mend.
+                table = Table(str(path), "line", None, _json_lines(path, report))
+                yield from self._rows(table, report)
+            elif name.endswith(tuple(READERS)):
+                yield from self._rows(stream_table(path, self._columns.texts()), report)
             else:
                 yield from self._lines(path, report)
 
@@ -100,22 +101,16 @@ class UnlabelledTexts:
         for number, example in enumerate(self._task.rest, start=1):
             yield Example(example.text, example.text_pair), f"{REST}, row {number}"
 
-    def _table(self, path: Path, name: str, report: ReadReport) -> Table:
-        if name.removesuffix(".gz").endswith(_JSON_LINES):
-            # Line by line: unlike labelled data it may be larger than memory.
-            return Table(str(path), "line", None, _json_lines(path, report))
-        return stream_table(path, self._columns.texts())
-
     def _rows(self, table: Table, report: ReadReport) -> Iterator[_Found]:
         wanted = self._columns.texts()
         if table.columns is not None:
-            require_columns(table.columns, wanted, self._columns, table.source)
+            self._columns.require(table.columns, wanted, table.source)
         for number, values in table.rows:
             where = table.where(number)
-            require_columns(values, wanted, self._columns, where)
-            texts = [_text(values[column]) for column in wanted]
-            if all(texts):
-                yield Example(*texts), where
+            self._columns.require(values, wanted, where)
+            texts = [values[column] for column in wanted]
+            if all(isinstance(text, str) and text.strip() for text in texts):
+                yield Example(*map(well_formed, map(str, texts))), where
             else:
                 report.add("unlabelled row without a text, skipped", where)
 
@@ -134,15 +129,10 @@ class UnlabelledTexts:
 def _json_lines(path: Path, report: ReadReport) -> Iterator[Row]:
     for number, line in read_lines(path, report):
         try:
-            record = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
+            record = json.loads(line)
         except (ValueError, RecursionError):
             record = None
         if isinstance(record, dict):
             yield number, record
         else:
             report.add("unlabelled line that is not a JSON object, skipped", f"{path}:{number}")
-
-
-def _text(value: object) -> str:
-    """The text; empty if ``value`` is none."""
-    return well_formed(value) if isinstance(value, str) and value.strip() else ""

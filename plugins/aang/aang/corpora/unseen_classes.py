@@ -4,10 +4,10 @@ With few labels this is usual. Such rows stay: without them the score would be t
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aang.corpora.labelled import LabelledRows
-from aang.task_types.class_names import listed, note_look_alikes
-from aang.task_types.single_label import SingleLabel
+from aang.task_types.cells import listed, note_look_alikes
 from aang.task_types.task_type import TaskType
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
@@ -47,7 +47,7 @@ def know_unseen(
             report.note(_note(task_type, name, count, found, lacking))
             note_look_alikes(rows.source, [*task_type.labels, *found], report)
         unseen.update(found)
-    return task_type.knowing(sorted(unseen)) if unseen else task_type
+    return replace(task_type, unseen=tuple(sorted(unseen))) if unseen else task_type
 
 
 def can_be_learned(example: Example, task_type: TaskType) -> bool:
@@ -60,7 +60,7 @@ def _note(task_type: TaskType, part: str, count: int, classes: Sequence[str], la
     rows = f"{count} row of {part} has" if count == 1 else f"{count} rows of {part} have"
     a_class = "a class" if len(classes) == 1 else "classes"
     # Of a text with several classes or tags, only these are wrong.
-    whole = isinstance(task_type, SingleLabel)
+    whole = not task_type.several_classes
     wrong = ("so they count" if count > 1 else "so it counts") + " as wrong"
     if not whole:
         wrong = ("which count" if len(classes) > 1 else "which counts") + " as missed"

@@ -4,6 +4,7 @@ import difflib
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from aang.config import TrainConfig
+from aang.config import TrainConfig, schema_of
 from aang.from_python.arrays import class_names, labelled_columns, labels_of, text_columns, texts_of
 from aang.from_python.training import train
-from aang.runs.predictor import WINDOW, Predictor, Text
+from aang.runs.predict import WINDOW, Predictor, Text
 from aang.runs.training import choose_device
 from aang_core.errors import ConfigError, DataError
+from aang_core.plugins import load_plugins
 from aang_core.turns import training_turn
 
 _OF_FIT = {
@@ -31,8 +33,14 @@ _OF_FIT = {
 It takes no rows that lack something, as scikit-learn expects.
 """
 
-_OPTIONS = [name for name in TrainConfig.model_fields if name not in _OF_FIT]
-_DEFAULTS: Mapping[str, Any] = {**dict.fromkeys(_OPTIONS), "runs": None, "quiet": True}
+_OF_ITS_OWN: Mapping[str, Any] = {"runs": None, "quiet": True}
+
+
+@cache
+def _defaults() -> Mapping[str, Any]:
+    """All parameters, those of plug-ins included, with their defaults."""
+    names = [n for n in schema_of(load_plugins().registry).model_fields if n not in _OF_FIT]
+    return {**dict.fromkeys(names), **_OF_ITS_OWN}
 
 
 class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
@@ -69,20 +77,30 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
     """
 
     def __init__(self, **parameters: Any) -> None:
-        if unknown := sorted(parameters.keys() - _DEFAULTS.keys()):
-            near = difflib.get_close_matches(unknown[0], list(_DEFAULTS), n=1)
+        if unknown := sorted(parameters.keys() - _defaults().keys()):
+            near = difflib.get_close_matches(unknown[0], list(_defaults()), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise TypeError(f"AangClassifier has no parameter {unknown[0]!r}{hint}")
-        for name, default in _DEFAULTS.items():
+        for name, default in _defaults().items():
             setattr(self, name, parameters.get(name, default))
 
-    # scikit-learn and help() read the parameters from here.
+    # help() reads the parameters from here.
     __init__.__signature__ = Signature(  # type: ignore[attr-defined]
         [
             Parameter("self", Parameter.POSITIONAL_ONLY),
-            *(Parameter(n, Parameter.KEYWORD_ONLY, default=d) for n, d in _DEFAULTS.items()),
+            *(
+                Parameter(name, Parameter.KEYWORD_ONLY, default=None)
+                for name in TrainConfig.model_fields
+                if name not in _OF_FIT
+            ),
+            *(Parameter(n, Parameter.KEYWORD_ONLY, default=d) for n, d in _OF_ITS_OWN.items()),
         ]
     )
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """The names for scikit-learn, which would miss those of plug-ins in the signature."""
+        return sorted(_defaults())
 
     @training_turn()
     def fit(
@@ -134,7 +152,8 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
             given["domain"] = text_columns(texts_of(domain))
         if texts and isinstance(texts[0], tuple):
             given["text_pair"] = "text_pair"
-        options = {n: getattr(self, n) for n in _OPTIONS if getattr(self, n) is not None}
+        named = {name: getattr(self, name) for name in _defaults() if name not in _OF_ITS_OWN}
+        options = {name: value for name, value in named.items() if value is not None}
         with _run_folder(self.runs) as out, _bad_input():
             run = train(**options, **given, out=out, quiet=self.quiet)
             predictor = Predictor.load(

@@ -11,10 +11,11 @@ from typing import Any
 from aang.assembly.labelled_tasks import end_task_columns
 from aang.config import TrainConfig
 from aang.corpora.dataset_task import parts_of
-from aang.corpora.in_memory import DOMAIN_TEXT, TableInMemory, plain_list, table_in_memory
+from aang.corpora.in_memory import DOMAIN_TEXT, plain_list, require_one_type, table_in_memory
 from aang.corpora.labelled import Columns
-from aang.corpora.names import PARTS, REST
-from aang.runs.kept_data import TEXTS, copy_of
+from aang.corpora.places import PARTS, REST
+from aang.corpora.tables import TableInMemory
+from aang.runs.resume import TEXTS, copy_of
 from aang_core.errors import ConfigError
 from aang_core.objectives.stages import ReadReport
 
@@ -76,7 +77,7 @@ class GivenData:
             labelled = name in PARTS
             table = table_in_memory(value, name, path, columns, labelled=labelled)
             if labelled:
-                table.require_one_type(columns.label)
+                require_one_type(table, columns.label)
                 wanted[path] = columns.names()
             elif name == "domain":
                 table, wanted[path] = _with_domain_text(table, columns), (DOMAIN_TEXT,)

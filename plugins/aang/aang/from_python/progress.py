@@ -8,7 +8,7 @@ from typing import Any
 
 from aang.cli.progress import losses_in_words, training_progress
 from aang.runs.encoder_training import METRIC
-from aang.runs.main_training import Observe
+from aang.runs.training import Observe
 from aang_core.cli.output import echo
 from aang_core.training.evaluation import shown_score
 from aang_core.training.trainer import Observer

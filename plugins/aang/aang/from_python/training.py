@@ -2,25 +2,24 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from aang.assembly.sources import Sources, prepare_sources
 from aang.cli.train import RESUMABLE_WITH
-from aang.config import TrainConfig, read_config_file, resolve_training
+from aang.config import check_plugin_option, read_config_file, resolve_training, schema_of
 from aang.config.resolving import no_such_option
 from aang.from_python.given_data import GivenData
 from aang.from_python.progress import progress
 from aang.from_python.wording import errors_in_python, in_python
-from aang.runs.new_folder import new_run_folder
-from aang.runs.recorded_plugins import recorded_differences
+from aang.runs.files import refuse_links
+from aang.runs.inputs import plugin_changes
+from aang.runs.resume import new_run_folder, unfinished
 from aang.runs.run import Run
-from aang.runs.run_files import refuse_links
-from aang.runs.train_run import train_run
-from aang.runs.training import join
-from aang.runs.unfinished import unfinished
+from aang.runs.train import train_run
+from aang.runs.training import During, join
 from aang_core.cli.output import note, note_once
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins, load_plugins
@@ -75,13 +74,16 @@ def train(
         >>> run.result["steps"]
         2
     """
-    if unknown := [name for name in options if name not in TrainConfig.model_fields]:
-        known = [*TrainConfig.model_fields, "resume", "accept_changes", "quiet"]
-        raise ConfigError(no_such_option(unknown[0], "aang train", known))
     plugins = load_plugins()
+    names = schema_of(plugins.registry).model_fields
+    for name in options:
+        check_plugin_option(name, plugins.registry)
+        if name not in names:
+            known = [*names, "resume", "accept_changes", "quiet"]
+            raise ConfigError(no_such_option(name, "aang train", known))
     for record in plugins.shadowed:
         note(shadow_notice(record))
-    with errors_in_python(), ExitStack() as stack:
+    with errors_in_python(names), ExitStack() as stack:
         if resume is None:
             start = _first_start(config, options, plugins, stack)
         elif config is None and set(options) <= RESUMABLE_WITH:
@@ -93,23 +95,21 @@ def train(
         quiet = quiet or not start.processes.first
         once = note_once()
         say: Callable[[str], None] = (
-            (lambda sentence: None) if quiet else (lambda sentence: once(in_python(sentence)))
+            (lambda sentence: None)
+            if quiet
+            else (lambda sentence: once(in_python(sentence, names)))
         )
         for sentence in start.notes:
             say(sentence)
         try:
             with interruptible() as interruption, progress(quiet=quiet) as observe:
                 run = train_run(
-                    start.sources.config,
                     start.sources,
-                    out=start.out,
-                    plugins=plugins,
-                    observe=observe,
+                    start.out,
+                    plugins,
+                    During(observe, say=say, interruption=interruption),
                     resume=resume is not None,
                     accept_changes=accept_changes,
-                    interruption=interruption,
-                    say=say,
-                    copies=start.copies,
                 )
         except Interrupted as stopped:
             if (start.out / "config.yaml").is_file():
@@ -129,24 +129,22 @@ class _Start:
         sources: its sources, with its options.
         out: the run folder.
         processes: the processes that share the training.
-        copies: the copies of data in memory, by their names in the run folder.
         notes: what has changed since the run was interrupted.
     """
 
     sources: Sources
     out: Path
     processes: Processes
-    copies: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
 
 def _resumption(out: Path, options: Mapping[str, Any], plugins: Plugins) -> _Start:
     refuse_links(out)
-    config = unfinished(out, **{"trust_remote_code": False, **options})
+    config = unfinished(out, plugins.registry, **{"trust_remote_code": False, **options})
     _, processes = join(config.device)
     with processes.all_or_none():
         sources = prepare_sources(config, plugins.registry)
-    return _Start(sources, out, processes, notes=recorded_differences(out, plugins))
+    return _Start(sources, out, processes, notes=plugin_changes(out, plugins)[1])
 
 
 def _first_start(
@@ -167,5 +165,6 @@ def _first_start(
     out = stack.enter_context(new_run_folder(sources.config, processes))
     if given.values:
         config, data = given.placed(sources.config, out)
-        sources = replace(sources, config=config)
-    return _Start(sources, out, processes, data.copies())
+        plan = replace(sources.plan, config=config)
+        sources = replace(sources, plan=plan, copies=data.copies())
+    return _Start(sources, out, processes)

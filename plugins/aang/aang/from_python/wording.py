@@ -1,7 +1,7 @@
 """Messages in the words of a Python program: options as keywords."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from aang.config import TrainConfig
@@ -14,8 +14,12 @@ _OPTION = r"--(?P<name>[a-z][a-z-]*)(?: (?=[^\s:]+: ))?"
 _WRITTEN = re.compile(f"{_COMMAND}|{_OF_PRIMITIVE}|{_OPTION}")
 
 
-def in_python(message: str) -> str:
+def in_python(message: str, names: Collection[str] = TrainConfig.model_fields) -> str:
     """The message with keywords in place of options; commands for a terminal stay.
+
+    Args:
+        message: a message in the words of the command line.
+        names: the names of all options.
 
     Examples:
         >>> in_python("--eval-every 0: should be greater. Name the column with --label.")
@@ -23,21 +27,21 @@ def in_python(message: str) -> str:
         >>> in_python("--set factored.n=0: too few; see aang train --help")
         "set={'factored': {'n': 0}}: too few; see aang train --help"
     """
-    return _WRITTEN.sub(_keyword, message)
 
+    def keyword(match: re.Match[str]) -> str:
+        if match["of"]:
+            return f"set={{{match['of']!r}: {{{match['option']!r}: {match['value'] or '…'}}}}}"
+        name = (match["name"] or "").replace("-", "_")
+        return f"{name}=" if name in names else match[0]
 
-def _keyword(match: re.Match[str]) -> str:
-    if match["of"]:
-        return f"set={{{match['of']!r}: {{{match['option']!r}: {match['value'] or '…'}}}}}"
-    name = (match["name"] or "").replace("-", "_")
-    return f"{name}=" if name in TrainConfig.model_fields else match[0]
+    return _WRITTEN.sub(keyword, message)
 
 
 @contextmanager
-def errors_in_python() -> Iterator[None]:
-    """Reword the message of an error that AANG raises on purpose."""
+def errors_in_python(names: Collection[str]) -> Iterator[None]:
+    """Reword the message of an error that AANG raises on purpose; ``names`` are all options."""
     try:
         yield
     except AangError as error:
-        error.args = (in_python(str(error)), *error.args[1:])
+        error.args = (in_python(str(error), names), *error.args[1:])
         raise

@@ -2,9 +2,9 @@
 
 Public, for commands of plug-ins: :func:`load_text_model` loads an encoder, a :class:`TextModel`
 with its :class:`EncoderBody`, from a folder or from the hub, :func:`load_tokenizer` its tokenizer
-and :func:`load_classifier` a trained classifier. :class:`LoraSettings` asks for low-rank
-:class:`Adapters` on the encoder. :class:`EncoderHeads` makes heads on the body, each a
-:class:`TransformersHead`.
+and :func:`load_classifier` a trained classifier. A :class:`TrainedPart` says what a plug-in has
+made of the body, and :func:`layers_of` finds its layers. :class:`EncoderHeads` makes heads on the
+body, each a :class:`TransformersHead`.
 """
 
 from typing import TYPE_CHECKING
@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from aang.modeling.adapters import Adapters, LoraSettings
     from aang.modeling.body import EncoderBody
     from aang.modeling.encoder import TextModel, load_classifier, load_text_model, load_tokenizer
     from aang.modeling.heads import EncoderHeads, TransformersHead
+    from aang.modeling.trained_part import TrainedPart, layers_of
 
 __all__ = [
-    "Adapters",
     "EncoderBody",
     "EncoderHeads",
-    "LoraSettings",
     "TextModel",
+    "TrainedPart",
     "TransformersHead",
+    "layers_of",
     "load_classifier",
     "load_text_model",
     "load_tokenizer",
 ]
 
 _HOMES = {
-    "aang.modeling.adapters": "Adapters LoraSettings",
     "aang.modeling.body": "EncoderBody",
     "aang.modeling.encoder": "TextModel load_classifier load_text_model load_tokenizer",
     "aang.modeling.heads": "EncoderHeads TransformersHead",
+    "aang.modeling.trained_part": "TrainedPart layers_of",
 }
 
 # Hidden from type checkers: with it they would take any misspelled name for an attribute.

@@ -7,11 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
-from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
 from aang.modeling.attention_masks import attention_masks, is_deberta, take_masks
 from aang_core.errors import ModelError
-from aang_core.gradients import RowFreeMethod
 from aang_core.gradients.packing import CannotPackError
 
 
@@ -88,17 +86,6 @@ class EncoderBody(nn.Module):
     def unpack(self, features: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
         """Hidden states of one batch's rows, cut to its own number of tokens."""
         return features[:, : inputs["input_ids"].shape[1]]
-
-    def row_free_methods(self) -> list[RowFreeMethod]:
-        """MPNet's position biases, which every row shares.
-
-        See :class:`aang_core.gradients.HasRowFreeMethods`.
-        """
-        return [
-            RowFreeMethod(module, "compute_position_bias", module.relative_attention_bias)
-            for module in self.modules()
-            if isinstance(module, MPNetEncoder)
-        ]
 
 
 def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:

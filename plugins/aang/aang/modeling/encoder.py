@@ -22,10 +22,8 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from aang.corpora.tokens import vocabulary
-from aang.modeling.adapters import Adapters, LoraSettings
 from aang.modeling.body import EncoderBody
 from aang.modeling.end_task_head import StoredHead, end_task_head, forget_head
-from aang.modeling.frozen_layers import freeze_layers
 from aang.modeling.heads import EncoderHeads, LanguageModelHead, TransformersHead, set_dropout
 from aang.modeling.language_model import lacks_language_model, refuse_decoders, tie_decoder
 from aang.modeling.missing_weights import (
@@ -36,11 +34,11 @@ from aang.modeling.missing_weights import (
 from aang.modeling.model_folder import refuse_giants, refuse_other_folders
 from aang.modeling.more_tokens import refuse_more_tokens
 from aang.modeling.positions import longest_row
+from aang.modeling.trained_part import TrainedPart
 from aang.modeling.trial import refuse_unusable
 from aang.progress_bars import no_model_bars
-from aang.task_types.choose import task_type_of_model
 from aang.task_types.single_label import SingleLabel
-from aang.task_types.task_type import Architecture, HeadShape, TaskType
+from aang.task_types.task_type import Pipeline, TaskType
 from aang_core.errors import AangError, ModelError
 from aang_core.turns import generators_kept, loading_turn
 
@@ -59,7 +57,7 @@ class TextModel:
         tied_decoder: whether that head decodes with the word embeddings.
         head_origin: for people, whether the end task's head is the folder's and why; None if the
             folder has none.
-        adapters: the low-rank adapters of the body; None if its own weights are trained.
+        parts: what plug-ins have made of the body, in their order.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -70,7 +68,7 @@ class TextModel:
     fresh_language_model: bool = False
     tied_decoder: bool = True
     head_origin: str | None = None
-    adapters: Adapters | None = None
+    parts: tuple[TrainedPart, ...] = ()
 
     def save(
         self, folder: Path, max_length: int | None = None, *, reads_pairs: bool = False
@@ -116,8 +114,11 @@ class TextModel:
         self.tokenizer.save_pretrained(folder)
 
     def _plain_base(self) -> PreTrainedModel:
-        """The encoder as transformers knows it, with adapters merged into its weights."""
-        return self.body.base if self.adapters is None else self.adapters.merged()
+        """The encoder as transformers knows it."""
+        base = self.body.base
+        for part in reversed(self.parts):
+            base = part.plain(base)
+        return base
 
 
 def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
@@ -180,7 +181,8 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
     with _quiet(), generators_kept(), _clear_errors(source, "model"):
         refuse_giants(source, PreTrainedConfig.get_config_dict(source)[0])
         config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
-        auto = _CLASSES[task_type_of_model(config).head.architecture]
+        of_tokens = "ForTokenClassification" in " ".join(config.architectures or ())
+        auto = _CLASSES["token-classification" if of_tokens else "text-classification"]
         model: PreTrainedModel
         model, info = auto.from_pretrained(
             source, trust_remote_code=trust_remote_code, output_loading_info=True
@@ -205,8 +207,6 @@ def load_text_model(
     share_decoder: bool = True,
     dropout: float | None = None,
     head_dropout: float | None = None,
-    lora: LoraSettings | None = None,
-    frozen_layers: int | None = None,
     trust_remote_code: bool = False,
     task_type: TaskType | None = None,
 ) -> TextModel:
@@ -224,22 +224,18 @@ def load_text_model(
         dropout: dropout probability everywhere in the model; None keeps the model's own.
         head_dropout: dropout probability of classification heads and token regression; None keeps
             the model's own.
-        lora: train low-rank adapters instead of the encoder's own weights.
-        frozen_layers: leave the embeddings and this many of the first layers as they are; None
-            trains everything.
         trust_remote_code: whether to run the Python code that comes with it.
         task_type: the kind of end task, which says what its head is; None for a single-label task.
 
     Raises:
         ModelError: ``source`` is not a model, lacks weights of the encoder, or is a model that AANG
             cannot use as an encoder, because it does not keep to attention masks, for instance.
-        ConfigError: there are to be adapters, and peft is not installed.
     """
     task_type = task_type or SingleLabel(tuple(labels))
     refuse_other_folders(source)
     with _quiet(), _clear_errors(source, "model"):
-        config, stored = _configuration(source, task_type.head, dropout, trust_remote_code)
-        auto = _CLASSES[task_type.head.architecture]
+        config, stored = _configuration(source, task_type, dropout, trust_remote_code)
+        auto = _CLASSES[task_type.pipeline]
         classifier, lacking, misfits = _load(auto, source, config, from_scratch, trust_remote_code)
         refuse_misfits(source, classifier, misfits)
         language_model, missing, _ = _load(
@@ -280,8 +276,6 @@ def load_text_model(
     longest = longest_row(base, tokenizer, stored)
     with _quiet():
         refuse_unusable(source, body, (head, language_model_head), longest)
-    if frozen_layers is not None:
-        freeze_layers(body, frozen_layers)
     return TextModel(
         tokenizer=tokenizer,
         body=body,
@@ -300,12 +294,11 @@ def load_text_model(
         fresh_language_model=fresh,
         tied_decoder=tied,
         head_origin=origin,
-        adapters=None if lora is None else Adapters(base, lora),
     )
 
 
-_CLASSES: Mapping[Architecture, Any] = {
-    "sequence-classification": AutoModelForSequenceClassification,
+_CLASSES: Mapping[Pipeline, Any] = {
+    "text-classification": AutoModelForSequenceClassification,
     "token-classification": AutoModelForTokenClassification,
 }
 
@@ -319,17 +312,17 @@ def _fresh_head(auto: Any, config: PreTrainedConfig, trust_remote_code: bool) ->
 
 
 def _configuration(
-    source: str, head: HeadShape, dropout: float | None, trust_remote_code: bool
+    source: str, task_type: TaskType, dropout: float | None, trust_remote_code: bool
 ) -> tuple[PreTrainedConfig, PreTrainedConfig]:
     """The configuration with the end task's head, and what the folder says of the head in it."""
-    names = dict(enumerate(head.outputs))
+    names = dict(enumerate(task_type.labels))
     content = PreTrainedConfig.get_config_dict(source)[0]
     refuse_giants(source, content)
     stored = PreTrainedConfig.from_dict(content)
     config: PreTrainedConfig = AutoConfig.from_pretrained(
         source,
         num_labels=len(names),
-        problem_type=head.problem_type,
+        problem_type=task_type.problem_type,
         id2label=names,
         label2id={name: i for i, name in names.items()},
         trust_remote_code=trust_remote_code,

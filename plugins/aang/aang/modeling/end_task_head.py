@@ -1,7 +1,8 @@
 """The end task's head: that of the encoder's folder if it is this task's own, else a fresh one."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,11 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from aang.modeling.heads import TransformersHead, output_layer
-from aang.task_types.choose import task_type_of_model
-from aang.task_types.class_names import listed
+from aang.task_types.cells import listed
+from aang.task_types.choose import labels_of, task_type_of_model
+from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import TaskType
+from aang_core.errors import ModelError
 
 OF_A_HEAD = (
     *("threshold", "label_separator", "labels_by_place", "label_mean", "label_scale"),
@@ -75,18 +78,32 @@ def end_task_head(
     """
     names = _names(model)
     head = TransformersHead(model)
-    found = output_layer(head.model, len(task_type.head.outputs))
+    found = output_layer(head.model, len(task_type.labels))
     # A layer before the output may come from pre-training, as in ModernBERT, and is kept then.
     of_output = names if found is None else {f"{found[0]}.weight"}
     if of_output <= set(stored.lacking):
         return head, None
-    reason = _other(stored, task_type, names) or _took_over(head, stored.config, task_type)
-    if reason is not None:
+    theirs = _task_type_of(stored.config, task_type)
+    reason = _other(stored, theirs, task_type, names)
+    if theirs is not None and reason is None:
+        reason = _took_over(head, stored.config, theirs.labels, task_type)
+    if theirs is None or reason is not None:
         return fresh(), f"new: that of {stored.source} {reason}"
-    theirs = task_type_of_model(stored.config).labels
-    same = "the same classes" if task_type.classes else "numbers of the same scale"
-    order = "" if theirs == task_type.labels else ", put into this task's order"
+    same = "the same classes" if task_type.names_classes else "numbers of the same scale"
+    order = "" if theirs.labels == task_type.labels else ", put into this task's order"
     return head, f"that of {stored.source}, which is for {same}{order}"
+
+
+def _task_type_of(config: PreTrainedConfig, task_type: TaskType) -> TaskType | None:
+    """The kind of task of a stored head: this task's own, if that takes the head for one of its.
+
+    None if no plug-in that is loaded knows the kind.
+    """
+    own = type(task_type)
+    found = None if own is SingleLabel else own.of_model(config, labels_of(config))
+    with suppress(ModelError):
+        return found or task_type_of_model(config)
+    return None
 
 
 def _names(model: PreTrainedModel) -> set[str]:
@@ -99,12 +116,15 @@ def _names(model: PreTrainedModel) -> set[str]:
     }
 
 
-def _other(stored: StoredHead, task_type: TaskType, names: Collection[str]) -> str | None:
+def _other(
+    stored: StoredHead, theirs: TaskType | None, task_type: TaskType, names: Collection[str]
+) -> str | None:
     """Why the folder's head is not that of this task; None if it may be."""
     architectures = stored.config.architectures or ()
     if not any(name.endswith(_HEADS) for name in architectures):
         return f"belongs to {' or '.join(architectures) or 'an unnamed architecture'}"
-    theirs = task_type_of_model(stored.config)
+    if theirs is None:
+        return "is for a kind of task that no plug-in knows"
     if theirs.name != task_type.name:
         return f"is for another kind of task, {theirs.name}"
     if sorted(theirs.labels) != sorted(task_type.labels):
@@ -116,14 +136,15 @@ def _other(stored: StoredHead, task_type: TaskType, names: Collection[str]) -> s
     return None
 
 
-def _took_over(head: TransformersHead, config: Any, task_type: TaskType) -> str | None:
+def _took_over(
+    head: TransformersHead, config: Any, theirs: Sequence[str], task_type: TaskType
+) -> str | None:
     """Put the outputs into the order of the task's classes, and numbers on the task's scale.
 
     Returns:
         None; or why the head cannot be taken over.
     """
-    theirs = task_type_of_model(config).labels
-    if theirs != task_type.labels:
+    if tuple(theirs) != task_type.labels:
         found = output_layer(head.model, len(theirs))
         if found is None:
             return "has its classes in another order and no layer with an output for each"

@@ -1,33 +1,78 @@
-"""Which part of an encoder is trained, in a sentence for the user."""
+"""Which part of an encoder is trained, where a plug-in has chosen it."""
 
-from aang.modeling.adapters import Adapters
-from aang.modeling.encoder import TextModel
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torch import nn
+from transformers import PreTrainedModel
+
+if TYPE_CHECKING:
+    from aang.modeling.body import EncoderBody
+    from aang.modeling.heads import TransformersHead
 
 
-def trained_part(model: TextModel, frozen_layers: int | None) -> str | None:
-    """A sentence about what of the encoder is trained; None if all of it is.
+class TrainedPart:
+    """What a plug-in has made of an encoder.
 
     Args:
-        model: the encoder.
-        frozen_layers: how many of its first layers are frozen, besides its embeddings; None if
-            nothing is frozen.
+        said: a phrase for people, such as "the embeddings are not trained".
+
+    Attributes:
+        folder: the folder in the run folder that :meth:`save` writes; None if it writes none.
+
+    Examples:
+        >>> from aang import TrainedPart
+        >>> TrainedPart("the embeddings are not trained").said
+        'the embeddings are not trained'
     """
-    if model.adapters is None and frozen_layers is None:
+
+    folder: str | None = None
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+
+    def plain(self, base: PreTrainedModel) -> PreTrainedModel:
+        """The encoder as transformers knows it, to be saved; ``base`` itself if it is that."""
+        return base
+
+    def save(self, folder: Path, head: "TransformersHead") -> None:
+        """Save what is only this part's, for those who have the encoder already.
+
+        Args:
+            folder: an empty folder.
+            head: the end task's head.
+        """
+
+
+def part_in_words(body: "EncoderBody", parts: Sequence[TrainedPart]) -> str | None:
+    """A sentence about what of the encoder is trained; None if all of it is."""
+    if not parts:
         return None
-    said = []
-    if frozen_layers is not None:
-        layers = model.body.base.config.num_hidden_layers
-        first = f" and the first {frozen_layers} of {layers} layers" if frozen_layers else ""
-        said.append(f"the embeddings{first} are not trained")
-    if model.adapters is not None:
-        said.append(_adapters(model.adapters))
-    parameters = list(model.body.parameters())
+    parameters = list(body.parameters())
     trained = sum(p.numel() for p in parameters if p.requires_grad)
     total = sum(p.numel() for p in parameters)
-    return f"{'; '.join(said)}: {trained:,} of {total:,} parameters of the encoder are trained"
+    said = "; ".join(part.said for part in parts)
+    return f"{said}: {trained:,} of {total:,} parameters of the encoder are trained"
 
 
-def _adapters(adapters: Adapters) -> str:
-    layers = adapters.layers
-    ends = sorted({name.rpartition(".")[2] for name in layers})
-    return f"adapters of rank {adapters.rank} on {len(layers)} linear layers ({', '.join(ends)})"
+def layers_of(body: "EncoderBody") -> nn.ModuleList | None:
+    """The layers of an encoder; None if it does not have them in one list."""
+    wanted = getattr(body.base.config, "num_hidden_layers", None)
+    for module in body.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == wanted:
+            return module
+    return None
+
+
+def layers_trained(body: "EncoderBody") -> int:
+    """The number of layers from the first one that is trained."""
+    layers = layers_of(body)
+    if layers is None:
+        return int(getattr(body.base.config, "num_hidden_layers", 1))
+    frozen = 0
+    for layer in layers:
+        if any(parameter.requires_grad for parameter in layer.parameters()):
+            break
+        frozen += 1
+    return len(layers) - frozen

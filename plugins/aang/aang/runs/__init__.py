@@ -24,19 +24,17 @@ from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from aang.runs.before import settled_precision
-    from aang.runs.drawn_rows import recorded_draw
-    from aang.runs.linear_controls import LINEAR, PENALTIES, TF_IDF, linear_result, tf_idf
-    from aang.runs.log_lines import Cost, DevScores
+    from aang.runs.files import read_lines, read_part, refuse_links
+    from aang.runs.inputs import recorded_draw
+    from aang.runs.linear_controls import PENALTIES, TF_IDF, linear_result, tf_idf
     from aang.runs.model_card import Origins, card_of, languages_in, longest_text
-    from aang.runs.run_files import read_lines, read_part, refuse_links
-    from aang.runs.schema import ChosenScores, Result
+    from aang.runs.schema import ChosenScores, Cost, DevScores, Result
     from aang.runs.training import choose_device
     from aang_core.cores import usable_cores
     from aang_core.training.evaluation import shown_score
     from aang_core.training.interruption import Interrupted, interruptible
 
 __all__ = [
-    "LINEAR",
     "PENALTIES",
     "TF_IDF",
     "ChosenScores",
@@ -64,12 +62,11 @@ __all__ = [
 _HOMES = {
     "aang_core.cores": "usable_cores",
     "aang.runs.before": "settled_precision",
-    "aang.runs.drawn_rows": "recorded_draw",
-    "aang.runs.linear_controls": "LINEAR PENALTIES TF_IDF linear_result tf_idf",
-    "aang.runs.log_lines": "Cost DevScores",
+    "aang.runs.files": "read_lines read_part refuse_links",
+    "aang.runs.inputs": "recorded_draw",
+    "aang.runs.linear_controls": "PENALTIES TF_IDF linear_result tf_idf",
     "aang.runs.model_card": "Origins card_of languages_in longest_text",
-    "aang.runs.run_files": "read_lines read_part refuse_links",
-    "aang.runs.schema": "ChosenScores Result",
+    "aang.runs.schema": "ChosenScores Cost DevScores Result",
     "aang.runs.training": "choose_device",
     "aang_core.training.evaluation": "shown_score",
     "aang_core.training.interruption": "Interrupted interruptible",

@@ -1,28 +1,32 @@
 """What a run does before its first step: read, make and try everything, and sum it up."""
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from torch import nn
 
+from aang.assembly.around_training import before_training
 from aang.assembly.assembly import Assembly, assemble, load_model
 from aang.assembly.source_rows import SourceReader
 from aang.assembly.sources import Sources, encoder_of
 from aang.config import TrainConfig
-from aang.modeling.encoder import encoder_width
-from aang.modeling.trained_part import trained_part
-from aang.modeling.untaught import untaught_heads
+from aang.modeling.encoder import TextModel, encoder_width
+from aang.modeling.heads import LanguageModelHead
+from aang.modeling.trained_part import part_in_words
 from aang.runs import outcome
 from aang.runs.expected import measure
+from aang.runs.inputs import refuse_other_files
 from aang.runs.memory_needed import check_memory, lowering_told, memory_cost
-from aang.runs.pretraining import ReadyStage, try_stages
-from aang.runs.same_inputs import refuse_other_files
+from aang.runs.pretraining import ready
 from aang.runs.schema import DataStatistics
 from aang.runs.summary import Summary, summary_of
-from aang.runs.tracking import check_trackers
-from aang.runs.training import build_trainer, check_options, choose_training_device, join
+from aang.runs.training import During, build_trainer, check_options, choose_training_device, join
+from aang_core.gradients.choose_engine import find_engine
 from aang_core.gradients.passes import Precision
 from aang_core.objectives.stages import ReadReport
+from aang_core.plugins.registry import Registry
 from aang_core.tasks.processes import Processes
 from aang_core.training.compiling import check_compiler
 from aang_core.training.devices import on_usable_cores
@@ -35,42 +39,42 @@ class Prepared:
     """A run that is ready to train.
 
     Attributes:
-        config: its options, with the precision that was chosen.
-        sources: its sources; what is read from now on is reported apart.
-        assembly: its model, rows, tasks and weighter.
-        reader: the reader of its sources.
-        first: its first stage of pre-training, if it has stages.
+        assembly: its options, with the precision that was chosen, model, rows, tasks and weighter;
+            what is read from now on is reported apart.
         report: what was noticed in the data so far.
         statistics: the content of ``data.json``.
         memory: what its training needs by the cost model.
     """
 
-    config: TrainConfig
-    sources: Sources
     assembly: Assembly
-    reader: SourceReader
-    first: ReadyStage | None
     report: ReadReport
     statistics: DataStatistics
     memory: MemoryCost
 
 
-def check(config: TrainConfig) -> tuple[torch.device, Processes]:
+def check(
+    config: TrainConfig, registry: Registry, *, resumed: bool = False
+) -> tuple[torch.device, Processes]:
     """Refuse what can be refused before anything is loaded.
+
+    Args:
+        config: the run's options.
+        registry: everything that plug-ins have registered.
+        resumed: whether an interrupted run goes on.
 
     Returns:
         The device to compute on, and the processes that share the run.
 
     Raises:
-        AangError: the device, an option, a tracker or the compiler cannot be used, here or in
+        AangError: the device, an option or the compiler cannot be used, here or in
             another process.
     """
     device, processes = join(config.device)
     # A machine may lack what the others have, and these would wait for it.
     with processes.all_or_none():
-        check_options(config, processes)
+        check_options(config, find_engine(config.gradients, registry), processes)
         check_precision(config.precision, device)
-        check_trackers(config.log)
+        before_training(registry, config, resumed=resumed)
         if config.compile:
             check_compiler(device)
     return device, processes
@@ -93,65 +97,53 @@ def settled_precision(config: TrainConfig) -> tuple[int, Precision]:
     return width, settle_precision(config.precision, device, width)[0]
 
 
-def prepare(
-    config: TrainConfig,
-    sources: Sources,
-    device: torch.device,
-    processes: Processes,
-    *,
-    announce: Callable[[Summary], None],
-    say: Callable[[str], None],
-) -> Prepared:
+def prepare(sources: Sources, during: During) -> Prepared:
     """Load the encoder, read and tokenise all data, make the tasks, and say what there is.
 
     Args:
-        config: the run's options.
         sources: its sources.
-        device: the device to compute on.
-        processes: the processes that share the run.
-        announce: called with the summary of the run.
-        say: called with each note, such as a warning about the data.
+        during: the device, the processes, and who hears of the run.
 
     Raises:
         AangError: the model, the data or an option cannot be used.
     """
+    device, processes = during.device, during.processes
     report = sources.report
     sources = replace(sources, report=ReadReport())
-    torch.manual_seed(config.seed)
+    torch.manual_seed(sources.config.seed)
     refuse_other_files(
         {"--domain": sources.domain, "--out-of-domain": sources.out_of_domain}, processes
     )
     with processes.all_or_none():
-        model = load_model(config, sources)
-        reader = SourceReader(config, sources, model, processes)
-        first = try_stages(config, sources, reader, model)
-        assembly = assemble(config, sources, model, reader)
+        model = load_model(sources)
+        reader = SourceReader(sources, model, processes)
+        for stage in sources.plan.pretraining:
+            ready(sources, stage, reader, model)  # so that no stage fails half-way
+        assembly = assemble(sources, model, reader)
     report.include(sources.report)
     width = int(assembly.model.body.base.config.hidden_size)
-    precision, reason = settle_precision(config.precision, device, width, processes)
-    config = config.model_copy(update={"precision": precision})
+    precision, reason = settle_precision(sources.config.precision, device, width, processes)
+    assembly = replace(assembly, sources=sources.with_options(precision=precision))
+    config = assembly.config
     memory = memory_cost(config, assembly)
     with processes.all_or_none():
         check_memory(memory, device)
-    statistics = outcome.data_statistics(replace(sources, report=report), assembly)
-    announce(summary_of(config, sources, assembly, statistics, str(device)))
+    statistics = outcome.data_statistics(assembly, report)
+    during.announce(summary_of(assembly, statistics, str(device)))
     longest = _longest(config, assembly)
-    part = trained_part(assembly.model, config.freeze_layers)
-    untaught = _untaught(config, sources, assembly)
+    part = part_in_words(assembly.model.body, assembly.model.parts)
+    untaught = _untaught(config, assembly)
     for sentence in (reason, longest, part, untaught, *report.lines()):
         if sentence is not None:
-            say(sentence)
-    return Prepared(config, sources, assembly, reader, first, report, statistics, memory)
+            during.say(sentence)
+    return Prepared(assembly, report, statistics, memory)
 
 
-def dry_run(
-    config: TrainConfig, sources: Sources, *, say: Callable[[str], None] = lambda sentence: None
-) -> Summary:
+def dry_run(sources: Sources, *, say: Callable[[str], None] = lambda sentence: None) -> Summary:
     """Prepare a run, measure a few steps of its training, and write nothing.
 
     Args:
-        config: the run's options.
-        sources: its sources.
+        sources: the run's sources.
         say: called with each sentence that a user may want to read before training begins.
 
     Returns:
@@ -161,11 +153,12 @@ def dry_run(
     Raises:
         AangError: the model, the data or an option cannot be used, or a step fails.
     """
-    device, processes = check(config)
+    device, processes = check(sources.config, sources.registry)
     summaries: list[Summary] = []
-    ready = prepare(config, sources, device, processes, announce=summaries.append, say=say)
-    with on_usable_cores(), lowering_told(ready.memory, device):
-        trainer = build_trainer(ready.config, ready.assembly, device, processes=processes)
+    during = During(announce=summaries.append, say=say, device=device, processes=processes)
+    prepared = prepare(sources, during)
+    with on_usable_cores(), lowering_told(prepared.memory, device):
+        trainer = build_trainer(prepared.assembly, device, processes=processes)
         expected = measure(trainer, lambda: outcome.peak_memory_bytes(device))
     return summaries[0].model_copy(update={"expected": expected})
 
@@ -178,9 +171,34 @@ def _longest(config: TrainConfig, assembly: Assembly) -> str | None:
     return f"--max-length {config.max_length} is more than the encoder's {most} tokens, which hold"
 
 
-def _untaught(config: TrainConfig, sources: Sources, assembly: Assembly) -> str | None:
+def _untaught(config: TrainConfig, assembly: Assembly) -> str | None:
     """A sentence about language-model heads that start untrained; None if there are none."""
     heads = [task.head for task in assembly.auxiliaries]
-    if sources.pretraining:
-        heads = [assembly.model.heads.language_model() for _ in sources.pretraining]
-    return untaught_heads(assembly.model, heads, sources.encoder, config.domain)
+    if stages := assembly.sources.plan.pretraining:
+        heads = [assembly.model.heads.language_model() for _ in stages]
+    return untaught_heads(assembly.model, heads, assembly.sources.encoder, config.domain)
+
+
+def untaught_heads(
+    model: TextModel, heads: Sequence[nn.Module], encoder: str, domain: Sequence[str]
+) -> str | None:
+    """A sentence about the missing language-model head and how to train one; None if there is one.
+
+    Args:
+        model: the encoder.
+        heads: of all objectives.
+        encoder: the encoder as the user named it.
+        domain: the user's in-domain text, if any.
+    """
+    if not model.fresh_language_model:
+        return None
+    untaught = [h for h in heads if any(isinstance(m, LanguageModelHead) for m in h.modules())]
+    why = (
+        f"so {len(untaught)} of {len(heads)} objectives begin with an untrained one and teach the "
+        "encoder little; prepare it first"
+        if untaught
+        else "and may not have read text of your field; preparing it first may help"
+    )
+    text = [part for place in domain or ["FILE"] for part in ("--text", place)]
+    command = ["aang", "prepare-encoder", encoder, *text, "--out", "prepared-encoder"]
+    return f"{encoder} has no language-model head, {why}: {shlex.join(command)}"

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aang.runs.log_lines import Cost
-from aang.runs.run_files import append_line, read_lines
+from aang.runs.files import append_line, read_lines
+from aang.runs.schema import Cost
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
 

@@ -2,16 +2,19 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from aang.assembly.objective_task import ObjectiveTask
+from aang.assembly.plan import StageSettings
 from aang.assembly.stream_rows import StreamRows
-from aang_core.checked.output import CheckedOutput
+from aang.config import TrainConfig
+from aang.runs.preparation_config import PreparationConfig
 from aang_core.checked.weighter import CheckedWeighter
+from aang_core.contracts import CheckedOutput
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.passes import Passes, Precision
 from aang_core.plugins.primitive import Primitive
@@ -19,15 +22,16 @@ from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import RowLosses, Task
 from aang_core.tasks.weighting import TaskCard
+from aang_core.training.bench import RunTasks, StepSettings
 from aang_core.training.checkpoint import Checkpointer
-from aang_core.training.clock import Clock
 from aang_core.training.evaluation import LOG_LIKELIHOOD
 from aang_core.training.interruption import Interruption
 from aang_core.training.numbers import OnNan
 from aang_core.training.optimization import OptimizerSettings
+from aang_core.training.precision import in_effect
+from aang_core.training.rows import RowBudget
 from aang_core.training.setup import TrainingSettings, make_trainer
-from aang_core.training.step_rows import RowBudget
-from aang_core.training.trainer import Observer, Schedule, Trainer
+from aang_core.training.trainer import Clock, Observer, Schedule, Trainer, Watching
 
 METRIC = LOG_LIKELIHOOD
 """Mean log-likelihood of the targets in held-out texts, in nats."""
@@ -52,6 +56,39 @@ class EncoderTraining:
     seed: int
     on_nan: OnNan
     checkpoint_every: float
+
+
+def encoder_settings(
+    config: TrainConfig | PreparationConfig, pace: StageSettings | PreparationConfig
+) -> EncoderTraining:
+    """The settings of encoder training.
+
+    Args:
+        config: the options of the whole command.
+        pace: steps, rows per step and learning rates: the settings of a stage of pre-training, or
+            the options of a preparation.
+    """
+    optimizer = OptimizerSettings(
+        lr=pace.lr,
+        head_lr=pace.head_lr,
+        weight_decay=config.weight_decay,
+        warmup=config.warmup,
+        max_grad_norm=config.max_grad_norm,
+    )
+    if isinstance(config, TrainConfig):
+        optimizer = replace(optimizer, eps=config.adam_eps)
+    return EncoderTraining(
+        optimizer=optimizer,
+        steps=pace.steps,
+        seconds=pace.seconds if isinstance(pace, PreparationConfig) else None,
+        eval_every=pace.eval_every,
+        batch_size=pace.batch_size,
+        micro_batch_size=config.micro_batch_size,
+        precision=in_effect(config.precision),
+        seed=config.seed,
+        on_nan=config.on_nan,
+        checkpoint_every=config.checkpoint_every,
+    )
 
 
 @dataclass(frozen=True)
@@ -185,25 +222,27 @@ def _trainer(
 
     trainer = make_trainer(
         body,
-        rows.train,
-        rows.held_out,
-        [],
+        RunTasks(
+            rows.train,
+            rows.held_out,
+            [],
+            {task.factors["data"]: task.rows} if isinstance(task.rows, StreamRows) else {},
+        ),
         CheckedWeighter.make(alone, card, [], {}),
         TrainingSettings(
             optimizer=settings.optimizer,
             # No early stopping: held-out scores choose nothing.
-            schedule=Schedule(steps, settings.eval_every, sys.maxsize, METRIC),
-            rows=RowBudget(settings.batch_size, 1, 1, settings.micro_batch_size),
+            schedule=Schedule(steps, settings.eval_every, sys.maxsize, METRIC, keep_best=False),
+            step=StepSettings(
+                RowBudget(settings.batch_size, 1, 1, settings.micro_batch_size),
+                on_nan=settings.on_nan,
+            ),
             seed=settings.seed,
             engine=EngineSettings(precision=settings.precision),
             dev_head=DevHeadSettings(kind="end-task"),
-            on_nan=settings.on_nan,
         ),
         evaluate=evaluate,
-        keep_best=False,
-        streams={task.factors["data"]: task.rows} if isinstance(task.rows, StreamRows) else {},
-        observers=observers,
-        clock=clock,
+        watching=Watching(observers, clock=clock),
         processes=processes,
     )
     return trainer

@@ -1,6 +1,7 @@
 """What the numbers of a run depend on: recorded when it begins, compared when it is resumed.
 
-The record is ``inputs.json``. Data, encoder, objectives and options must be the same, or the result
+``inputs.json`` has a digest of it, ``train_rows.json`` the rows that were drawn, and
+``plugins.json`` the plug-ins. Data, encoder, objectives and options must be the same, or the result
 would be that of neither the old nor the new ones. Other versions, devices and numbers of processes
 change rounding and draws, and are notes. The number of threads is restored.
 """
@@ -11,7 +12,6 @@ import platform
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -21,28 +21,32 @@ from pydantic import Field
 from torch import nn
 
 from aang.assembly.assembly import Assembly
-from aang.assembly.source_rows import SourceReader
-from aang.assembly.sources import Sources
-from aang.config import TrainConfig
+from aang.assembly.plan import Plan
 from aang.config.paths import NAMES_OF_SOURCES
-from aang.config.schema import HUB
+from aang.corpora.places import find_files, names_of_files
 from aang.corpora.tokenizer_definition import tokenizer_digest
-from aang.runs.run_files import read_part
-from aang.runs.schema import FilePart
+from aang.corpora.train_draw import TrainDraw
+from aang.runs.files import read_part
+from aang.runs.schema import FilePart, PluginsUsed, PluginUsed, TrainRows
 from aang_core.errors import DataError
+from aang_core.objectives.stages import ReadReport
+from aang_core.plugins import Plugins
+from aang_core.plugins.loading import plugin_differences
 from aang_core.tasks.processes import Processes
 from aang_core.training.devices import on_usable_cores
 
 _FREE = frozenset(
     {
-        *(*NAMES_OF_SOURCES, "out", "on_nan", "checkpoint_every", "log", "device", "push_to_hub"),
-        *("save_memory", *HUB),
+        *(*NAMES_OF_SOURCES, "out", "on_nan", "checkpoint_every", "device", "save_memory"),
     }
 )
-"""Options that numbers do not depend on, and those that only say where something is read from."""
+"""Options that numbers do not depend on, and those that only say where something is read from.
 
-_OF_MEMORY = ("micro_batch_size",)
-"""Options that change what is drawn from then on, and may change: memory may be too small."""
+Options of plug-ins say themselves whether numbers depend on them.
+"""
+
+_OF_MEMORY = "micro_batch_size"
+"""The option that changes what is drawn from then on and may change: memory may be too small."""
 
 _MOST_THREADS = 1024
 
@@ -82,47 +86,27 @@ class Inputs(FilePart):
     changes: list[str] = Field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """How what a run is resumed with differs from what it began with.
-
-    Attributes:
-        errors: differences that make the result one of neither, a phrase each.
-        notes: differences after which the result is not exact, a sentence each.
-    """
-
-    errors: Sequence[str]
-    notes: Sequence[str]
-
-
-def inputs_of(
-    config: TrainConfig,
-    sources: Sources,
-    assembly: Assembly,
-    reader: SourceReader,
-    device: torch.device,
-    processes: Processes,
-) -> Inputs:
+def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) -> Inputs:
     """What a run begins with.
 
     Args:
-        config: its options.
-        sources: its sources.
         assembly: its model, rows, tasks and weighter, before training.
-        reader: the reader that has read its data.
         device: the device that it computes on.
         processes: the processes that share the training.
     """
     streamed = {name: rows.digest for name, rows in assembly.streams.items()}
-    stages = [stage.objective for stage in sources.pretraining]
+    plan, tokenizer = assembly.sources.plan, assembly.model.tokenizer
+    stages = [stage.objective for stage in plan.pretraining]
+    config = assembly.config
+    reporting = {name for name, option in config.plugin_options.items() if option.reporting}
     return Inputs(
-        options=config.model_dump(mode="json", exclude=set(_FREE)),
-        objectives=[objective.name for objective in (*stages, *sources.objectives)],
-        data=reader.digests() | streamed,
-        classes=list(sources.task.labels),
+        options=config.model_dump(mode="json", exclude={*_FREE, *reporting}),
+        objectives=[objective.name for objective in (*stages, *plan.objectives)],
+        data=assembly.reader.digests() | streamed,
+        classes=list(assembly.sources.task.labels),
         encoder=_digest_of_weights(assembly.model.body),
-        tokenizer=_digest_of_text(json.dumps(sorted(assembly.model.tokenizer.get_vocab().items()))),
-        tokenization=tokenizer_digest(assembly.model.tokenizer),
+        tokenizer=_digest_of_text(json.dumps(sorted(tokenizer.get_vocab().items()))),
+        tokenization=tokenizer_digest(tokenizer),
         threads=min(torch.get_num_threads(), _MOST_THREADS),
         processes=processes.size,
         device=device.type,
@@ -151,47 +135,6 @@ def recorded_inputs(folder: Path) -> Inputs | None:
         return None
 
 
-def compared(recorded: Inputs, now: Inputs) -> Comparison:
-    """How ``now`` differs from what the run began with."""
-    errors = [
-        f"--{name.replace('_', '-')} was {before!r} and is {now.options[name]!r}"
-        for name, before in recorded.options.items()
-        if name not in _OF_MEMORY and name in now.options and now.options[name] != before
-    ]
-    # With another tokenizer all data differs, which would only hide the reason.
-    if recorded.tokenizer != now.tokenizer:
-        errors.append("the encoder has another tokenizer")
-    elif recorded.tokenization not in ("", now.tokenization):
-        errors.append("the encoder's tokenizer has other settings")
-    elif changed := differing(recorded.data, now.data):
-        errors.append(f"the data has changed ({', '.join(changed)})")
-    for what, before, after in (
-        ("the classes are others", recorded.classes, now.classes),
-        ("the encoder has other weights", recorded.encoder, now.encoder),
-        ("the objectives are others", recorded.objectives, now.objectives),
-    ):
-        if before != after:
-            errors.append(what)
-    surroundings = [
-        *((name, recorded.versions.get(name), now.versions[name]) for name in now.versions),
-        ("the device", recorded.device, now.device),
-        ("the number of processes", recorded.processes, now.processes),
-    ]
-    draws = [
-        f"--{name.replace('_', '-')} was {recorded.options.get(name)} when the run began and is "
-        f"{now.options[name]}, so masks and dropout are drawn in another order from here on"
-        for name in _OF_MEMORY
-        if recorded.options.get(name) != now.options[name]
-    ]
-    notes = [
-        f"{name} was {before} when the run began and is {after}, so the result may differ in the "
-        "last digits from that of a run without an interruption"
-        for name, before, after in surroundings
-        if before != after
-    ]
-    return Comparison(errors, [*draws, *notes])
-
-
 def accepted(
     folder: Path, before: Inputs, now: Inputs, accept: bool, say: Callable[[str], None]
 ) -> Inputs | None:
@@ -210,20 +153,64 @@ def accepted(
     Raises:
         DataError: it is something else, and that is not accepted.
     """
-    comparison = compared(before, now)
-    for sentence in comparison.notes:
+    for sentence in _notes(before, now):
         say(sentence)
-    if not comparison.errors:
+    changes = _changes(before, now)
+    if not changes:
         return None
     if not accept:
         raise DataError(
             f"--resume {folder}: not everything is as it was when the run began: "
-            f"{'; '.join(comparison.errors)}. The result would be that of neither. Restore what it "
+            f"{'; '.join(changes)}. The result would be that of neither. Restore what it "
             "was, or start a new run; --accept-changes goes on with what there is now"
         )
-    for phrase in comparison.errors:
+    for phrase in changes:
         say(f"since the run began, {phrase}; it goes on with what there is now")
-    return now.model_copy(update={"changes": [*before.changes, *comparison.errors]})
+    return now.model_copy(update={"changes": [*before.changes, *changes]})
+
+
+def _changes(before: Inputs, now: Inputs) -> list[str]:
+    """The differences that make the result that of neither, a phrase each."""
+    changes = [
+        f"--{name.replace('_', '-')} was {value!r} and is {now.options[name]!r}"
+        for name, value in before.options.items()
+        if name != _OF_MEMORY and name in now.options and now.options[name] != value
+    ]
+    # With another tokenizer all data differs, which would only hide the reason.
+    if before.tokenizer != now.tokenizer:
+        changes.append("the encoder has another tokenizer")
+    elif before.tokenization not in ("", now.tokenization):
+        changes.append("the encoder's tokenizer has other settings")
+    elif changed := _differing(before.data, now.data):
+        changes.append(f"the data has changed ({', '.join(changed)})")
+    compared = {
+        "the classes are others": before.classes != now.classes,
+        "the encoder has other weights": before.encoder != now.encoder,
+        "the objectives are others": before.objectives != now.objectives,
+    }
+    return [*changes, *(phrase for phrase, differs in compared.items() if differs)]
+
+
+def _notes(before: Inputs, now: Inputs) -> list[str]:
+    """The differences after which the result is not exact, a sentence each."""
+    notes = []
+    if before.options.get(_OF_MEMORY) != now.options[_OF_MEMORY]:
+        notes.append(
+            f"--{_OF_MEMORY.replace('_', '-')} was {before.options.get(_OF_MEMORY)} when the run "
+            f"began and is {now.options[_OF_MEMORY]}, so masks and dropout are drawn in another "
+            "order from here on"
+        )
+    then, here = (
+        {**i.versions, "the device": i.device, "the number of processes": i.processes}
+        for i in (before, now)
+    )
+    notes += [
+        f"{name} was {then.get(name)} when the run began and is {value}, so the result may differ "
+        "in the last digits from that of a run without an interruption"
+        for name, value in here.items()
+        if then.get(name) != value
+    ]
+    return notes
 
 
 @contextmanager
@@ -254,7 +241,132 @@ def threads_of(recorded: Inputs | None, device: torch.device) -> Iterator[str | 
             torch.set_num_threads(ours)
 
 
-def differing(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def recorded_draw(folder: Path) -> TrainDraw | None:
+    """The training rows that the run in ``folder`` has drawn; None if it trained on all rows.
+
+    Raises:
+        DataError: the record is damaged.
+    """
+    try:
+        found = read_part(TrainRows, folder)
+    except FileNotFoundError:
+        return None
+    return TrainDraw(tuple(found.rows), found.of, found.digest)
+
+
+def refuse_other_rows(folder: Path, draw: TrainDraw | None) -> None:
+    """Check that a run is resumed with the rows that it was trained on.
+
+    Raises:
+        DataError: ``draw`` differs from the draw recorded in ``folder``.
+    """
+    recorded = recorded_draw(folder)
+    if recorded is not None and recorded != draw:
+        raise DataError(
+            f"--resume {folder}: its training rows no longer match {TrainRows.file}, so the "
+            "training data has changed; restore the old data, or start a new run. "
+            "--accept-changes goes on with the data there is now"
+        )
+
+
+def plugins_used(plugins: Plugins, plan: Plan, changes: Sequence[str]) -> PluginsUsed:
+    """Distribution and version of every plug-in, and the primitives that the run uses.
+
+    Args:
+        plugins: all plug-ins that were found.
+        plan: what the run trains.
+        changes: how the plug-ins had changed when the run was resumed, a sentence each.
+    """
+    used = [plan.weighter, *(p for objective in plan.trained for p in objective.primitives)]
+    return PluginsUsed(
+        plugins=[
+            PluginUsed(
+                distribution=record.origin.distribution,
+                version=record.origin.version,
+                entry_point=record.origin.entry_point,
+                status=record.status,
+            )
+            for record in plugins.records
+        ],
+        primitives={f"{p.stage}/{p.key}": p.origin.distribution for p in used},
+        changes=list(changes),
+    )
+
+
+def plugin_changes(out: Path, installed: Plugins) -> tuple[list[str], list[str]]:
+    """How the plug-ins of the run in ``out`` differ from those installed, a sentence each.
+
+    Returns:
+        What earlier resumes of the run had found, and what differs now; both are empty if the run
+        was interrupted before it had recorded its plug-ins.
+
+    Raises:
+        DataError: the run's ``plugins.json`` is damaged.
+    """
+    try:
+        recorded = read_part(PluginsUsed, out)
+    except FileNotFoundError:
+        return [], []
+    except DataError as error:
+        raise DataError(f"{error}; start a new run") from error
+    return recorded.changes, plugin_differences(recorded.document(), installed)
+
+
+def refuse_other_files(options: Mapping[str, Sequence[Path]], processes: Processes) -> None:
+    """Check that every process finds the same files, by name and size, before any is read.
+
+    Args:
+        options: files, folders and globs, by the option that named them.
+        processes: the processes that read them.
+
+    Raises:
+        SharedError: a process finds none, or others than the first one.
+    """
+    if processes.size == 1:
+        return
+    with processes.all_or_none():
+        found = {
+            f"{option}: {name.partition('/')[2]}": file.stat().st_size
+            for option, places in options.items()
+            for file, name in names_of_files(
+                places, find_files(places, ("",), option, ReadReport())
+            ).items()
+        }
+    processes.refuse_if_different(json.dumps(found), _other_files)
+
+
+def _other_files(first: str, other: str) -> str:
+    name = next(iter(_differing(json.loads(first), json.loads(other))), "the order of its files")
+    return f"{name} is missing, or differs in name or size from that of the first process"
+
+
+def refuse_other_inputs(now: Inputs, processes: Processes) -> None:
+    """Check that every process trains the same encoder on the same data with the same options.
+
+    Args:
+        now: what this process has.
+        processes: the processes that share the training.
+
+    Raises:
+        SharedError: a process has something else than the first one.
+    """
+    compared = {"options", "objectives", "data", "classes", "encoder", "tokenizer"}
+    processes.refuse_if_different(now.model_dump_json(include=compared), _other_inputs)
+
+
+def _other_inputs(first: str, other: str) -> str:
+    expected, found = json.loads(first), json.loads(other)
+    # With another tokenizer, all data differs.
+    for what in ("tokenizer", "data", "classes", "encoder", "objectives", "options"):
+        if expected[what] != found[what]:
+            names = ""
+            if isinstance(found[what], dict):
+                names = f" ({', '.join(_differing(expected[what], found[what]))})"
+            return f"it has other {what}{names} than the first process"
+    raise AssertionError("nothing differs")
+
+
+def _differing(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The names of what differs."""
     names = dict.fromkeys([*recorded, *now])
     return [name for name in names if recorded.get(name) != now.get(name)]

@@ -11,16 +11,16 @@ not wait for it.
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from aang.corpora.labelled_task import LabelledTask
-from aang.runs.evaluating import intervals_of
+from aang.runs.evaluate import intervals_of
 from aang.runs.schema import Scores
 from aang.task_types.task_type import TaskType
 from aang_core.objectives.stages import Example, ReadReport
@@ -68,7 +68,7 @@ def controls_of(task: LabelledTask, metric: Metric, report: ReadReport) -> dict[
         report: collects notes.
     """
     kind = task.task_type
-    if kind.name not in LINEAR:
+    if kind.linear is None:
         return {}
     characters, others = (
         sum(len(e.text) + len(e.text_pair or "") for e in part)
@@ -109,12 +109,12 @@ def linear_result(
 
     Args:
         features: of train, dev and test, ``[N, F]`` each; None for a test without examples.
-        task: a task of a kind in `LINEAR`.
+        task: a task of a kind that a linear model can learn.
         metric: what the best penalty is chosen by, and what is returned.
         penalties: inverse penalties, the strongest penalty first, which wins ties.
     """
     train = _labels(task, task.train)
-    kind, fit = task.task_type, LINEAR[task.task_type.name]
+    kind = task.task_type
     folds = _folds(kind.strata([e.label for e in task.train if e.label is not None]))
     parts = [np.flatnonzero(folds == k) for k in range(folds.max() + 1)]
     truth = train[np.concatenate(parts)]
@@ -123,14 +123,14 @@ def linear_result(
         # Scored together: one fold has too few rows of a small class for a score of its own.
         outputs = torch.cat(
             [
-                fit(features[0][rest], train[rest], kind, metric, penalty)(features[0][part])
+                _fitted(kind, features[0][rest], train[rest], metric, penalty)(features[0][part])
                 for part, rest in ((p, np.setdiff1d(np.arange(len(folds)), p)) for p in parts)
             ]
         )
         tuned = kind.tuned(truth, outputs, metric)
         found.append((tuned.scores(truth, outputs)[metric], penalty, tuned))
     _, penalty, tuned = max(found, key=lambda one: one[0])
-    model = fit(features[0], train, kind, metric, penalty)
+    model = _fitted(kind, features[0], train, metric, penalty)
     scores, intervals = {}, {}
     for name, examples, given in zip(
         ("dev", "test"), (task.dev, task.test), features[1:], strict=True
@@ -159,63 +159,21 @@ def _folds(strata: Sequence[str]) -> NDArray[np.int64]:
     return folds
 
 
-def _classes(
-    features: Any, labels: Tensor, kind: TaskType, metric: Metric, penalty: float
-) -> Model:
-    count, seen = len(kind.labels), labels.unique()
-    if len(seen) == 1:  # of few rows, a fold may leave one class
-        return lambda given: one_hot(seen, count).float().expand(given.shape[0], count)
-    model = _fitted(_regression(metric, penalty), features, labels)
-    return lambda given: one_hot(torch.tensor(model.predict(given)), count).float()
-
-
-def _sets_of_classes(
-    features: Any, labels: Tensor, kind: TaskType, metric: Metric, penalty: float
-) -> Model:
-    from sklearn.multiclass import OneVsRestClassifier
-
-    model = _fitted(OneVsRestClassifier(_regression(metric, penalty)), features, labels)
-    return lambda given: torch.tensor(model.predict_proba(given)).logit(eps=1e-6)
-
-
-def _numbers(
-    features: Any, labels: Tensor, kind: TaskType, metric: Metric, penalty: float
-) -> Model:
-    from sklearn.linear_model import Ridge
-
-    model = _fitted(Ridge(alpha=1 / penalty), features, labels)
-    return lambda given: torch.tensor(model.predict(given)).unsqueeze(1)
-
-
-LINEAR: Mapping[str, Callable[[Any, Tensor, TaskType, Metric, float], Model]] = {
-    "single-label": _classes,
-    "multi-label": _sets_of_classes,
-    "regression": _numbers,
-}
-"""By the kind of end task, a function that fits the model to features ``[N, F]`` and labels."""
-
-
-def _regression(metric: Metric, penalty: float) -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    # Classes count alike in training if they do in the metric.
-    weights = "balanced" if metric == "macro-f1" else None
-    return LogisticRegression(C=penalty, max_iter=1000, class_weight=weights)
-
-
-def _fitted(regression: Any, features: Any, labels: Tensor) -> Any:
+def _fitted(kind: TaskType, features: Any, labels: Tensor, metric: Metric, penalty: float) -> Model:
+    """The linear model of a kind of task, fitted to features ``[N, F]`` and labels."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    # Features of an encoder differ widely in scale; sparse ones are scaled already.
-    model = (
-        regression if hasattr(features, "tocsr") else make_pipeline(StandardScaler(), regression)
-    )
+    model = kind.linear_model(labels, metric, penalty)
+    if not hasattr(features, "tocsr"):
+        # Features of an encoder differ widely in scale; sparse ones are scaled already.
+        model = make_pipeline(StandardScaler(), model)
     with warnings.catch_warnings():
         # With almost no penalty it may not converge; its score then decides all the same.
         warnings.simplefilter("ignore", ConvergenceWarning)
         # It warns of a class that every text has, or no text; either is predicted for all.
         warnings.filterwarnings("ignore", "Label .* is present in all training examples")
         warnings.filterwarnings("ignore", "Label not .* is present in all training examples")
-        return model.fit(features, labels.numpy())
+        model.fit(features, labels.numpy())
+    return partial(kind.linear_outputs, model)

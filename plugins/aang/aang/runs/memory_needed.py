@@ -8,6 +8,7 @@ import torch
 
 from aang.assembly.assembly import Assembly
 from aang.config import TrainConfig
+from aang.modeling.trained_part import layers_trained
 from aang_core.errors import ConfigError, OutOfMemoryError
 from aang_core.tasks.signals import AGAINST_DEV
 from aang_core.training.memory import running_out_told
@@ -33,7 +34,7 @@ def memory_cost(config: TrainConfig, assembly: Assembly) -> MemoryCost:
         trained=trained,
         frozen=sum(p.numel() for p in parameters) - trained,
         copies=4 + bool(assembly.weighter.signals & AGAINST_DEV) + bool(assembly.auxiliaries),
-        layers=int(getattr(shape, "num_hidden_layers", 1)) - (config.freeze_layers or 0),
+        layers=layers_trained(model.body),
         hidden=int(shape.hidden_size),
         heads=int(getattr(shape, "num_attention_heads", 1)),
         tokens=config.max_length,

@@ -15,7 +15,7 @@ from yaml import YAMLError
 
 from aang.runs.markdown import plain, table
 from aang.runs.run import Run
-from aang.task_types.names import MODELS
+from aang.task_types.choose import task_type_named
 from aang_core.training.evaluation import shown_score
 
 LISTED = 10
@@ -164,7 +164,7 @@ def _what(run: Run, origins: Origins) -> str:
         how += f" over {result.objectives} objective{several} of the space `{space}`"
     if result.recipe:
         how += f", recipe `{result.recipe}`"
-    what = MODELS[run.records.data.task_type]
+    what = task_type_named(run.records.data.task_type).model
     if labels:
         what += f" with the classes {labels}"
     return (
@@ -184,19 +184,9 @@ def _encoder(run: Run, origins: Origins) -> str:
 
 def _use(run: Run, origins: Origins) -> str:
     argument = '{"text": "…", "text_pair": "…"}' if run.options.get("text_pair") else '"…"'
-    kind = run.records.data.task_type
-    more = 'aggregation_strategy="first"' if kind == "token-labels" else "truncation=True"
-    lines = [
-        f'classify = pipeline("{run.outcome.pipeline}", model="{origins.name or "."}", {more})',
-        f"classify({argument})",
-    ]
-    if kind == "multi-label":
-        lines[1:] = [
-            f"scored = classify({argument}, top_k=None)",
-            "threshold = classify.model.config.threshold",
-            '[one["label"] for one in scored if one["score"] >= threshold]',
-        ]
-    code = "\n".join(lines)
+    kind = task_type_named(run.records.data.task_type)
+    model = f'"{run.outcome.pipeline}", model="{origins.name or "."}", {kind.pipeline_options}'
+    code = "\n".join([f"classify = pipeline({model})", *kind.usage(argument)])
     return (
         f"## How to load it\n\n```python\nfrom transformers import pipeline\n\n{code}\n```\n\n"
         f"Texts are cut to {longest_text(run)} tokens, as in training.{_chosen(run)}\n"

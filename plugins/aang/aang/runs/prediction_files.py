@@ -1,32 +1,178 @@
-"""Predictions as JSON Lines, CSV or Parquet, with the columns of the input."""
+"""Texts to predict, and their predictions in files, with all the columns of the input."""
 
 import json
 import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from dataclasses import dataclass
+from itertools import chain, islice, tee
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, BinaryIO, Literal, TextIO
 
-from aang.corpora.text_files import well_formed_value
-from aang.runs.predictor import Prediction
-from aang.runs.texts_to_predict import Row
+from aang.corpora.labelled import Columns, texts_of
+from aang.corpora.tables import stream_table
+from aang.corpora.text_files import LONGEST_LINE, well_formed, well_formed_value
+from aang.runs.predict import PREDICTED, Prediction, Predictor, Text
 from aang_core.errors import ConfigError, DataError
+from aang_core.objectives.stages import ReadReport
 from aang_core.printable import ACTING, one_line, printable
-from aang_core.storage.csv_lines import csv_line
-from aang_core.storage.durable import whole_file, writing
+from aang_core.storage.durable import csv_line, whole_file, writing
 
 Format = Literal["jsonl", "csv", "parquet"]
-Found = Iterable[tuple[Row, Prediction]]
 
-PREDICTED = "predicted"
 PROBABILITIES = "probabilities"
 
 _AT_ONCE = 4096  # rows of a group of Parquet
 
 _ESCAPED = re.compile(f"{ACTING.pattern[:-1]}\ud800-\udfff]")
 """What JSON Lines write as an escape: what a terminal acts upon, and halves of surrogate pairs."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A text to predict.
+
+    Attributes:
+        text: the text and, for pairs, the second one.
+        columns: what the prediction is written with: every column of the file.
+        where: what messages call its place.
+    """
+
+    text: Text
+    columns: Mapping[str, object]
+    where: str
+
+
+Found = Iterable[tuple[Row, Prediction]]
+
+
+def rows_of_file(path: Path, columns: Columns, report: ReadReport) -> Iterator[Row]:
+    """The rows of a file in any format that training reads; labels are not needed.
+
+    Rows are read when they are asked for.
+
+    Args:
+        path: the file.
+        columns: names of the columns of the texts.
+        report: collects notes about the texts.
+
+    Raises:
+        DataError: the file cannot be read, a column is missing, or a text is missing, empty or of
+            the wrong type; the message names the line.
+    """
+    table = stream_table(path)
+    for number, values in table.rows:
+        where = table.where(number)
+        yield Row(texts_of(values, columns, where, report), values, where)
+
+
+def columns_of_file(path: Path, columns: Columns) -> tuple[str, ...]:
+    """The columns in the header of a file; without a header, those of the texts.
+
+    Raises:
+        DataError: the file cannot be read, or a column of texts is missing.
+    """
+    header = stream_table(path).columns
+    if header is None:
+        return columns.texts()
+    columns.require(header, columns.texts(), str(path))
+    return header
+
+
+def rows_of_texts(texts: Iterable[Text]) -> Iterator[Row]:
+    """A row for each text of the command line.
+
+    Raises:
+        DataError: a text is empty.
+    """
+    for number, text in enumerate(texts, start=1):
+        yield _row(text, f"text {number}")
+
+
+def rows_of_lines(stream: BinaryIO, *, pairs: bool) -> Iterator[Row]:
+    """The lines of standard input as they arrive: one text each, or two with a tab between them.
+
+    Raises:
+        DataError: a line is not UTF-8, is blank, too long, or holds the wrong number of texts.
+    """
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        where = f"standard input:{number}"
+        if len(line) > LONGEST_LINE:
+            raise DataError(
+                f"{where}: this line is over {LONGEST_LINE >> 20} MB, which is no text to predict. "
+                "Write one text a line"
+            )
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{where}: not UTF-8 text (byte {error.start} of the line). "
+                "Convert it, for example with: iconv -f LATIN1 -t UTF-8"
+            ) from error
+        parts = text.split("\t") if pairs else [text]
+        if len(parts) != (2 if pairs else 1):
+            raise DataError(
+                f"{where}: {len(parts)} texts, and the classifier reads pairs: write two in each "
+                "line, with a tab between them"
+            )
+        yield _row((parts[0], parts[1] if pairs else None), where)
+
+
+def _row(text: Text, where: str) -> Row:
+    first, second = (None if part is None else well_formed(part) for part in text)
+    assert first is not None
+    if not first.strip() or (second is not None and not second.strip()):
+        raise DataError(f"{where}: is empty. There is nothing to predict.")
+    pair = {} if second is None else {"text_pair": second}
+    return Row((first, second), {"text": first} | pair, where)
+
+
+def predicted(
+    rows: Iterable[Row], predictor: Predictor, *, batch_size: int, window: int
+) -> Iterator[tuple[Row, Prediction]]:
+    """Each row with its prediction, in order; one window of rows is in memory at a time."""
+    kept, read = tee(rows)
+    texts = (row.text for row in read)
+    found = predictor.predict(texts, batch_size=batch_size, window=window)
+    # The prediction comes first: a row that cannot be read ends both.
+    yield from ((next(kept), prediction) for prediction in found)
+
+
+def columns_to_read(
+    predictor: Predictor,
+    source: Path,
+    text: str | None,
+    text_pair: str | None,
+    label: str | None = None,
+) -> Columns:
+    """The columns of the texts: those that the user names, else those of the run.
+
+    Raises:
+        DataError: a second text is named, and the run was trained on single texts.
+    """
+    own = predictor.columns
+    if text_pair is not None:
+        check_pairs(predictor, source, pairs=True)
+    return Columns(text or own.text, text_pair or own.text_pair, label or own.label)
+
+
+def check_pairs(predictor: Predictor, source: Path, *, pairs: bool) -> None:
+    """Refuse single texts for a classifier of pairs, and pairs for one of single texts.
+
+    Raises:
+        DataError: the run was trained on the other.
+    """
+    if predictor.pairs is None or predictor.pairs == pairs:
+        return
+    if predictor.pairs:
+        raise DataError(
+            f"{source}: was trained on pairs of texts; give two texts with --pair TEXT TEXT, or a "
+            "file with both"
+        )
+    raise DataError(f"{source}: was trained on single texts; leave the second text out")
 
 
 def format_of(out: Path | None, chosen: Format | None) -> Format:

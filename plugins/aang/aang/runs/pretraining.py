@@ -1,56 +1,38 @@
 """Continued pre-training on a single objective (Gururangan et al., 2020), as a stage of a run."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from aang.assembly.assembly import load_model, stage_task
-from aang.assembly.chain_stage import PretrainingStage
-from aang.assembly.held_out import hold_out_of
+from aang.assembly.assembly import load_model, make_task
 from aang.assembly.objective_task import ObjectiveTask
-from aang.assembly.source_rows import SourceReader
+from aang.assembly.plan import PretrainingStage
+from aang.assembly.source_rows import SourceReader, hold_out_of
 from aang.assembly.sources import Sources
 from aang.assembly.stream_rows import StreamRows
-from aang.config import TrainConfig
 from aang.modeling import TextModel
-from aang.runs.encoder_settings import encoder_settings
-from aang.runs.encoder_training import ACCURACY, METRIC, EncoderRows, TrainedEncoder, train_encoder
-from aang.runs.run_files import read_part, write_part
-from aang.runs.schema import BeforeAfter, StageResult, StageTexts
+from aang.runs.encoder_training import (
+    ACCURACY,
+    METRIC,
+    EncoderRows,
+    TrainedEncoder,
+    encoder_settings,
+    train_encoder,
+)
+from aang.runs.files import read_part, write_part
+from aang.runs.schema import StageResult
+from aang.runs.training import During
 from aang_core.errors import DataError
 from aang_core.storage.run_folder import RunFolder
-from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import RowSubset, Task
-from aang_core.training.interruption import Interruption
-from aang_core.training.trainer import Observer
-
-
-@dataclass(frozen=True)
-class ReadyStage:
-    """A stage that is ready to begin.
-
-    Attributes:
-        model: the encoder.
-        rows: the objective, with its rows to train on and its held-out rows.
-        random: the state of torch's generator when both had been made; dropout draws from it.
-    """
-
-    model: TextModel
-    rows: EncoderRows
-    random: Tensor
 
 
 def ready(
-    config: TrainConfig,
-    sources: Sources,
-    stage: PretrainingStage,
-    reader: SourceReader,
-    model: TextModel,
-) -> ReadyStage:
+    sources: Sources, stage: PretrainingStage, reader: SourceReader, model: TextModel
+) -> EncoderRows:
     """Read a stage's texts and try its primitives.
 
     A tenth of the texts, at most 512, is held out.
@@ -59,38 +41,17 @@ def ready(
         DataError: the objective's data has fewer than two texts.
         AangError: the texts or an option cannot be used.
     """
-    task = stage_task(reader, sources, model, stage)
-    train, held_out = hold_out(task, config.seed)
-    return ReadyStage(model, EncoderRows(task, train, held_out), torch.get_rng_state())
-
-
-def try_stages(
-    config: TrainConfig, sources: Sources, reader: SourceReader, model: TextModel
-) -> ReadyStage | None:
-    """Try all stages on the first encoder of the run, so that no stage fails half-way.
-
-    Returns:
-        The first stage, which trains this encoder; None if the run has no stages.
-
-    Raises:
-        AangError: like :func:`ready`.
-    """
-    tried = [ready(config, sources, stage, reader, model) for stage in sources.pretraining]
-    return tried[0] if tried else None
+    rows = reader.source(stage.objective.data, stage.settings.batch_size, {})
+    task = make_task(rows, stage.objective, model, sources.config.set)
+    return EncoderRows(task, *_hold_out(task, sources.config.seed))
 
 
 def pretrain(
-    config: TrainConfig,
     sources: Sources,
     stage: PretrainingStage,
-    folder: RunFolder,
-    *,
     reader: SourceReader,
-    first: ReadyStage | None,
-    device: torch.device,
-    observers: Sequence[Observer] = (),
-    interruption: Interruption,
-    processes: Processes = ALONE,
+    folder: RunFolder,
+    during: During,
 ) -> StageResult:
     """Train the encoder of ``sources`` on the stage's objective and save it under ``folder``.
 
@@ -101,81 +62,72 @@ def pretrain(
     continues from its last checkpoint.
 
     Args:
-        config: the run's options.
         sources: the run's sources, with the encoder that the stage starts from.
         stage: the objective and its settings.
-        folder: the run folder.
         reader: reads the run's sources.
-        first: the stage as :func:`try_stages` returned it, if it is the first; later stages load
-            their encoder.
-        device: the device to train on.
-        observers: the observers of the training.
-        interruption: where a request to stop arrives.
-        processes: the processes that share the training.
+        folder: the run folder.
+        during: what it has in common with the other trainings of the run.
 
     Returns:
         The stage's part of ``result.json``.
 
     Raises:
         DataError: ``stage.json`` is damaged.
-        Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
+        Interrupted: somebody asked to stop; a checkpoint has been written.
     """
-    place = f"pretraining/{stage.name}"
+    place, steps = f"pretraining/{stage.name}", stage.settings.steps
     if (folder.path / place / StageResult.file).is_file():
         return finished_stage(folder.path / place, f"{place}/model")
-    torch.manual_seed(config.seed)
-    if first is None:
-        model = load_model(config, sources, reader.tokenizer)
-        first = ready(config, sources, stage, reader, model)
-    model, rows = first.model, first.rows
-    torch.set_rng_state(first.random)
-    body, head = model.body.to(device), rows.task.head
+    torch.manual_seed(sources.config.seed)
+    model = load_model(sources, reader.tokenizer)
+    rows = ready(sources, stage, reader, model)
     outcomes: list[StageResult] = []
 
     def finish(trained: TrainedEncoder) -> None:
-        folder.write_folder(f"{place}/model", lambda to: model.save_language_model(to, head))
-        outcomes.append(_outcome(stage, trained, len(rows.train), len(rows.held_out)))
+        folder.write_folder(
+            f"{place}/model", lambda to: model.save_language_model(to, rows.task.head)
+        )
+        outcomes.append(_outcome(stage, trained, rows))
         write_part(folder, outcomes[0], place)
 
-    assert sources.alone is not None
     train_encoder(
-        body,
+        model.body.to(during.device),
         rows,
-        encoder_settings(config, stage.settings),
+        encoder_settings(sources.config, stage.settings),
         folder,
         place,
-        alone=sources.alone,
+        alone=sources.plan.alone,
         finish=finish,
-        observe=lambda _: (HeldOutLog(folder, f"{place}/metrics.jsonl"), *observers),
-        interruption=interruption,
-        processes=processes,
+        observe=lambda _: (
+            HeldOutLog(folder, f"{place}/metrics.jsonl"),
+            *during.observe(stage.name, steps, METRIC),
+        ),
+        interruption=during.interruption,
+        processes=during.processes,
     )
     return outcomes[0]
 
 
-def _outcome(
-    stage: PretrainingStage, trained: TrainedEncoder, train: int, held_out: int
-) -> StageResult:
+def _outcome(stage: PretrainingStage, trained: TrainedEncoder, rows: EncoderRows) -> StageResult:
     """The stage's part of ``result.json``."""
-    given: dict[str, Any] = {}
-    if ACCURACY in trained.after:
-        given["accuracy"] = BeforeAfter(**trained[ACCURACY])
+    note = ""
     if trained.got_worse:
-        given["note"] = (
+        note = (
             f"pre-training {stage.name} made held-out text less likely: its log-likelihood was "
             f"{trained.before[METRIC]:.4f} and is {trained.after[METRIC]:.4f}; fewer steps or a "
             f"smaller --set {stage.name}.lr may do better"
         )
-    return StageResult(
+    return StageResult.without_empty(
         objective=stage.objective.name,
-        texts=StageTexts(train=train, held_out=held_out),
+        texts={"train": len(rows.train), "held_out": len(rows.held_out)},
         steps=trained.steps,
         best_step=trained.best_step,
-        log_likelihood=BeforeAfter(**trained[METRIC]),
+        log_likelihood=trained[METRIC],
         train_seconds=round(trained.seconds, 3),
         body_rows=trained.body_rows,
         model=f"pretraining/{stage.name}/model",
-        **given,
+        accuracy=trained[ACCURACY] if ACCURACY in trained.after else None,
+        note=note,
     )
 
 
@@ -197,7 +149,7 @@ def finished_stage(place: Path, model: str) -> StageResult:
     return done
 
 
-def hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
+def _hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
     """Split the rows, by ``seed``, into rows to train on and held-out rows.
 
     The held-out rows of a stream come from its first block, and training starts after that block.

@@ -3,27 +3,112 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aang.config import TrainConfig, read_config_file
-from aang.runs.finished import finished_result, recorded_options
-from aang.runs.records import Records, missing
-from aang.runs.run_files import inside, read_part
-from aang.runs.run_html import run_html
-from aang.runs.schema import PluginsUsed, Result
-from aang_core.errors import ConfigError, UnknownNameError
+from aang.config import TrainConfig, read_config_file, recorded_config
+from aang.runs.files import finished_result, inside, read_lines, read_part
+from aang.runs.schema import (
+    DataStatistics,
+    DevScores,
+    Evaluation,
+    PlainFineTuning,
+    PluginsUsed,
+    Result,
+    Round,
+    Scores,
+)
+from aang_core.errors import ConfigError, DataError, UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
-from aang_core.plugins.comparison import plugin_differences
+from aang_core.plugins.loading import plugin_differences
+from aang_core.storage.checksums import digest_of
 from aang_core.training.evaluation import Metric, shown_score
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index
     from transformers import PreTrainedModel
 
-    from aang.runs.applied import AppliedScores
-    from aang.runs.predictor import Predictor
+    from aang.runs.evaluate import AppliedScores
+    from aang.runs.predict import Predictor
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a finished run recorded about its data, its training and its model.
+
+    Attributes:
+        data: statistics of the data.
+        evaluation: scores and errors of the chosen model.
+        evaluations: every evaluation on dev, in order.
+        rounds: every round of training, in order.
+    """
+
+    data: DataStatistics
+    evaluation: Evaluation
+    evaluations: Sequence[DevScores]
+    rounds: Sequence[Round]
+
+    @classmethod
+    def read(cls, folder: Path, logs: Mapping[str, str]) -> "Records":
+        """Read the records of a run.
+
+        Args:
+            folder: the run folder.
+            logs: the SHA-256 of its logs, as ``result.json`` has them.
+
+        Raises:
+            DataError: another version wrote the run, or a file is damaged.
+        """
+        try:
+            records = cls(
+                read_part(DataStatistics, folder),
+                read_part(Evaluation, folder),
+                read_lines(DevScores, folder),
+                read_lines(Round, folder),
+            )
+        except FileNotFoundError as error:
+            raise _missing(folder, error) from error
+        for name in (DevScores.file, Round.file):
+            if name in logs and digest_of(folder / name) != logs[name]:
+                raise DataError(
+                    f"{folder / name}: is damaged: it has changed since the run finished. Restore "
+                    "it, or train the run again"
+                )
+        return records
+
+    @property
+    def objectives(self) -> list[str]:
+        """Names of the objectives, in the order of the space."""
+        return list(self.rounds[-1].weights) if self.rounds else []
+
+    def mean_weights(self, start: float, end: float) -> dict[str, float]:
+        """Mean weight of each objective over a part of the training.
+
+        Args:
+            start: where the part starts, from 0 to 1.
+            end: where it ends, from 0 to 1.
+        """
+        first = int(start * len(self.rounds))
+        rounds = self.rounds[first : max(first + 1, round(end * len(self.rounds)))]
+        return {
+            name: sum(line.weights[name] for line in rounds) / len(rounds)
+            for name in self.objectives
+        }
+
+
+def _missing(folder: Path, error: FileNotFoundError) -> DataError:
+    """The error for a finished run that lacks a file."""
+    return DataError(
+        f"{folder}: {Path(str(error.filename)).name} is missing; another version of AANG wrote "
+        f"this run, and this is {version('aang-core')}. Train it again"
+    )
+
+
+_OBJECTIVES = 5
+"""Objectives that a notebook lists, those with the largest weights at the end."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +178,7 @@ class Run:
         try:
             plugins = read_part(PluginsUsed, folder)
         except FileNotFoundError as error:
-            raise missing(folder, error) from error
+            raise _missing(folder, error) from error
         return cls(folder, options, outcome, plugins, _notes=notes)
 
     @property
@@ -116,15 +201,14 @@ class Run:
         """The options, validated.
 
         Raises:
-            AangError: this version does not have these options, or the record of drawn rows is
-                damaged.
+            AangError: this version does not have these options.
         """
-        return recorded_options(self.folder)
+        return recorded_config(self.folder / "config.yaml")
 
     @cached_property
     def records(self) -> Records:
         """What the run recorded about its data, its training and its model."""
-        return Records.read(self.folder, self.metric, self.outcome.logs)
+        return Records.read(self.folder, self.outcome.logs)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -212,7 +296,7 @@ class Run:
             >>> list(run.predict("It snows.").columns)
             ['predicted', 'P(bad)', 'P(good)']
         """
-        from aang.runs.applied import predictions
+        from aang.runs.predict import predictions
 
         return predictions(self._predictor(trust_remote_code), data, batch_size=batch_size)
 
@@ -247,7 +331,7 @@ class Run:
             >>> list(run.evaluate((["It snows."], ["bad"])).classes.columns)
             ['precision', 'recall', 'f1', 'examples']
         """
-        from aang.runs.applied import applied_scores
+        from aang.runs.evaluate import applied_scores
 
         return applied_scores(
             self._predictor(trust_remote_code),
@@ -258,7 +342,7 @@ class Run:
 
     def _predictor(self, trust_remote_code: bool) -> "Predictor":
         """The classifier, loaded once."""
-        from aang.runs.predictor import Predictor
+        from aang.runs.predict import Predictor
         from aang.runs.training import choose_device
 
         if not self._loaded:
@@ -283,7 +367,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """The scores and the heaviest objectives as tables, for notebooks."""
-        return run_html(repr(self).splitlines()[0], self.outcome, self.records)
+        return _as_html(repr(self).splitlines()[0], self.outcome, self.records)
 
     def differences(self, installed: Plugins) -> list[str]:
         """How the plug-ins that the run used differ from those installed, a sentence each."""
@@ -294,3 +378,38 @@ def _by_step(steps: Sequence[int]) -> "Index[int]":
     from pandas import Index
 
     return Index(steps, name="step")
+
+
+def _as_html(title: str, outcome: Result, records: Records) -> str:
+    """The scores on dev and test, and the objectives with the largest weights.
+
+    Args:
+        title: a line about the run.
+        outcome: the content of ``result.json``.
+        records: what the run recorded.
+    """
+    chosen = outcome.metric
+
+    def shown(of: Scores | PlainFineTuning) -> list[str]:
+        return [shown_score(of.dev, chosen.name), shown_score(of.test, chosen.name)]
+
+    scores = [
+        ["this run", chosen.shown("dev"), chosen.shown("test")],
+        [outcome.baseline, *shown(outcome.majority)],
+    ]
+    if plain := outcome.fine_tuning:
+        scores.insert(1, ["plain fine-tuning", *shown(plain)])
+    weights = records.mean_weights(0.75, 1.0)
+    heaviest = sorted(weights, key=lambda name: -weights[name])[:_OBJECTIVES]
+    parts = [f"<p>{escape(title)}</p>", _table([chosen.name, "dev", "test"], scores)]
+    if heaviest:
+        head = ["objective", "weight in the last quarter"]
+        parts.append(_table(head, [[name, f"{weights[name]:.4f}"] for name in heaviest]))
+    return "".join(parts)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    return f"<table>{line(head, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"

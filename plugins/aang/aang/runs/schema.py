@@ -1,18 +1,17 @@
-"""Schemas of the JSON files in a run folder, for writing and for reading.
-
-The logs, which grow by one line at a time, are in :mod:`aang.runs.log_lines`.
+"""Schemas of the files in a run folder, for writing and for reading.
 
 A field that does not apply to a run is left out of its file and is never null. Files of other
 versions may have more fields than the schema; these are kept and ignored.
 """
 
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from aang.task_types.names import TaskTypeName
+from aang_core.plugins.traits import ONE_CLASS
 from aang_core.tasks.saved import LARGEST
-from aang_core.training.evaluation import Metric, shown_score
+from aang_core.training.evaluation import Loss, Metric, shown_score
 
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -29,13 +28,19 @@ class Part(BaseModel):
         strict=True, extra="allow", frozen=True, validate_by_name=True, validate_by_alias=True
     )
 
+    @classmethod
+    def without_empty(cls, **fields: Any) -> Self:
+        """Make the object without optional fields that are empty, zero or None."""
+        known = cls.model_fields
+        return cls.model_validate({n: v for n, v in fields.items() if v or known[n].is_required()})
+
     def document(self) -> dict[str, Any]:
         """The object as it is in the file."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
 class FilePart(Part):
-    """The content of a file."""
+    """The content of a file, or of one of the lines of a log."""
 
     file: ClassVar[str]
 
@@ -260,7 +265,7 @@ class DataStatistics(FilePart):
     file: ClassVar[str] = "data.json"
 
     task: str
-    task_type: TaskTypeName = "single-label"
+    task_type: str = ONE_CLASS.task_type
     digest: str = ""
     parts: dict[str, LabelledRows]
     sources: dict[str, SourceTexts]
@@ -334,3 +339,71 @@ class Evaluation(FilePart):
     def parts(self) -> dict[str, PartEvaluation]:
         """``dev`` and, if there is test data, ``test``."""
         return {"dev": self.dev} | ({"test": self.test} if self.test is not None else {})
+
+    @model_validator(mode="after")
+    def _errors_are_listed_by_label(self) -> Self:
+        if any(part.classes.keys() != set(self.labels) for part in self.parts.values()):
+            raise ValueError("its classes are not its labels")
+        return self
+
+
+Numbers = dict[str, Number]
+StageName = Annotated[str, Field(pattern=r"^[a-z]+$")]
+
+
+class DevScores(FilePart):
+    """A line of ``metrics.jsonl``: the scores of one evaluation on dev.
+
+    Attributes:
+        dev: the scores, and the end task's mean loss over dev, without class weights.
+        losses: mean training loss of each task over the steps since the last line; none before the
+            first step.
+    """
+
+    file: ClassVar[str] = "metrics.jsonl"
+
+    step: Count
+    dev: dict[Metric | Loss, Number]
+    best: bool = False
+    losses: Numbers = Field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> "DevScores":
+        """The line of an evaluation; see :class:`aang_core.training.trainer.Observer`."""
+        line = {"step": step, "dev": dict(dev), "best": best}
+        return cls.model_validate(line | ({"losses": dict(losses)} if losses else {}))
+
+
+class Cost(FilePart):
+    """A line of ``cost.jsonl``: the cost of the training so far."""
+
+    file: ClassVar[str] = "cost.jsonl"
+
+    step: Count
+    seconds: Number
+    rows: Count
+
+
+class Round(FilePart):
+    """A line of ``weights.jsonl``: one round of training.
+
+    Attributes:
+        end_task_weight: λ_e.
+        weights: the weight of every objective.
+        losses: mean training loss of each task that the round trained, over its steps.
+        cosines: cosine of each task's gradient with the dev gradient, if measured.
+        alpha: αVIL's α of every task.
+        factors: the values of each stage's primitives that the weights are computed from.
+    """
+
+    file: ClassVar[str] = "weights.jsonl"
+
+    step: Count
+    end_task_weight: Number
+    weights: Numbers
+    losses: Numbers = Field(default_factory=dict)
+    cosines: Numbers = Field(default_factory=dict)
+    alpha: Numbers = Field(default_factory=dict)
+    factors: dict[StageName, Numbers] = Field(default_factory=dict)

@@ -1,21 +1,25 @@
-"""Builds the trainer of a run from its assembly."""
+"""What all trainings of a run have in common: device, processes, observers, trainer, scores."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch._functorch import config as functorch
 
-from aang.assembly.assembly import Assembly, row_budget
-from aang.assembly.prediction import Classifier, part_of, predict
+from aang.assembly.assembly import Assembly
+from aang.assembly.prediction import Classifier, predict
 from aang.config import TrainConfig
 from aang.corpora.tokens import TokenRows
 from aang_core.errors import AangError
-from aang_core.gradients import DevHeadSettings, EngineSettings, check_engine
+from aang_core.gradients import DevHeadSettings, EngineSettings
+from aang_core.gradients.choose_engine import check_engine
 from aang_core.gradients.passes import Passes, Precision
+from aang_core.plugins.registry import TargetEntry
 from aang_core.tasks.meeting import tell_others
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
+from aang_core.training.bench import RunTasks, StepSettings
 from aang_core.training.devices import (
     CPU,
     automatic_device,
@@ -23,12 +27,49 @@ from aang_core.training.devices import (
     check_trains,
     device_called,
 )
-from aang_core.training.evaluation import LOSS, Metric
+from aang_core.training.evaluation import LOSS
 from aang_core.training.free_memory import ReturnsFreeMemory
+from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.precision import in_effect
 from aang_core.training.setup import TrainingSettings, make_trainer
-from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer
+from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer, Watching
+
+if TYPE_CHECKING:
+    from aang.runs.summary import Summary
+
+Observe = Callable[[str, int, str], Sequence[Observer]]
+"""Makes the observers of one training, given its name, its number of steps and its metric.
+
+The name is that of a stage of pre-training, ``final-fine-tuning``, or empty for the main training.
+"""
+
+
+def _silent(said: object) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class During:
+    """What all trainings of a run have in common.
+
+    Attributes:
+        observe: makes their observers.
+        announce: called with the summary of the run before training begins.
+        say: called with each sentence that a user may want to read before training begins, such as
+            the notes of reading the data.
+        interruption: where a request to stop arrives. It takes effect at once before the run folder
+            is created, and between two rounds afterwards.
+        device: the device that they compute on.
+        processes: the processes that share them.
+    """
+
+    observe: Observe = lambda stage, steps, metric: ()
+    announce: "Callable[[Summary], None]" = _silent
+    say: Callable[[str], None] = _silent
+    interruption: Interruption = field(default_factory=Interruption)
+    device: torch.device = CPU
+    processes: Processes = ALONE
 
 
 def choose_device(name: str) -> torch.device:
@@ -73,17 +114,16 @@ def join(name: str) -> tuple[torch.device, Processes]:
     return device, processes_of_environment(device)
 
 
-def check_options(config: TrainConfig, processes: Processes) -> None:
+def check_options(config: TrainConfig, engine: TargetEntry | None, processes: Processes) -> None:
     """Refuse options that no engine supports together, before anything is loaded.
 
     Raises:
-        ConfigError: ``--gradients packed`` is combined with an option that it does not support.
+        ConfigError: ``--gradients`` names an engine, with an option that it does not support.
     """
-    check_engine(_engine_settings(config), dev_head_settings(config), processes)
+    check_engine(_engine_settings(config, engine), _dev_head_settings(config), processes)
 
 
 def build_trainer(
-    config: TrainConfig,
     assembly: Assembly,
     device: torch.device,
     observers: Sequence[Observer] = (),
@@ -93,13 +133,14 @@ def build_trainer(
     """Build the trainer of a run.
 
     Args:
-        config: the run's options.
-        assembly: its model, rows, tasks and weighter.
+        assembly: its options, model, rows, tasks and weighter.
         device: the device to train on.
         observers: told about every round and every evaluation.
         boundary: called between two rounds, when a checkpoint can be saved.
         processes: the processes that share the training.
     """
+    config, meta = assembly.config, assembly.meta.rows
+    precision = in_effect(config.precision)
     body = assembly.model.body.to(device)
     if config.save_memory:
         assembly.model.body.save_memory()
@@ -111,11 +152,14 @@ def build_trainer(
         body.compile(dynamic=True)
     if device.type == "cpu":
         observers = [*observers, ReturnsFreeMemory()]
+
+    def score(count: int | None) -> float:
+        part = None if count is None else part_of(len(meta), count, config.seed)
+        return score_rows(assembly, meta, processes, part, precision)[config.metric]
+
     return make_trainer(
         body,
-        assembly.end_task,
-        assembly.meta,
-        assembly.auxiliaries,
+        RunTasks(assembly.end_task, assembly.meta, assembly.auxiliaries, assembly.streams),
         assembly.weighter,
         TrainingSettings(
             optimizer=replace(
@@ -124,27 +168,20 @@ def build_trainer(
                 clip_apart=config.clip_apart,
             ),
             schedule=Schedule(config.steps, config.eval_every, config.patience, config.metric),
-            rows=row_budget(config),
+            step=StepSettings(
+                assembly.row_budget,
+                meta_every=config.meta_every,
+                draws_per_step=config.draws_per_step,
+                weights_every=config.weights_every,
+                on_nan=config.on_nan,
+            ),
             seed=config.seed,
-            engine=_engine_settings(config),
-            dev_head=dev_head_settings(config),
-            meta_every=config.meta_every,
-            draws_per_step=config.draws_per_step,
-            weights_every=config.weights_every,
-            on_nan=config.on_nan,
+            engine=_engine_settings(config, assembly.sources.engine),
+            dev_head=_dev_head_settings(config),
         ),
-        evaluate=lambda: score_rows(
-            assembly,
-            assembly.dev,
-            processes,
-            metric=config.metric,
-            precision=in_effect(config.precision),
-        ),
-        score=_dev_score(config, assembly, processes),
-        head_reads=assembly.end_task.head_reads,
-        streams=assembly.streams,
-        observers=observers,
-        boundary=boundary,
+        evaluate=lambda: score_rows(assembly, assembly.dev, processes, precision=precision),
+        score=score,
+        watching=Watching(observers, boundary),
         processes=processes,
     )
 
@@ -161,32 +198,18 @@ def base_optimizer(config: TrainConfig) -> OptimizerSettings:
     )
 
 
-def _dev_score(
-    config: TrainConfig, assembly: Assembly, processes: Processes
-) -> Callable[[int | None], float]:
-    """Make the dev metric for weighters, over all or some of the dev rows that they learn from."""
-    rows = assembly.meta.rows
-
-    def score(count: int | None) -> float:
-        part = None if count is None else part_of(len(rows), count, config.seed)
-        precision = in_effect(config.precision)
-        return score_rows(assembly, rows, processes, part, config.metric, precision)[config.metric]
-
-    return score
-
-
-def _engine_settings(config: TrainConfig) -> EngineSettings:
+def _engine_settings(config: TrainConfig, engine: TargetEntry | None) -> EngineSettings:
     return EngineSettings(
         kind=config.gradients,
         precision=in_effect(config.precision),
         task_clip=config.task_clip,
         save_memory=config.save_memory,
         compile=config.compile,
+        plugin=engine,
     )
 
 
-def dev_head_settings(config: TrainConfig) -> DevHeadSettings:
-    """The options of the dev head."""
+def _dev_head_settings(config: TrainConfig) -> DevHeadSettings:
     return DevHeadSettings(
         kind=config.dev_head,
         rows=config.dev_head_rows,
@@ -198,12 +221,23 @@ def dev_head_settings(config: TrainConfig) -> DevHeadSettings:
     )
 
 
+def part_of(rows: int, count: int, seed: int) -> Tensor:
+    """Draw ``count`` of the indices below ``rows``, or all if there are fewer.
+
+    With the same seed, a larger part contains every smaller one.
+
+    Returns:
+        The indices, int64, ascending.
+    """
+    drawn = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))[:count]
+    return drawn.sort().values
+
+
 def score_rows(
     assembly: Assembly,
     rows: TokenRows,
     processes: Processes = ALONE,
     part: Tensor | None = None,
-    metric: Metric = "macro-f1",
     precision: Precision = "fp32",
 ) -> Mapping[str, float]:
     """The scores of the model in its current state on dev rows, and its mean loss as ``loss``.
@@ -212,11 +246,11 @@ def score_rows(
     fp32. The scores that a run ends with are those of the saved model, in fp32.
 
     Args:
-        assembly: the model.
-        rows: labelled rows; a threshold, if the kind of task has one, is chosen on them.
+        assembly: the model, and the metric by which a threshold is chosen on the rows if the kind
+            of task has one.
+        rows: labelled rows.
         processes: the processes that share the rows.
         part: indices of the rows to score, int64 ``[N]``; None scores all of them.
-        metric: the metric that such a threshold is chosen by.
         precision: of the forward passes.
     """
     task_type, labels = assembly.end_task.task_type, rows.truth(part)
@@ -224,4 +258,5 @@ def score_rows(
     with Passes(assembly.model.body, precision).autocast():
         logits = predict(classifier, rows, processes=processes, part=part)
     loss = task_type.losses(logits.float(), labels).mean()
-    return {**task_type.tuned(labels, logits, metric).scores(labels, logits), LOSS: float(loss)}
+    tuned = task_type.tuned(labels, logits, assembly.config.metric)
+    return {**tuned.scores(labels, logits), LOSS: float(loss)}

@@ -1,8 +1,9 @@
-"""Cells of a table as texts, names of classes and numbers."""
+"""Cells of a table as texts, names of classes and numbers; checks of the names of classes."""
 
 import math
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -12,12 +13,11 @@ from aang_core.objectives.stages.data import ReadReport
 
 _INTEGRAL = re.compile(r"([+-]?\d+)\.0+")
 
+MOST_CLASSES = 10_000
+"""A column with more distinct values does not hold classes."""
+
 _MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
 """How programs write a missing value, in small letters."""
-
-_NUMERAL = re.compile(
-    r"[+-]?(\d{1,3}([ ,.'_]\d{3})+|\d+)?([.,]\d+)?\s*%?|[+-]?inf(inity)?", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,6 @@ class Cell:
     column: str
     where: str
     option: str
-
-    @property
-    def is_null(self) -> bool:
-        """Whether it is None or NaN."""
-        return is_null(self.value)
 
     def fault(self, what: str) -> DataError:
         """An error, for the caller to raise, that names the place."""
@@ -71,7 +66,7 @@ class Cell:
 
 def is_null(value: object) -> bool:
     """Whether a value stands for nothing."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    return value is None or (isinstance(value, float | Decimal) and math.isnan(value))
 
 
 def text_of(cell: Cell) -> str:
@@ -80,7 +75,7 @@ def text_of(cell: Cell) -> str:
     Raises:
         DataError: it is missing, empty or something else.
     """
-    if cell.is_null:
+    if is_null(cell.value):
         raise cell.fault("is null. Fill it in or remove the example.")
     if not isinstance(cell.value, str):
         raise cell.fault(
@@ -124,47 +119,31 @@ def class_name(cell: Cell, report: ReadReport) -> str:
 
 
 def _as_text(cell: Cell) -> str:
-    match cell.value:
-        case str():
-            return cell.value
-        case None:
-            raise cell.fault("is null. Every example needs a label.")
-        case bool() | int():
-            return str(cell.value)
-        case float() | Decimal():
-            if math.isnan(cell.value):
-                raise cell.fault("is null. Every example needs a label.")
-            if cell.value % 1 == 0:
-                return f"{cell.value:.1f}"
-            raise cell.fault(
-                f"holds the number {cell.value}, which is a score and not a class. Give "
-                "--task-type regression if every label is a number, put the scores into classes "
-                f"first, or name another column with {cell.option}."
-            )
+    value = cell.value
+    if isinstance(value, str):
+        return value
+    if is_null(value):
+        raise cell.fault("is null. Every example needs a label.")
+    if isinstance(value, int):
+        return str(value)
+    if not isinstance(value, float | Decimal):
+        raise cell.fault(
+            f"holds {value!r:.60}, which is not one class. A single-label task has one label an "
+            f"example; give --task-type for another kind, or name another column with "
+            f"{cell.option}."
+        )
+    if value % 1 == 0:
+        return f"{value:.1f}"
     raise cell.fault(
-        f"holds {cell.value!r:.60}, which is not one class. A single-label task has one label an "
-        f"example; give --task-type for another kind, or name another column with {cell.option}."
+        f"holds the number {value}, which is a score and not a class. Give --task-type regression "
+        "if every label is a number, put the scores into classes first, or name another column "
+        f"with {cell.option}."
     )
 
 
 def spells_missing(name: str) -> bool:
     """Whether a text is what programs write for a missing value, such as ``NA`` or nothing."""
     return name.strip().casefold() in _MISSING
-
-
-def spoils_numbers(value: object) -> bool:
-    """Whether a value that is no number may stand among numbers: missing, or written differently.
-
-    Examples:
-        >>> from aang.task_types.cells import spoils_numbers
-        >>> [spoils_numbers(value) for value in ("NA", "3,5", "5.5%", "1,001.5", "high")]
-        [True, True, True, True, False]
-    """
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    return isinstance(value, str) and (
-        spells_missing(value) or _NUMERAL.fullmatch(value.strip()) is not None
-    )
 
 
 def refuse_alike(names: Iterable[str], where: str, *, spaces: bool = True) -> None:
@@ -199,3 +178,53 @@ def number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
+
+
+def check_classes(
+    names: Sequence[str], examples: int, source: str, option: str, report: ReadReport
+) -> None:
+    """Check the names of a task's classes, and note those that look alike.
+
+    Args:
+        names: the names.
+        examples: how many examples have them.
+        source: what messages call the data.
+        option: the option that names the column of the label.
+        report: where to note names that look alike.
+
+    Raises:
+        DataError: there are more than :data:`MOST_CLASSES`.
+    """
+    if len(names) > MOST_CLASSES:
+        raise DataError(
+            f"{source}: there are {len(names)} different labels in {examples} "
+            f"examples, such as {listed([name[:40] for name in names], 3)}. The maximum is "
+            f"{MOST_CLASSES} classes; does {option} name the right column?"
+        )
+    note_look_alikes(source, names, report)
+
+
+def note_look_alikes(source: str, labels: Iterable[str], report: ReadReport) -> None:
+    """Note labels that differ only in case, spaces or invisible characters."""
+    alike: dict[str, list[str]] = {}
+    for label in labels:
+        alike.setdefault(_skeleton(label), []).append(label)
+    groups = [" and ".join(map(repr, group)) for group in alike.values() if len(group) > 1]
+    if groups:
+        more = f"; so do {len(groups) - 3} more groups" if len(groups) > 3 else ""
+        report.note(
+            f"{source}: the labels {'; '.join(groups[:3])} differ only in case, space or invisible "
+            f"characters{more}. Each is a class of its own; write them alike if they are meant to "
+            "be one"
+        )
+
+
+def _skeleton(label: str) -> str:
+    folded = unicodedata.normalize("NFKC", label).casefold()
+    return "".join(c for c in folded if not c.isspace() and unicodedata.category(c) != "Cf")
+
+
+def listed(labels: Sequence[str], most: int = 20) -> str:
+    """Names in quotes, the first ``most`` of them."""
+    counted = f" and {len(labels) - most} more" if len(labels) > most else ""
+    return ", ".join(repr(label) for label in labels[:most]) + counted

@@ -1,19 +1,15 @@
 """One class a text: ordinary classification."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from aang.task_types.cells import Cell, class_name, text_of
-from aang.task_types.class_names import note_look_alikes, refuse_too_many, unknown_class
-from aang.task_types.names import TaskTypeName
-from aang.task_types.task_type import Decoded, EncodedLabels, Errors, HeadShape, Offsets
-from aang_core.errors import DataError
+from aang.task_types.task_type import NO_LABEL, Decoded, EncodedLabels, Errors, Offsets, TaskType
 from aang_core.objectives.stages.data import Label, ReadReport
 from aang_core.tasks.task import RowLosses
 from aang_core.training.evaluation import (
@@ -28,87 +24,35 @@ from aang_core.training.evaluation import (
 MOST_CONFUSED = 1000
 """No confusion matrix above this many classes: it grows with their square."""
 
-_NO_CLASS = -100
-"""What torch's cross-entropy leaves out."""
-
 
 @dataclass(frozen=True)
-class SingleLabel:
+class SingleLabel(TaskType):
     """Every text has exactly one of several classes; the loss is cross-entropy.
 
-    Attributes:
-        labels: the classes, sorted; a class's index here is its id.
-        unseen: classes of dev and test that train lacks; their ids follow.
+    ``labels`` are the classes, sorted; a class's index there is its id. The ids of ``unseen``
+    follow.
     """
 
-    labels: tuple[str, ...] = ()
-    unseen: tuple[str, ...] = ()
-
-    name: ClassVar[TaskTypeName] = "single-label"
-    reads_every_token: ClassVar[bool] = False
+    name: ClassVar[str] = "single-label"
+    model: ClassVar[str] = "A text classifier"
     metrics: ClassVar[tuple[Metric, ...]] = ("macro-f1", "micro-f1", "accuracy")
-    draws: ClassVar[str] = "stratified by class"
     baseline: ClassVar[str] = "majority class"
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.labels + self.unseen
-
-    @property
-    def probable(self) -> tuple[str, ...]:
-        return self.labels
-
-    @property
-    def head(self) -> HeadShape:
-        return HeadShape("sequence-classification", self.labels)
+    linear: ClassVar[str | None] = "logistic regression"
 
     def read(self, text: Cell, label: Cell, report: ReadReport) -> tuple[str, Label]:
         return text_of(text), class_name(label, report)
 
-    def fitted(
-        self, labels: Sequence[Label], source: str, option: str, report: ReadReport
-    ) -> "SingleLabel":
-        found = tuple(sorted({str(label) for label in labels}))
-        if len(found) < 2:
-            raise DataError(
-                f"{source}: every example has the label {found[0]!r}. A classifier needs "
-                f"examples of at least two classes; does {option} name the right column?"
-            )
-        refuse_too_many(found, len(labels), source, option)
-        note_look_alikes(source, found, report)
-        return replace(self, labels=found)
-
-    def names(self, label: Label) -> tuple[str, ...]:
-        return (str(label),)
-
-    def knowing(self, unseen: Sequence[str]) -> "SingleLabel":
-        return replace(self, unseen=tuple(unseen))
-
-    def strata(self, labels: Sequence[Label]) -> list[str]:
-        return [str(label) for label in labels]
-
     def encode(
         self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
     ) -> EncodedLabels:
-        ids: Mapping[Any, int] = {label: i for i, label in enumerate(self.classes)}
-        try:
-            # A missing label is a missing key as well.
-            return EncodedLabels(rows=torch.tensor([ids[label] for label in labels]))
-        except KeyError as error:
-            raise unknown_class(error.args[0], self.labels, source) from None
+        return EncodedLabels(rows=torch.tensor(self.ids(labels, source)))
 
     def losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
         known = labels < logits.shape[-1]
         losses = functional.cross_entropy(
-            logits, labels.where(known, _NO_CLASS), ignore_index=_NO_CLASS, reduction="none"
+            logits, labels.where(known, NO_LABEL), ignore_index=NO_LABEL, reduction="none"
         )
         return RowLosses(losses, known.to(losses.dtype))
-
-    def tuned(self, labels: Tensor, logits: Tensor, metric: Metric) -> "SingleLabel":
-        return self
-
-    def settings(self) -> Mapping[str, float]:
-        return {}
 
     def scores(self, labels: Tensor, logits: Tensor) -> Mapping[str, float]:
         return scores(labels.tolist(), logits.argmax(dim=-1).tolist())
@@ -123,27 +67,41 @@ class SingleLabel:
         matrix = confusion(truth, predicted, count) if count <= MOST_CONFUSED else ()
         return Errors(dict(zip(self.classes, rates, strict=True)), matrix)
 
-    def counts(self, labels: Tensor) -> dict[str, int]:
-        counted = Counter(labels.tolist())
-        return {label: counted[i] for i, label in enumerate(self.classes)}
-
     def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
         return majority_scores(train.tolist(), labels.tolist())
 
-    def finish(self, model: Any) -> None:
-        """Does nothing: transformers' own softmax over the classes is right."""
-
-    def undo_finish(self, model: Any, config: Any) -> str | None:
-        return None
-
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
-        shares = logits.float().softmax(dim=-1)
         return [
             Decoded(
                 self.labels[int(row.argmax())], dict(zip(self.labels, row.tolist(), strict=True))
             )
-            for row in shares.cpu()
+            for row in logits.float().softmax(dim=-1).cpu()
         ]
+
+    @classmethod
+    def of_model(cls, config: Any, labels: tuple[str, ...]) -> Self | None:
+        """A classifier of texts for which nothing in the configuration says otherwise."""
+        other = getattr(config, "end_task", None) or len(labels) == 1
+        of_words = any("ForTokenClassification" in name for name in config.architectures or ())
+        one_class = config.problem_type in (None, "single_label_classification")
+        return cls(labels) if one_class and not (other or of_words) else None
+
+    def finish(self, model: Any) -> None:
+        """Does nothing: transformers' own softmax over the classes is right."""
+
+    def linear_model(self, labels: Tensor, metric: Metric, penalty: float) -> Any:
+        from sklearn.dummy import DummyClassifier
+        from sklearn.linear_model import LogisticRegression
+
+        if len(labels.unique()) == 1:  # of few rows, a fold may leave one class
+            return DummyClassifier()
+        # Classes count alike in training if they do in the metric.
+        weights = "balanced" if metric == "macro-f1" else None
+        return LogisticRegression(C=penalty, max_iter=1000, class_weight=weights)
+
+    def linear_outputs(self, model: Any, features: Any) -> Tensor:
+        found = torch.tensor(model.predict(features))
+        return functional.one_hot(found, len(self.labels)).float()
 
 
 ONE_CLASS = SingleLabel()

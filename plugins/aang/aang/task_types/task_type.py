@@ -1,36 +1,59 @@
 """What a kind of end task knows: from the cell of a table to the scores of a model."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
 
+import torch
 from torch import Tensor
 
-from aang.task_types.cells import Cell
-from aang.task_types.names import TaskTypeName
+from aang.task_types.cells import Cell, check_classes, is_null
+from aang.task_types.written_lists import plain
+from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Label, ReadReport
 from aang_core.tasks.task import RowLosses
 from aang_core.training.evaluation import Metric
 
-Architecture = Literal["sequence-classification", "token-classification"]
+NO_LABEL = -100
+"""The label of a row or token that has none, which torch's cross-entropy leaves out."""
 
 Offsets = Sequence[Sequence[tuple[int, int]]]
 """For every row, where each of its tokens begins and ends in the text; (0, 0) for special ones."""
 
+Pipeline = Literal["text-classification", "token-classification"]
+"""The transformers pipeline of a model, by which its class is chosen."""
+
 
 @dataclass(frozen=True)
-class HeadShape:
-    """The end task's head, in transformers' words.
+class LabelColumn:
+    """The labels of all training examples, as their table has them.
 
     Attributes:
-        architecture: the kind of transformers class.
-        outputs: the name of each number that it computes, for a text or for each token.
-        problem_type: transformers' ``problem_type``, if it needs one.
+        name: the column's name.
+        labels: its cells.
+        texts: the cells of the text beside them.
+        typed: whether the table tells texts from numbers; a CSV file does not.
+        source: what messages call the table.
     """
 
-    architecture: Architecture
-    outputs: tuple[str, ...]
-    problem_type: str | None = None
+    name: str
+    labels: Sequence[object]
+    texts: Sequence[object] = ()
+    typed: bool = True
+    source: str = "train"
+
+    @property
+    def filled(self) -> list[Any]:
+        """The labels that are not null, with lists in place of arrays and tuples."""
+        return [label for label in map(plain, self.labels) if not is_null(label)]
+
+    @property
+    def declares_names(self) -> bool:
+        """Whether every label is text in a table that could have held a number instead."""
+        return self.typed and all(isinstance(label, str) for label in self.filled)
 
 
 @dataclass(frozen=True)
@@ -73,71 +96,140 @@ class Decoded:
     probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
-class TaskType(Protocol):
-    """One kind of end task.
+@dataclass(frozen=True)
+class TaskType(ABC):
+    """One kind of end task: what a label is, and all that follows from it.
 
     A value of it belongs to one task: it knows the task's classes, or how its numbers are scaled.
     Before :meth:`fitted` it knows nothing and can only read cells.
 
     Logits are ``[N, C]`` for kinds with a label for every row, and ``[N, T, C]`` for kinds with a
     label for every token. Labels are what :meth:`encode` made of them: ``[N, ...]`` or ``[N, T]``.
+
+    A kind of your own has ``name``, ``model``, ``metrics``, ``baseline`` and the abstract methods.
+    The rest has defaults.
+
+    Attributes:
+        labels: the name of each number that the head computes, such as the classes of train.
+        unseen: classes of dev and test that train lacks. The head has no output for them: they are
+            never predicted, rows and words that have one count as wrong, and the loss leaves such
+            targets out.
+        name: the value of ``--task-type``, under which the kind is registered.
+        model: what a trained model is, for people, such as ``A text classifier``.
+        metrics: what a model can be chosen by; the first is the default.
+        baseline: what :meth:`baseline_scores` are of, such as ``majority class``.
+        label_form: what the label of an example is in Python, for messages.
+        draws: how rows are drawn, such as ``stratified by class``.
+        reads_every_token: whether the head reads every token; otherwise it reads the first.
+        names_classes: whether labels are names of classes.
+        several_classes: whether a text may have several classes or tags.
+        empty_is_label: whether an empty cell is a label.
+        problem_type: transformers' ``problem_type``, if the model needs one.
+        waives: traits that outputs with the trait ``end-task-head`` need not find, because this
+            kind's head does not read what they are about.
+        pipeline_options: what the model card gives to transformers' ``pipeline``.
+        linear: the linear model that predicts such labels from TF-IDF, for people; None if none
+            does.
     """
 
-    @property
-    def name(self) -> TaskTypeName:
-        """The value of ``--task-type``."""
-        ...
+    labels: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = field(default=(), kw_only=True)
 
-    @property
-    def reads_every_token(self) -> bool:
-        """Whether the head reads every token; otherwise it reads the first."""
-        ...
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """What a model can be chosen by; the first is the default."""
-        ...
-
-    @property
-    def draws(self) -> str:
-        """How rows are drawn, such as ``stratified by class``."""
-        ...
-
-    @property
-    def baseline(self) -> str:
-        """What :meth:`baseline_scores` are of, such as ``majority class``."""
-        ...
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The name of each number that the head computes."""
-        ...
+    name: ClassVar[str]
+    model: ClassVar[str]
+    metrics: ClassVar[tuple[Metric, ...]]
+    baseline: ClassVar[str]
+    label_form: ClassVar[str] = "a string"
+    draws: ClassVar[str] = "stratified by class"
+    reads_every_token: ClassVar[bool] = False
+    names_classes: ClassVar[bool] = True
+    several_classes: ClassVar[bool] = False
+    empty_is_label: ClassVar[bool] = False
+    problem_type: ClassVar[str | None] = None
+    waives: ClassVar[frozenset[str]] = frozenset()
+    pipeline_options: ClassVar[str] = "truncation=True"
+    linear: ClassVar[str | None] = None
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """What examples are counted by and errors are listed by; empty if by nothing.
-
-        Classes that train lacks come last, except among types of spans.
-        """
-        ...
+        """What examples are counted by and errors are listed by, those that train lacks last."""
+        return self.labels + self.unseen if self.names_classes else ()
 
     @property
     def probable(self) -> tuple[str, ...]:
         """What predictions have probabilities of; empty if they have none."""
-        ...
+        return self.labels if self.names_classes and not self.reads_every_token else ()
 
-    @property
-    def head(self) -> HeadShape:
-        """The end task's head."""
-        ...
+    @classmethod
+    def recognises(cls, column: LabelColumn, report: ReadReport) -> str | None:
+        """What a column of labels of this kind holds, such as ``lists of classes``.
 
+        Args:
+            column: the labels of train, of a task whose kind the user did not name.
+            report: where to note what is nearly of this kind.
+
+        Returns:
+            None if the labels are not of this kind, or could as well be of another.
+        """
+        return None
+
+    @classmethod
+    def of_column(cls, column: LabelColumn, names: Sequence[str], report: ReadReport) -> Self:
+        """This kind for a column of labels, before it is fitted.
+
+        Args:
+            column: the labels of train.
+            names: ``--label-names``, for kinds whose labels have places and no names.
+            report: where to note how they are read.
+
+        Raises:
+            DataError: ``names`` does not fit the labels.
+        """
+        if names:
+            raise DataError(
+                f"{column.source}: --label-names names the places of zeros and ones, and the "
+                f"labels in column {column.name!r} are other values. Leave it out."
+            )
+        return cls()
+
+    @classmethod
+    def of_model(cls, config: Any, labels: tuple[str, ...]) -> Self | None:
+        """This kind as a saved model has it; None if the model is of another kind.
+
+        Args:
+            config: the model's configuration, in which :meth:`finish` wrote.
+            labels: the names of its outputs.
+        """
+        return cls(labels) if getattr(config, "end_task", None) == cls.name else None
+
+    def finish(self, model: Any) -> None:
+        """Make a trained transformers model, in place, compute and say what people expect."""
+        model.config.end_task = self.name
+
+    def undo_finish(self, model: Any, config: Any) -> str | None:
+        """Make a finished model, in place, compute again what :meth:`losses` compares.
+
+        Args:
+            model: a model of this kind with these outputs.
+            config: the configuration that was saved with it.
+
+        Returns:
+            None; or why this task cannot go on with it, such as ``is for another scale``, and then
+            the model is as it was.
+        """
+        return None
+
+    @abstractmethod
     def read(self, text: Cell, label: Cell, report: ReadReport) -> tuple[str, Label]:
         """Read the text and the label of an example.
 
         Raises:
             DataError: a cell does not hold what this kind needs.
         """
-        ...
+
+    def holds(self, label: object) -> bool:
+        """Whether the label of an example is one of this kind, as :meth:`read` returns them."""
+        return isinstance(label, str)
 
     def fitted(self, labels: Sequence[Label], source: str, option: str, report: ReadReport) -> Self:
         """This kind for the task with these training labels.
@@ -151,24 +243,44 @@ class TaskType(Protocol):
         Raises:
             DataError: nothing can be learned from them.
         """
-        ...
+        found = tuple(sorted({name for label in labels for name in self.names(label)}))
+        if len(found) < 2:
+            what = f"the only class is {found[0]!r}" if found else "no example has a class"
+            raise DataError(
+                f"{source}: {what}. A {self.name} task needs at least two classes; does {option} "
+                "name the right column?"
+            )
+        check_classes(found, len(labels), source, option, report)
+        return replace(self, labels=found)
+
+    @cached_property
+    def _ids(self) -> Mapping[object, int]:
+        return {name: i for i, name in enumerate(self.labels + self.unseen)}
+
+    def ids(self, names: Iterable[object], source: str) -> list[int]:
+        """The ids of names of classes; those of :attr:`unseen` follow those of :attr:`labels`.
+
+        Raises:
+            DataError: one is unknown, or None.
+        """
+        names = list(names)
+        for name in names:
+            if name not in self._ids:
+                raise DataError(
+                    f"{source}: an example has the label {name!r}; the classes are "
+                    f"{', '.join(map(repr, self.labels))}."
+                )
+        return [self._ids[name] for name in names]
 
     def names(self, label: Label) -> tuple[str, ...]:
         """The classes that a label names; empty for kinds without classes."""
-        ...
-
-    def knowing(self, unseen: Sequence[str]) -> Self:
-        """This kind for data that also has classes which train lacks.
-
-        The head has no output for them: they are never predicted, rows and words that have one
-        count as wrong, and the loss leaves such targets out.
-        """
-        ...
+        return (str(label),) if self.names_classes else ()
 
     def strata(self, labels: Sequence[Label]) -> list[str]:
         """The group of each example; draws keep the shares of groups."""
-        ...
+        return [str(label) for label in labels]
 
+    @abstractmethod
     def encode(
         self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
     ) -> EncodedLabels:
@@ -182,26 +294,29 @@ class TaskType(Protocol):
         Raises:
             DataError: a label is missing or unknown.
         """
-        ...
 
+    def sample_labels(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Made-up labels of ``rows`` texts as :meth:`encode` returns them, for tests of outputs."""
+        return torch.randint(len(self.labels), (rows,), generator=generator)
+
+    @abstractmethod
     def losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
         """The loss of each row."""
-        ...
 
     def tuned(self, labels: Tensor, logits: Tensor, metric: Metric) -> Self:
         """This kind, decoding as is best by ``metric`` on these dev rows."""
-        ...
+        return self
 
     def settings(self) -> Mapping[str, float]:
         """What :meth:`tuned` has chosen, by name, such as a threshold; empty if nothing."""
-        ...
+        return {}
 
+    @abstractmethod
     def scores(self, labels: Tensor, logits: Tensor) -> Mapping[str, float]:
         """Every metric of the predictions."""
-        ...
 
     def resampled(self, labels: Tensor, logits: Tensor, counts: Tensor) -> Mapping[str, Tensor]:
-        """Every metric of resamples of the rows, all at once.
+        """Every metric of resamples of the rows; kinds that can compute all at once are faster.
 
         Args:
             labels: of N rows.
@@ -211,37 +326,26 @@ class TaskType(Protocol):
         Returns:
             Float64 ``[R]`` for each metric.
         """
-        ...
+        found = []
+        for times in counts:
+            rows = torch.arange(len(times)).repeat_interleave(times.long())
+            found.append(self.scores(labels[rows], logits[rows]))
+        return {name: torch.tensor([one[name] for one in found]).double() for name in found[0]}
 
     def errors(self, labels: Tensor, logits: Tensor) -> Errors:
         """The predictions in detail."""
-        ...
+        return Errors()
 
     def counts(self, labels: Tensor) -> dict[str, int]:
         """How many examples each of :attr:`classes` has."""
-        ...
+        counted = Counter(labels.tolist())
+        return {name: counted[i] for i, name in enumerate(self.classes)}
 
+    @abstractmethod
     def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
         """Scores of the best prediction that ignores the text, judged by train alone."""
-        ...
 
-    def finish(self, model: Any) -> None:
-        """Make a trained transformers model, in place, compute and say what people expect."""
-        ...
-
-    def undo_finish(self, model: Any, config: Any) -> str | None:
-        """Make a finished model, in place, compute again what :meth:`losses` compares.
-
-        Args:
-            model: a model of this kind with these outputs.
-            config: the configuration that was saved with it.
-
-        Returns:
-            None; or why this task cannot go on with it, such as ``is for another scale``, and then
-            the model is as it was.
-        """
-        ...
-
+    @abstractmethod
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
         """The predictions for texts, from what a finished model computes.
 
@@ -250,4 +354,27 @@ class TaskType(Protocol):
             texts: the B texts.
             offsets: of their tokens; empty unless :attr:`reads_every_token`.
         """
-        ...
+
+    @classmethod
+    def usage(cls, argument: str) -> list[str]:
+        """The lines of the model card that use transformers' pipeline ``classify``."""
+        return [f"classify({argument})"]
+
+    def linear_model(self, labels: Tensor, metric: Metric, penalty: float) -> Any:
+        """A scikit-learn model that learns ``labels``; called only if :attr:`linear` is set.
+
+        Args:
+            labels: of the rows that it will be fitted to.
+            metric: what it will be scored by.
+            penalty: the inverse penalty C.
+        """
+        raise NotImplementedError
+
+    def linear_outputs(self, model: Any, features: Any) -> Tensor:
+        """What the end task's head would compute, ``[N, C]``, by a fitted :meth:`linear_model`."""
+        raise NotImplementedError
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The kind of transformers class that a model is saved as."""
+        return "token-classification" if self.reads_every_token else "text-classification"

@@ -4,9 +4,11 @@ import ast
 import json
 import re
 import warnings
+from collections.abc import Sequence
 from io import StringIO
 from itertools import pairwise
 from tokenize import NL, STRING, generate_tokens
+from typing import Any
 
 _QUOTES_MEET = re.compile(r"['\"]\s*[uU]?['\"]")
 
@@ -54,6 +56,28 @@ def looks_like_list(text: str) -> bool:
     return text.startswith(("['", '["', "[{", "[[", "[("))
 
 
+def are_lists(texts: Sequence[str]) -> bool:
+    """Whether cells of text hold lists, or all look as if they did."""
+    return any(list_in(text) is not None for text in texts) or (
+        bool(texts) and all(looks_like_list(text) for text in texts)
+    )
+
+
+def list_of(cell: object) -> list[Any] | None:
+    """The list that a cell holds or spells."""
+    cell = plain(cell)
+    if isinstance(cell, str):
+        return list_in(cell)
+    return cell if isinstance(cell, list) else None
+
+
+def plain(cell: Any) -> Any:
+    """Arrays, such as those of pandas and datasets, and tuples as lists."""
+    if isinstance(cell, tuple):
+        return list(cell)
+    return cell.tolist() if hasattr(cell, "tolist") else cell
+
+
 def _strings_meet(text: str) -> bool:
     kinds = [t.type for t in generate_tokens(StringIO(text).readline) if t.type != NL]
     return (STRING, STRING) in pairwise(kinds)
@@ -65,15 +89,15 @@ def _lists(value: list[object]) -> list[object]:
     Raises:
         UnicodeEncodeError: a text holds half a surrogate pair, which no model can read.
     """
-    return [_plain(part) for part in value]
+    return [_readable(part) for part in value]
 
 
-def _plain(value: object) -> object:
+def _readable(value: object) -> object:
     match value:
         case str():
             value.encode()
         case list() | tuple():
             return _lists(list(value))
         case dict():
-            return {_plain(key): _plain(part) for key, part in value.items()}
+            return {_readable(key): _readable(part) for key, part in value.items()}
     return value

@@ -1,0 +1,382 @@
+"""Training of any modules and tasks with any weighter, without text and without a run folder."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor, nn
+
+from aang_core.checked.weighter import CheckedWeighter
+from aang_core.errors import ConfigError, DataError
+from aang_core.gradients import (
+    DevHeadFit,
+    DevHeadRows,
+    DevHeadSettings,
+    EngineSettings,
+)
+from aang_core.gradients.choose_engine import as_argument, find_engine
+from aang_core.objectives.defaults import DEFAULT_WEIGHTER
+from aang_core.plugins import load_plugins
+from aang_core.plugins.registry import TargetEntry
+from aang_core.tasks.processes import Processes, processes_of_environment
+from aang_core.tasks.task import Task
+from aang_core.tasks.weighting import TaskCard, Weighter
+from aang_core.training.bench import RunTasks, StepSettings
+from aang_core.training.evaluation import Metric
+from aang_core.training.model_state import buffers_of
+from aang_core.training.optimization import OptimizerSettings
+from aang_core.training.rows import RowBudget
+from aang_core.training.setup import TrainingSettings, make_trainer
+from aang_core.training.trainer import Observer, Schedule, Watching
+from aang_core.turns import training_turn
+
+_ROWS = 8
+"""Rows of each task that are compared. Data drawn without a seed differ in the first one."""
+
+
+class FitOptions(BaseModel):
+    """The options of :func:`fit`, with the names and bounds that ``aang train`` has for them.
+
+    Attributes:
+        options: the options of a weighter that is given by name.
+        steps: the largest number of optimiser steps.
+        eval_every: steps between evaluations.
+        patience: stop after this many evaluations without a better score.
+        metric: the score that chooses the best state and decides when to stop; higher is better, so
+            it cannot be ``"rmse"``.
+        batch_size: end-task rows per step.
+        dev_batch_size: dev rows per step, for the dev gradient.
+        aux_batch_size: rows per step of all auxiliary tasks together.
+        optimizer: learning rates, weight decay and schedule; 1e-3 for body and heads by default.
+        dev_head: the head of the dev gradient. It is fitted to end-task rows of earlier steps
+            (``"remembered"``), to rows drawn for it (``"drawn"``) or to the rows of the step
+            (``"own-rows"``); ``"end-task"`` uses the end task's own head. With ``"remembered"`` the
+            first two steps measure no signals, because too few rows are remembered.
+        dev_head_rows: how many remembered or drawn rows the dev head is fitted to.
+        dev_head_fit: a few iterations of AdamW, or penalised logistic regression.
+        dev_average: decay of the running mean of the dev gradient over steps; 0 uses no mean.
+        task_clip: clip the gradient of each task over the body to this norm before weighting it.
+        gradients: the engine: ``"stream"`` takes one task at a time, ``"packed"`` of
+            aang-plugin-packed all together.
+        meta_every: measure gradient signals every ``meta_every`` steps.
+        draws_per_step: draws of tasks and rows that one step consists of; they share its rows.
+        weights_every: update the weights every ``weights_every`` measured steps, from the mean of
+            their signals.
+        on_nan: stop at a step whose loss or gradient is NaN or infinite, or skip it.
+        seed: the seed of torch's generator, which dropout draws from, and of all other draws.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    options: Mapping[str, Any] = {}
+    steps: int = Field(400, gt=0)
+    eval_every: int = Field(25, gt=0)
+    patience: int = Field(8, gt=0)
+    metric: Metric = "accuracy"
+    batch_size: int = Field(32, gt=0)
+    dev_batch_size: int = Field(32, gt=0)
+    aux_batch_size: int = Field(32, gt=0)
+    optimizer: OptimizerSettings = OptimizerSettings(lr=1e-3, head_lr=1e-3)
+    dev_head: DevHeadRows = "remembered"
+    dev_head_rows: int = Field(256, gt=0)
+    dev_head_fit: DevHeadFit = "adamw"
+    dev_average: float = Field(0.0, ge=0, lt=1)
+    task_clip: float | None = Field(None, gt=0, allow_inf_nan=False)
+    gradients: str = "stream"
+    meta_every: int = Field(1, gt=0)
+    draws_per_step: int = Field(1, gt=0)
+    weights_every: int = Field(1, gt=0)
+    on_nan: Literal["stop", "skip"] = "stop"
+    seed: int = Field(0, ge=0, lt=2**63)
+
+    @classmethod
+    def checked(cls, given: Mapping[str, Any]) -> "FitOptions":
+        """The options ``given`` by name.
+
+        Raises:
+            ConfigError: there is no such option, a value is impossible, or two do not go together.
+        """
+        try:
+            made = cls(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name, problem = str(first["loc"][0]), first["msg"]
+            if first["type"] == "extra_forbidden":
+                raise ConfigError(
+                    f"fit has no option {name}; it has {', '.join(cls.model_fields)}"
+                ) from error
+            raise ConfigError(
+                f"{as_argument(name, given[name])}: {problem[:1].lower()}{problem[1:]}"
+            ) from error
+        for name in ("batch_size", "dev_batch_size", "aux_batch_size"):
+            if getattr(made, name) < made.draws_per_step:
+                raise ConfigError(
+                    f"{as_argument(name, getattr(made, name))} is less than one row for each of "
+                    f"the draws ({as_argument('draws_per_step', made.draws_per_step)}); give more "
+                    "rows or fewer draws"
+                )
+        if made.metric == "rmse":
+            raise ConfigError(
+                f"{as_argument('metric', made.metric)}: the model with the highest score is kept, "
+                "and rmse is better when lower; choose r2, which ranks models alike"
+            )
+        return made
+
+    def _engine(self) -> TargetEntry | None:
+        """The engine of a plug-in of that name; None for the core's own."""
+        if self.gradients == "stream":
+            return None
+        return find_engine(self.gradients, load_plugins().registry)
+
+    def settings(self) -> TrainingSettings:
+        """The same options in the sections that a training reads."""
+        return TrainingSettings(
+            optimizer=self.optimizer,
+            schedule=Schedule(self.steps, self.eval_every, self.patience, self.metric),
+            step=StepSettings(
+                RowBudget(self.batch_size, self.dev_batch_size, self.aux_batch_size),
+                meta_every=self.meta_every,
+                draws_per_step=self.draws_per_step,
+                weights_every=self.weights_every,
+                on_nan=self.on_nan,
+            ),
+            seed=self.seed,
+            engine=EngineSettings(self.gradients, task_clip=self.task_clip, plugin=self._engine()),
+            dev_head=DevHeadSettings(
+                self.dev_head, self.dev_head_rows, self.dev_head_fit, average=self.dev_average
+            ),
+            called=as_argument,
+        )
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The outcome of :func:`fit`.
+
+    Attributes:
+        best_step: the step with the best dev score; the body and the end task's head are left as
+            they were then.
+        best_score: that score, of the metric that was chosen.
+        steps: the number of optimiser steps.
+        weights: the weight of every task at the end.
+        history: one mapping per round, with the keys of a line of ``weights.jsonl``.
+
+    Examples:
+        >>> from aang_core import FitResult
+        >>> rounds = [{"step": 1, "end_task_weight": 0.4}, {"step": 2, "end_task_weight": 0.5}]
+        >>> result = FitResult(2, 0.9, 2, {"sign": 0.5, "order": 0.5}, rounds)
+        >>> [line["end_task_weight"] for line in result.history]
+        [0.4, 0.5]
+    """
+
+    best_step: int
+    best_score: float
+    steps: int
+    weights: Mapping[str, float]
+    history: Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class _History:
+    records: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        self.records.append(record)
+
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
+        """Does nothing: the trainer keeps the scores."""
+
+
+@training_turn()
+def fit(
+    body: nn.Module,
+    end_task: Task,
+    auxiliaries: Sequence[Task],
+    *,
+    dev: Task,
+    evaluate: Callable[[], Mapping[str, float]],
+    weighter: str | Weighter = DEFAULT_WEIGHTER,
+    observers: Sequence[Observer] = (),
+    **options: Any,
+) -> FitResult:
+    """Train ``body`` on ``end_task`` beside ``auxiliaries``, in place, and keep the best state.
+
+    Every task has its own head, ``task.head``; all tasks share the body. Under ``torchrun`` or
+    ``accelerate launch``, all processes train the same model together. They start from the first
+    process's modules, and all of them need the same rows.
+
+    Args:
+        body: the module that all tasks share, on the device to train on; heads are moved there.
+        end_task: the task to be good at.
+        auxiliaries: the tasks that may help it. No two tasks may have the same name, and none the
+            name ``"body"``.
+        dev: the end task over its dev rows, with the same head. The dev gradient and the dev loss
+            are computed on it.
+        evaluate: returns the dev scores of the model in its current state. Weighters that score a
+            part of the dev rows get the score of all of them.
+        weighter: the name of a weighter, or a weighter.
+        observers: told about every round and every evaluation.
+        **options: how to train, see `aang_core.fitting.FitOptions`: ``steps``, ``batch_size``,
+            ``optimizer`` and so on.
+
+    Returns:
+        The best step, the weights and the history; ``body`` and the end task's head hold the best
+        state, the other heads the last one.
+
+    Raises:
+        AangError: there is no weighter of that name, it has no such option, or its weights break
+            the contract of weighters.
+        ConfigError: ``gradients="packed"`` with ``task_clip``, with ``dev_average`` or in several
+            processes, an unknown option, a number out of range, fewer rows of a kind than draws, a
+            metric that is better when lower, or two tasks with one name.
+        SharedError: the tasks' rows differ between processes.
+        NumericalError: a loss or gradient is not finite; with ``on_nan="skip"``, ten times in a
+            row.
+        OutOfMemoryError: not even one row at a time fits into memory.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import TensorTask, fit
+        >>> x = torch.randn(64, 4)
+        >>> loss = torch.nn.CrossEntropyLoss(reduction="none")
+        >>> def task(name, targets):
+        ...     return TensorTask(name, torch.nn.Linear(8, 2), {"input": x}, targets.long(), loss)
+        >>> body, sign = torch.nn.Linear(4, 8), task("sign", x[:, 0] > 0)
+        >>> def evaluate():
+        ...     right = sign.head(body(x)).argmax(dim=1) == sign.targets
+        ...     return {"accuracy": float(right.float().mean())}
+        >>> result = fit(
+        ...     body,
+        ...     sign,
+        ...     [task("order", x[:, 0] > x[:, 1])],
+        ...     dev=sign,
+        ...     evaluate=evaluate,
+        ...     weighter="static",
+        ...     steps=20,
+        ...     eval_every=10,
+        ... )
+        >>> result.steps, dict(result.weights)
+        (20, {'sign': 0.5, 'order': 0.5})
+    """
+    chosen = FitOptions.checked(options)
+    _require_names([end_task, *auxiliaries])
+    device = next(body.parameters()).device
+    processes = processes_of_environment(device)
+    torch.manual_seed(chosen.seed)
+    made = _weighter(weighter, chosen.options, end_task, auxiliaries)
+    history = _History()
+    trainer = make_trainer(
+        *(body, RunTasks(end_task, dev, auxiliaries), made, chosen.settings()),
+        evaluate=evaluate,
+        score=lambda rows: evaluate()[chosen.metric],
+        watching=Watching((history, *observers)),
+        processes=processes,
+    )
+    tasks = [end_task, dev, *auxiliaries]
+    require_same_rows(tasks, processes, device)
+    copy_from_first([body, *(task.head for task in tasks)], processes)
+    progress = trainer.train()
+    return FitResult(
+        best_step=progress.best_step,
+        best_score=progress.best_score,
+        steps=trainer.bench.steps,
+        weights=made.weights(),
+        history=history.records,
+    )
+
+
+def _require_names(tasks: Sequence[Task]) -> None:
+    """Raise ConfigError unless every task has a name of its own."""
+    for name, count in Counter(task.name for task in tasks).items():
+        if name == "body":
+            raise ConfigError("a task is named 'body', as the shared module is; rename it")
+        if count > 1:
+            raise ConfigError(
+                f"{count} tasks are named {name!r}; weights and heads are kept by name, so give "
+                "each task a name of its own"
+            )
+
+
+def _weighter(
+    weighter: str | Weighter,
+    options: Mapping[str, Any],
+    end_task: Task,
+    auxiliaries: Sequence[Task],
+) -> CheckedWeighter:
+    """Make the weighter of that name for the tasks, or take the given one; either is checked."""
+    if not isinstance(weighter, str):
+        return CheckedWeighter.given(weighter, [task.name for task in (end_task, *auxiliaries)])
+    return CheckedWeighter.make(
+        load_plugins().registry.weighter(weighter),
+        TaskCard(end_task.name),
+        [TaskCard(task.name, task.factors) for task in auxiliaries],
+        options,
+    )
+
+
+@torch.no_grad()
+def copy_from_first(modules: Sequence[nn.Module], processes: Processes) -> None:
+    """Give every process the parameters and buffers of the first process's modules.
+
+    Modules that are initialised without a seed differ between processes, and processes exchange
+    gradients, never parameters, so they would stay different. PyTorch's DistributedDataParallel
+    copies them for the same reason.
+
+    Args:
+        modules: the modules, in the same order in every process.
+        processes: the processes that share the training.
+    """
+    if processes.size == 1:
+        return
+    parameters = [parameter for module in modules for parameter in module.parameters()]
+    buffers = [buffer for _, buffer in buffers_of(modules)]
+    for tensor in dict.fromkeys([*parameters, *buffers]):
+        # Not every backend can sum booleans.
+        sent = tensor.byte() if tensor.dtype == torch.bool else tensor
+        tensor.copy_(processes.of_first(sent.detach()))
+
+
+def require_same_rows(tasks: Iterable[Task], processes: Processes, device: torch.device) -> None:
+    """Raise an error unless the tasks have the same rows in every process.
+
+    Only the first rows of each task are compared, and numbers only up to rounding, because machines
+    may round differently.
+
+    Args:
+        tasks: the tasks, in the same order in every process.
+        processes: the processes that share the training.
+        device: where the processes exchange tensors.
+
+    Raises:
+        SharedError: the rows differ; the message names the task and the process.
+    """
+    if processes.size == 1:
+        return
+    for task in tasks:
+        numbers = torch.arange(min(len(task), _ROWS))
+        batch = task.batch(numbers, torch.Generator().manual_seed(0)).to(device)
+        given = [*batch.inputs.items(), *batch.targets.items()]
+        shapes = ", ".join(f"{key} {list(tensor.shape)}" for key, tensor in given)
+        processes.refuse_if_different(
+            f"task {task.name!r} has {len(task)} rows, the first with {shapes}",
+            lambda first, other: f"{other}; in process 0, {first}",
+        )
+        # Every process must take part in every exchange, so the tensors are compared afterwards.
+        firsts = [processes.of_first(tensor.double()) for _, tensor in given]
+        pairs = zip([tensor.double() for _, tensor in given], firsts, strict=True)
+        same = all(_close(own, first) for own, first in pairs)
+        with processes.all_or_none():
+            if not same:
+                raise DataError(
+                    f"the rows of task {task.name!r} are not those of process 0: read them from "
+                    "the same files, or draw them with the same seed in every process"
+                )
+
+
+def _close(own: Tensor, first: Tensor) -> bool:
+    return torch.allclose(own, first, rtol=1e-2, atol=1e-4, equal_nan=True)

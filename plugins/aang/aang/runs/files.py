@@ -1,0 +1,205 @@
+"""Reads and writes the files of a run folder. They are validated: a folder may be untrusted."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from pydantic import ValidationError
+
+from aang.runs.schema import Count, FilePart, Part, Result
+from aang_core.errors import DataError
+from aang_core.storage.checksums import difference, summary
+from aang_core.storage.run_folder import RunFolder
+
+FileT = TypeVar("FileT", bound=FilePart)
+
+_CARD = "README.md"  # for its owner to edit
+
+
+def read_part(kind: type[FileT], folder: Path) -> FileT:
+    """Read the file that ``kind`` describes.
+
+    Args:
+        kind: the schema of the file, which also has its name.
+        folder: the folder with the file.
+
+    Raises:
+        DataError: it is damaged, or not what a run writes there.
+        FileNotFoundError: there is no such file.
+    """
+    path = folder / kind.file
+    with _damage_named(path):
+        return kind.model_validate(json.loads(path.read_text(encoding="utf-8")))
+
+
+def read_lines(kind: type[FileT], folder: Path) -> list[FileT]:
+    """Read all lines of the log that ``kind`` describes; raises like :func:`read_part`."""
+    path = folder / kind.file
+    with _damage_named(path):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return [kind.model_validate(json.loads(line)) for line in lines]
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except ValidationError as error:
+        raise DataError(f"{path}: is damaged: {what_is_wrong(error)}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: is damaged: {error}") from error
+
+
+def what_is_wrong(error: ValidationError) -> str:
+    """Where a value does not fit its schema, and why."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "it"
+    return f"{where!r}: {first['msg']}"
+
+
+def finished_result(folder: Path) -> Result:
+    """Read ``result.json``.
+
+    Raises:
+        DataError: ``folder`` is not a run folder, the run did not finish, or the file is damaged.
+    """
+    refuse_links(folder)
+    if not (folder / "config.yaml").is_file():
+        raise DataError(f"{folder}: is not a run folder, it has no config.yaml")
+    try:
+        return read_part(Result, folder)
+    except FileNotFoundError as error:
+        raise DataError(f"{folder}: the run did not finish, result.json is missing") from error
+
+
+def write_part(folder: RunFolder, part: FilePart, place: str = ".") -> None:
+    """Write ``part`` to its file, completely or not at all, in the folder ``place`` of the run."""
+    folder.write_json(str(Path(place, part.file)), part.document())
+
+
+def append_line(folder: RunFolder, line: FilePart, place: str = ".") -> None:
+    """Append ``line`` to its log, in the folder ``place`` of the run."""
+    folder.append(str(Path(place, line.file)), line.document())
+
+
+def inside(folder: Path, name: str) -> Path:
+    """``folder / name``.
+
+    Raises:
+        DataError: the path leads out of ``folder``.
+    """
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise DataError(
+            f"{folder}: names {name!r}, which is not in it; a run folder holds all that belongs "
+            "to the run"
+        )
+    return path
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse a folder with a symbolic link that leads out of it, or with a pipe, socket or device.
+
+    Otherwise a link called ``result.json`` could make AANG read or overwrite any file of the user,
+    and reading a pipe would wait for ever. The path to the folder itself may contain links.
+
+    Raises:
+        DataError: there is such a file; the message names it.
+    """
+    root = folder.resolve()
+    for parent, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(parent, name)
+            if path.is_symlink() and not _leads_inside(path, root):
+                raise DataError(
+                    f"{folder}: {path.relative_to(root)} is a link that leads out of the folder. "
+                    "A run folder holds all that belongs to the run: put there what it leads to, "
+                    "or remove it"
+                )
+            if _waits_for_others(path):
+                raise DataError(
+                    f"{folder}: {path.relative_to(root)} is a pipe, a socket or a device, and a "
+                    "run folder has only files and folders. Remove it"
+                )
+
+
+def _waits_for_others(path: Path) -> bool:
+    """Whether it is neither a file nor a folder nor a link, so that reading it may never end."""
+    try:
+        kind = stat.S_IFMT(path.lstat().st_mode)
+    except FileNotFoundError:  # another process has just removed it
+        return False
+    return kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
+
+
+def _leads_inside(link: Path, root: Path) -> bool:
+    try:
+        return link.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # a circle of links
+        return False
+
+
+class FileSummary(Part):
+    """Size and SHA-256 of a file."""
+
+    bytes: Count
+    sha256: str
+
+
+class ModelFiles(FilePart):
+    """The files of the model, by their names in its folder."""
+
+    file: ClassVar[str] = "model.json"
+
+    files: dict[str, FileSummary]
+
+
+def record_model(folder: RunFolder, model: str) -> None:
+    """Write ``model.json``.
+
+    Args:
+        folder: the run folder.
+        model: the folder of the model in it.
+    """
+    if not folder.writes:
+        return
+    root = folder.path / model
+    files = {
+        path.relative_to(root).as_posix(): FileSummary.model_validate(summary(path))
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.name != _CARD
+    }
+    write_part(folder, ModelFiles(files=files))
+
+
+def check_model(run: Path, model: Path) -> None:
+    """Refuse a model that is not the one that the run has saved.
+
+    Args:
+        run: the run folder; runs of earlier versions have no checksums.
+        model: the folder of the model in it.
+
+    Raises:
+        DataError: a file has changed or is missing; the message names it.
+    """
+    try:
+        recorded = read_part(ModelFiles, run)
+    except FileNotFoundError:
+        return
+    for name in recorded.files:
+        inside(model, name)
+    try:
+        problem = difference(model, {n: f.document() for n, f in recorded.files.items()})
+    except OSError as error:
+        problem = str(error)
+    if problem is not None:
+        raise DataError(
+            f"{model}: is not the model that the run has saved: {problem}. Copy it again; if you "
+            f"have changed it yourself, remove {run / ModelFiles.file}"
+        )

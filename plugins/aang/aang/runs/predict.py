@@ -1,0 +1,303 @@
+"""Predictions of a saved classifier for new texts, one by one or as a table."""
+
+import copy
+import itertools
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.tokenization_utils_base import LARGE_INTEGER
+
+from aang.assembly.labelled_tasks import end_task_columns
+from aang.config import recorded_config
+from aang.corpora.in_memory import table_in_memory
+from aang.corpora.labelled import Columns, texts_of
+from aang.corpora.tables import TableInMemory, read_table
+from aang.corpora.tokens import token_offsets
+from aang.modeling import load_classifier, load_tokenizer
+from aang.modeling.positions import longest_row
+from aang.runs.files import check_model, finished_result, inside
+from aang.task_types.choose import task_type_of_model
+from aang.task_types.task_type import Offsets, TaskType
+from aang_core.errors import DataError, ModelError
+from aang_core.objectives.stages import ReadReport
+from aang_core.plugins.registry import Registry
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Index
+
+PREDICTED = "predicted"
+"""The column that a prediction is written to."""
+
+WINDOW = 64
+"""Batches that are read ahead where all texts are at hand."""
+
+UNKNOWN_LENGTH = 512
+"""Tokens that texts are cut to if neither a run nor the tokenizer names a limit."""
+
+Text = tuple[str, str | None]
+"""A text and, for models of pairs, the second one."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The prediction for one text.
+
+    Attributes:
+        text: the text.
+        text_pair: the second text, for models of pairs.
+        label: the most probable class; the classes above the threshold; a number; or the spans that
+            are tagged, each with its place, its text and its label.
+        probabilities: the probability of every class; empty for numbers and spans.
+    """
+
+    text: str
+    text_pair: str | None
+    label: Any
+    probabilities: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A classifier, its tokenizer, and the columns that it was trained with.
+
+    Attributes:
+        model: the classifier, in evaluation mode.
+        tokenizer: its tokenizer.
+        max_length: the number of tokens that texts are cut to.
+        columns: the columns of the training data.
+        task_type: the kind of end task that the model was trained for.
+        pairs: whether it was trained on pairs of texts; None if nothing says so.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    max_length: int
+    columns: Columns
+    task_type: TaskType
+    pairs: bool | None = None
+
+    @classmethod
+    def load(
+        cls,
+        source: Path,
+        device: torch.device,
+        *,
+        trust_remote_code: bool = False,
+        registry: Registry | None = None,
+    ) -> "Predictor":
+        """Load the model of a run folder, or of any other folder with a classifier.
+
+        Args:
+            source: the folder, or the name of a model on the hub.
+            device: the device to compute on.
+            trust_remote_code: whether Python code that comes with the model may run.
+            registry: where kinds of end task are found; None for those that are installed.
+
+        Raises:
+            DataError: the run did not finish, or its model is not the one that it saved.
+            ModelError: there is no classifier in the folder, or no folder; or it is for a kind of
+                task that no plug-in knows.
+        """
+        refuse_wrong_paths(source)
+        columns, folder, limit, pairs = Columns(), source, None, None
+        run = _run_of(source)
+        if run is not None:
+            folder = inside(run, finished_result(run).model)
+            check_model(run, folder)
+            config = recorded_config(run / "config.yaml")
+            columns, limit = end_task_columns(config), config.max_length
+            pairs = columns.text_pair is not None
+        try:
+            model = load_classifier(str(folder), trust_remote_code=trust_remote_code)
+            tokenizer = load_tokenizer(str(folder), trust_remote_code=trust_remote_code)
+        except ModelError as error:
+            if folder.exists():
+                raise
+            raise ModelError(
+                f"{source}: there is no such folder, and as a name on the hub it cannot be loaded: "
+                f"{error.__cause__ or error}"
+            ) from error
+        if run is None:
+            pairs = getattr(model.config, "reads_pairs", None)
+            columns = Columns(text_pair="text_pair" if pairs else None)
+        model.to(device).eval()  # type: ignore[arg-type]
+        if limit is None:
+            unlimited = tokenizer.model_max_length > LARGE_INTEGER
+            limit = UNKNOWN_LENGTH if unlimited else tokenizer.model_max_length
+        longest = min(longest_row(model, tokenizer), limit)
+        task_type = task_type_of_model(model.config, registry)
+        return cls(model, tokenizer, longest, columns, task_type, pairs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: the model on the CPU, which every machine has."""
+        return self.__dict__ | {"model": _on_cpu(self.model)}
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes that predictions have probabilities of, in the order of their ids."""
+        return list(self.task_type.probable)
+
+    def predict(
+        self, texts: Iterable[Text], *, batch_size: int = 32, window: int = 1
+    ) -> Iterator[Prediction]:
+        """Yield predictions in the order of the texts, holding one window in memory at a time.
+
+        Args:
+            texts: the texts.
+            batch_size: texts per batch.
+            window: number of batches that are read ahead, so that texts of similar length share a
+                batch and there is little padding.
+        """
+        remaining = iter(texts)
+        while part := list(itertools.islice(remaining, batch_size * window)):
+            # Longest first: if a batch does not fit into memory, it is the first one.
+            order = sorted(range(len(part)), key=lambda i: -_length(part[i]))
+            found: dict[int, Prediction] = {}
+            for start in range(0, len(order), batch_size):
+                indices = order[start : start + batch_size]
+                found.update(zip(indices, self._batch([part[i] for i in indices]), strict=True))
+            yield from (found[i] for i in range(len(part)))
+
+    @torch.inference_mode()
+    def _batch(self, batch: Sequence[Text]) -> Iterator[Prediction]:
+        texts, pairs = [text for text, _ in batch], [pair for _, pair in batch]
+        offsets: Offsets = ()
+        if self.task_type.reads_every_token:
+            offsets = token_offsets(texts, self.tokenizer, self.max_length)
+        inputs = self.tokenizer(
+            texts,
+            None if pairs[0] is None else pairs,
+            padding=True,
+            truncation=True,
+            max_length=self.max_length,
+            return_tensors="pt",
+        ).to(self.model.device)
+        found = self.task_type.decode(self.model(**inputs).logits, texts, offsets)
+        for text, pair, decoded in zip(texts, pairs, found, strict=True):
+            yield Prediction(text, pair, decoded.label, decoded.probabilities)
+
+
+def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "DataFrame":
+    """Predict the labels of texts.
+
+    Args:
+        predictor: the classifier.
+        data: a text; a list or Series of texts, or of pairs; a DataFrame, a Dataset, a list of
+            records or a dict of columns, with the columns that the classifier was trained with; or
+            the path of a file.
+        batch_size: texts per batch.
+
+    Returns:
+        A row per text, under the index of ``data`` if it has one: ``predicted``, and the
+        probability of each class, ``P(class)``.
+
+    Raises:
+        DataError: the data cannot be used; the message names the row.
+    """
+    from pandas import DataFrame
+
+    columns, report = predictor.columns, ReadReport()
+    source: Path | TableInMemory
+    if isinstance(data, Path):
+        source = data
+    else:
+        texts = [data] if isinstance(data, str) else data
+        source = table_in_memory(texts, "data", Path("data"), columns, labelled=False)
+    table = read_table(source, columns.texts())
+    if table.columns is not None:
+        require_columns_of_training(table.columns, columns.texts(), table.source)
+    found = predictor.predict(
+        (texts_of(values, columns, table.where(number), report) for number, values in table.rows),
+        batch_size=batch_size,
+        window=WINDOW,
+    )
+    rows = [
+        {PREDICTED: p.label} | {f"P({name})": share for name, share in p.probabilities.items()}
+        for p in found
+    ]
+    names = [PREDICTED, *(f"P({label})" for label in predictor.labels)]
+    return DataFrame(rows, columns=names, index=_index_of(data))
+
+
+def require_columns_of_training(present: Sequence[str], wanted: Sequence[str], source: str) -> None:
+    """Refuse data in memory without the columns that the classifier was trained with."""
+    if absent := [name for name in wanted if name not in present]:
+        raise DataError(
+            f"{source}: there is no column {absent[0]!r}, which the classifier was trained with; "
+            f"the columns are {', '.join(map(repr, present))}. Rename the right one"
+        )
+
+
+def _index_of(data: object) -> "Index[int] | None":
+    """The index of a DataFrame or Series, so that its predictions can be joined to it."""
+    if not (hasattr(data, "iloc") and hasattr(data, "index")):
+        return None
+    index: Index[int] = data.index
+    if twice := index[index.duplicated()].tolist():
+        warnings.warn(
+            f"the index holds {twice[0]!r} more than once, and DataFrame.join would pair each such "
+            "row with several predictions; pd.concat([frame, predictions], axis=1) puts each "
+            "prediction beside its row",
+            stacklevel=4,
+        )
+    return index
+
+
+def _on_cpu(model: PreTrainedModel) -> PreTrainedModel:
+    """The model, or a copy of it if it is elsewhere; no second copy is made where it is."""
+    if model.device.type == "cpu":
+        return model
+    tensors: dict[int, object] = {
+        id(p): nn.Parameter(p.detach().cpu(), p.requires_grad) for p in model.parameters()
+    }
+    tensors |= {id(b): b.cpu() for b in model.buffers()}
+    return copy.deepcopy(model, tensors)
+
+
+def _run_of(source: Path) -> Path | None:
+    """The run folder that ``source`` is, or is the model of; None if it is neither."""
+    if (source / "config.yaml").is_file():
+        return source
+    above = source.absolute().parent
+    files = (above / name for name in ("config.yaml", "result.json"))
+    if not all(file.is_file() for file in files):
+        return None
+    return above if above / finished_result(above).model == source.absolute() else None
+
+
+def _length(text: Text) -> int:
+    """The length of a text in characters, which sorts texts nearly as tokens would."""
+    first, second = text
+    return len(first) + len(second or "")
+
+
+def refuse_wrong_paths(source: Path) -> None:
+    """Refuse a path that is neither a folder nor the name of a model on the hub.
+
+    Without this, a misspelled folder would be asked for on the hub.
+
+    Raises:
+        ModelError: there is no such folder, or it is not a folder, or not one of a classifier.
+    """
+    if source.is_dir():
+        if not any((source / name).is_file() for name in ("config.yaml", "config.json")):
+            raise ModelError(
+                f"{source}: has neither config.yaml, as a run folder has, nor config.json, as a "
+                "classifier's folder has"
+            )
+        return
+    if source.exists() or source.is_symlink():
+        raise ModelError(f"{source}: is not a folder; give a run folder or a classifier's folder")
+    local = source.is_absolute() or len(source.parts) != 2 or source.parent.exists()
+    if local:
+        raise ModelError(
+            f"{source}: there is no such folder; give a run folder or a classifier's folder, or "
+            "the name of a classifier on the hub with its owner, as OWNER/NAME. "
+            f"Relative paths start at {Path.cwd()}"
+        )

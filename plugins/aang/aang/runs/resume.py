@@ -1,0 +1,192 @@
+"""The folder of a run: a new one is chosen and locked, that of an interrupted run goes on.
+
+Importing this module imports no torch.
+"""
+
+import itertools
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aang.config import TrainConfig, recorded_config
+from aang.corpora.places import PARTS, plain_name
+from aang_core.errors import AangError, ConfigError, DataError, LockedError, OutOfMemoryError
+from aang_core.plugins.registry import Registry
+from aang_core.storage.checkpoint_store import MANIFEST
+from aang_core.storage.lock import locked, refuse_if_locked
+from aang_core.storage.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from aang_core.tasks.processes import Processes
+
+TEXTS = ("unlabelled", "domain")
+"""Options that name texts without labels, in any number of files."""
+
+
+def resume_command(out: Path, *options: str) -> str:
+    """The command that resumes the run in ``out``, with ``options``."""
+    return shlex.join(["aang", "train", "--resume", str(out), *options])
+
+
+def check_unfinished(out: Path) -> None:
+    """Check that the run in ``out`` can be resumed.
+
+    Raises:
+        ConfigError: ``out`` is not a run folder, or the run has finished.
+    """
+    if not (out / "config.yaml").is_file():
+        raise ConfigError(f"--resume {out}: is not a run folder, it has no config.yaml")
+    if (out / "result.json").is_file():
+        raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")
+
+
+def unfinished(out: Path, registry: Registry, **over: Any) -> TrainConfig:
+    """The configuration of the interrupted run in ``out``.
+
+    Where the folder has been moved or renamed, options that name a copy of data in memory name the
+    copy in ``out``.
+
+    Args:
+        out: the run folder.
+        registry: where the options of plug-ins are looked up.
+        **over: options that override it for the rest of the run.
+
+    Raises:
+        ConfigError: ``out`` is not a run folder, or the run has finished.
+        LockedError: the run is still going on.
+    """
+    check_unfinished(out)
+    refuse_if_locked(out)
+    config = recorded_config(out / "config.yaml", registry, **over, out=out)
+
+    def here(name: str, place: str | Path) -> Path | None:
+        recorded, own = Path(place), out.absolute() / copy_of(name)
+        is_copy = recorded.is_absolute() and recorded.match(copy_of(name))
+        return own if is_copy and own.is_file() and not recorded.exists() else None
+
+    found: dict[str, Any] = {}
+    for name in PARTS:
+        path = getattr(config, name)
+        if path is not None:
+            found[name] = here(name, path) or path
+    for name in TEXTS:
+        places = getattr(config, name)
+        found[name] = tuple(str(here(name, place) or place) for place in places)
+    return config.model_copy(update=found)
+
+
+def copy_of(name: str) -> str:
+    """The file that holds the copy of data in memory of an option, relative to the run folder."""
+    return f"data/{name}.jsonl"
+
+
+@contextmanager
+def new_run_folder(config: TrainConfig, processes: "Processes") -> Iterator[Path]:
+    """Choose the folder of a run: ``config.out``, or a new one under ``runs/`` named after the run.
+
+    A folder under ``runs/`` is created at once: the same command started twice at the same moment
+    trains in two folders. It is removed at the end of the block if nothing was written there.
+
+    Args:
+        config: the run's options.
+        processes: the processes that share the run; the first one creates the folder.
+
+    Raises:
+        ConfigError: ``config.out`` is not empty, or the folder cannot be created.
+        LockedError: another process is writing in ``config.out``.
+    """
+    if config.out is not None:
+        RunFolder.check_free(config.out)
+        processes.wait()  # until all of them have seen it free
+        yield config.out
+        return
+    number = _take(config) if processes.first else 0
+    (number,) = (int(n) for n in processes.agree([number]))
+    out = _numbered(config, number)
+    try:
+        yield out
+    finally:
+        if processes.first:
+            with suppress(OSError):  # the run is in it
+                out.rmdir()
+
+
+def _take(config: TrainConfig) -> int:
+    """Create the first folder that does not exist, and return its number."""
+    for number in itertools.count(1):
+        out = _numbered(config, number)
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.mkdir()
+        except FileExistsError:
+            if out.parent.is_dir():
+                continue
+            raise ConfigError(
+                f"{out.parent}: is a file, and new runs get a folder there; give another with --out"
+            ) from None
+        except OSError as error:
+            raise ConfigError(
+                f"{out}: cannot make the run folder: {error.strerror}; give another with --out"
+            ) from error
+        return number
+    raise AssertionError("numbers do not end")
+
+
+def _numbered(config: TrainConfig, number: int) -> Path:
+    task = config.target or config.task_name
+    what = config.recipe or f"{Path(config.space).stem}-{config.weighter}"
+    name = f"{plain_name(task)}-{plain_name(what)}-seed{config.seed}".replace(":", "-")
+    return Path("runs", name if number == 1 else f"{name}-{number}")
+
+
+@contextmanager
+def opened(out: Path, *, resume: bool, processes: "Processes") -> Iterator[RunFolder]:
+    """Open and lock a run folder.
+
+    If an error leaves a run that can be resumed, the error gets a note with the command. A new
+    folder is removed if nothing could be written to it. With several processes, the first one
+    creates the folder and writes to it.
+    """
+    from aang_core.training.memory import running_out_told
+
+    if not processes.first:
+        processes.wait()
+        try:
+            with running_out_told():
+                yield RunFolder(out, writes=False)
+        except OutOfMemoryError as error:
+            # The first process hears only that this one has died.
+            error.add_note(_how_to_go_on(out, error))
+            raise
+        return
+    existed = out.is_dir()
+    new = not resume and not (existed and any(out.iterdir()))
+    folder = RunFolder(out) if resume else RunFolder.create(out)
+    try:
+        with locked(out), running_out_told():
+            if resume:
+                check_unfinished(out)
+            processes.wait()
+            yield folder
+    except LockedError:
+        raise
+    except AangError as error:
+        if resume and isinstance(error, DataError):
+            raise  # what is there cannot be resumed by this version, so no command is offered
+        if (out / "config.yaml").is_file():
+            error.add_note(_how_to_go_on(out, error))
+        elif new:
+            shutil.rmtree(out, ignore_errors=True)
+            if existed:
+                out.mkdir(exist_ok=True)
+        raise
+
+
+def _how_to_go_on(out: Path, error: AangError) -> str:
+    kept = any(out.rglob(f"checkpoints/*/{MANIFEST}"))
+    so_far = "What was trained is kept." if kept else "No step has been saved yet."
+    options = error.go_on_with if isinstance(error, OutOfMemoryError) else ()
+    return f"{so_far} To go on:\n    {resume_command(out, *options)}"

@@ -1,0 +1,258 @@
+"""A whole run, from its sources to a complete run folder."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from pydantic import ValidationError
+
+from aang.assembly.around_training import after_training, observers
+from aang.assembly.assembly import Assembly, assemble
+from aang.assembly.labelled_tasks import end_task_columns
+from aang.assembly.source_rows import SourceReader
+from aang.assembly.sources import Sources
+from aang.config import TrainConfig, with_absolute_paths
+from aang.runs import inputs, outcome
+from aang.runs.before import check, prepare
+from aang.runs.cost import CostLog
+from aang.runs.files import append_line, record_model, what_is_wrong, write_part
+from aang.runs.final_fine_tuning import ScoresLog, fine_tune
+from aang.runs.linear_controls import controls_of
+from aang.runs.memory_needed import lowering_told
+from aang.runs.model_card import card_of
+from aang.runs.pretraining import pretrain
+from aang.runs.resume import opened
+from aang.runs.run import Run
+from aang.runs.schema import Cost, DataStatistics, DevScores, Result, Round, StageResult, TrainRows
+from aang.runs.training import During, build_trainer
+from aang_core.errors import PluginError
+from aang_core.objectives.stages import ReadReport
+from aang_core.plugins import Plugins
+from aang_core.storage.checksums import summary
+from aang_core.storage.run_folder import RunFolder
+from aang_core.training.checkpoint import Checkpointer
+from aang_core.training.trainer import Observer
+
+
+def train_run(
+    sources: Sources,
+    out: Path,
+    plugins: Plugins,
+    during: During,
+    *,
+    resume: bool = False,
+    accept_changes: bool = False,
+) -> Run:
+    """Train, evaluate and write the run folder ``out``.
+
+    The folder is created only when model, data and primitives have proved usable.
+
+    Args:
+        sources: the options and the sources that they name.
+        out: the run folder.
+        plugins: all plug-ins; their ``aang_after_training`` is called when the run has ended.
+        during: what its trainings have in common; device and processes are chosen here.
+        resume: continue an interrupted run; it ends as if it had not been interrupted.
+        accept_changes: continue an interrupted run although its data, encoder, objectives or
+            options have changed.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        AangError: the model, the data or an option cannot be used, or the disk or memory is full.
+        Interrupted: somebody asked to stop; a checkpoint has been written.
+    """
+    device, processes = check(sources.config, sources.registry, resumed=resume)
+    during = replace(during, device=device, processes=processes)
+    before, changes = None, []
+    if resume:
+        earlier, now = inputs.plugin_changes(out, plugins)
+        changes = [*earlier, *now]
+        if not accept_changes:
+            inputs.refuse_other_rows(out, sources.draw)
+        before = inputs.recorded_inputs(out)
+    with inputs.threads_of(before, device) as told:
+        if told is not None:
+            during.say(told)
+        ready = prepare(sources, during)
+        began: inputs.Inputs | None = inputs.inputs_of(ready.assembly, device, processes)
+        assert began is not None
+        inputs.refuse_other_inputs(began, processes)
+        if before is not None:
+            began = inputs.accepted(out, before, began, accept_changes, during.say)
+        with (
+            during.interruption.deferred(),
+            opened(out, resume=resume, processes=processes) as folder,
+            lowering_told(ready.memory, device),
+        ):
+            write_part(folder, inputs.plugins_used(plugins, sources.plan, changes))
+            _write_beginning(folder, ready.assembly, ready.statistics, began)
+            reader, report = ready.assembly.reader, ready.report
+            assembly, sources = ready.assembly, ready.assembly.sources
+            del ready
+            stages: dict[str, StageResult] = {}
+            if sources.plan.pretraining:
+                # Each stage loads its own encoder, which needs the memory.
+                del assembly
+                stages, sources = _pretrained(sources, reader, folder, during)
+                for stage in stages.values():
+                    if stage.note:
+                        report.note(stage.note)
+                torch.manual_seed(sources.config.seed)
+                assembly = assemble(sources, reader=reader)
+            result = train_and_evaluate(assembly, folder, during)
+            if result is None:
+                processes.wait()  # until the first process has written everything
+                return Run.open(folder.path)
+            if stages:
+                result = result.model_copy(update={"pretraining": stages})
+            run = _finished(folder, result, sources, report, plugins)
+            processes.wait()
+    return run
+
+
+def _finished(
+    folder: RunFolder, result: Result, sources: Sources, report: ReadReport, plugins: Plugins
+) -> Run:
+    """Write what is left of the run folder once model and evaluation are written."""
+    logs = {n: summary(folder.path / n)["sha256"] for n in (DevScores.file, Round.file)}
+    further: dict[str, Any] = {"logs": logs}
+    if controls := controls_of(sources.task, sources.config.metric, report):
+        further["controls"] = controls
+    result = result.model_copy(update=further)
+    run = Run.about_to_finish(folder.path, result)
+    folder.write_text("model/README.md", card_of(run))
+    failures = list(after_training(plugins.registry, run))
+    for failure in failures:
+        report.note(failure)
+    record_model(folder, result.model)
+    # Written last: this file marks the run as finished.
+    write_part(folder, result)
+    return replace(run, failures=failures, _notes=report.lines())
+
+
+def _write_beginning(
+    folder: RunFolder,
+    assembly: Assembly,
+    statistics: DataStatistics,
+    began: inputs.Inputs | None,
+) -> None:
+    """Write what a run begins with; what it began with is not None if that has changed."""
+    for name, content in assembly.sources.copies.items():
+        folder.write_text(name, content)
+    folder.write_text("config.yaml", reusable(assembly.config))
+    # Its notes name files as the user did, in a folder that may now be another one.
+    if began is not None or not (folder.path / DataStatistics.file).is_file():
+        write_part(folder, statistics)
+    if (draw := assembly.sources.draw) is not None:
+        write_part(folder, TrainRows(rows=list(draw.rows), of=draw.of, digest=draw.digest))
+    if began is not None:
+        write_part(folder, began)
+
+
+def reusable(config: TrainConfig) -> str:
+    """The resolved options in YAML, to be used again from any folder.
+
+    Without the run folder, which another run cannot use.
+    """
+    whole = with_absolute_paths(config)
+    return yaml.safe_dump(whole.model_dump(mode="json", exclude={"out"}))
+
+
+def _pretrained(
+    sources: Sources, reader: SourceReader, folder: RunFolder, during: During
+) -> tuple[dict[str, StageResult], Sources]:
+    """Train each stage of pre-training.
+
+    Returns:
+        The result of each stage, by name, and the sources with the encoder of the last stage.
+    """
+    stages = {}
+    for stage in sources.plan.pretraining:
+        stages[stage.name] = pretrain(sources, stage, reader, folder, during)
+        sources = sources.after(str(folder.path / stages[stage.name].model))
+    return stages, sources
+
+
+def train_and_evaluate(assembly: Assembly, folder: RunFolder, during: During) -> Result | None:
+    """Train from the last checkpoint, if there is one, then save and evaluate the model.
+
+    Returns:
+        The result without pre-training in the first process; None in the others.
+
+    Raises:
+        Interrupted: somebody asked to stop; a checkpoint has been written.
+    """
+    config, model, processes = assembly.config, assembly.model, during.processes
+    cost = CostLog(folder, model.body, processes, compiled=config.compile)
+    registry = assembly.sources.registry
+    plugins = observers(registry, config, folder.path) if processes.first else []
+    watching = during.observe("", config.steps, config.metric)
+    checkpointer = Checkpointer(
+        folder,
+        "checkpoints",
+        (Round.file, DevScores.file, Cost.file),
+        seconds=config.checkpoint_every,
+        interruption=during.interruption,
+        processes=processes,
+    )
+    log = _Log(folder, config.weighter)
+    told: list[Observer] = [log, cost, *plugins, *watching]
+    trainer = build_trainer(assembly, during.device, told, checkpointer, processes)
+    checkpointer.load(trainer)
+    if processes.first:
+        cost.go_on()
+    processes.wait()
+    progress = trainer.train()
+    for plugin in plugins:
+        plugin.close()
+    checkpointer.save(trainer)
+    during.interruption.check(trainer.bench.steps)
+    seconds, body_rows = cost.seconds, cost.rows()
+    tuned = fine_tune(assembly, folder, during)
+    if not processes.first:
+        return None
+    evaluated, task_type = outcome.evaluation(assembly)
+    write_part(folder, evaluated)
+    task_type.finish(model.classifier.model)
+    pairs = end_task_columns(config).text_pair is not None
+    folder.write_folder("model", lambda to: model.save(to, config.max_length, reads_pairs=pairs))
+    for part in model.parts:
+        if part.folder is not None:
+            folder.write_folder(part.folder, partial(part.save, head=model.classifier))
+    checkpointer.drop_older()
+    return outcome.result(
+        assembly,
+        evaluated,
+        best_step=progress.best_step,
+        steps=trainer.bench.steps,
+        skipped_steps=trainer.bench.numbers.skipped,
+        train_seconds=round(seconds, 3),
+        body_rows=body_rows,
+        peak_memory_bytes=outcome.peak_memory_bytes(during.device),
+        processes=processes.size if processes.size > 1 else None,
+        final_fine_tuning=tuned,
+    )
+
+
+class _Log(ScoresLog):
+    """Writes ``metrics.jsonl`` and ``weights.jsonl``."""
+
+    def __init__(self, folder: RunFolder, weighter: str) -> None:
+        super().__init__(folder)
+        self._weighter = weighter
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        try:
+            line = Round.model_validate(record)
+        except ValidationError as error:
+            raise PluginError(
+                f"weighter {self._weighter}: its record does not fit weights.jsonl: "
+                f"{what_is_wrong(error)}"
+            ) from error
+        append_line(self._folder, line)
