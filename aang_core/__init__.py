@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         LockedError,
         ModelError,
         PluginError,
+        SharedError,
         UnknownNameError,
     )
     from aang_core.fitting import FitResult, fit
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.plugins.registry import Registry
     from aang_core.runs.run import Run
+    from aang_core.tasks.processes import Processes
     from aang_core.tasks.signals import Signal, StepSignals
     from aang_core.tasks.task import Batch, RowLosses, Task, TensorTask
     from aang_core.tasks.weighting import (
@@ -123,6 +125,7 @@ __all__ = [
     "PluginError",
     "Plugins",
     "Primitive",
+    "Processes",
     "ReadReport",
     "RegisterCommand",
     "RegisterGrid",
@@ -137,6 +140,7 @@ __all__ = [
     "RowLosses",
     "RowsBefore",
     "Run",
+    "SharedError",
     "ShownRows",
     "Signal",
     "Space",
@@ -192,7 +196,7 @@ _HOMES = {
     "diagnosis.objectives": "Diagnosis",
     "errors": (
         "AangError AmbiguousNameError ConfigError DataError LockedError ModelError PluginError "
-        "UnknownNameError"
+        "SharedError UnknownNameError"
     ),
     "fitting": "FitResult fit",
     "hookspecs": (
@@ -216,6 +220,7 @@ _HOMES = {
         "StepData StreamingData TaggedWord TextRepresentation TextStream Transform View "
         "Vocabulary random_tokens select_tokens sentence_starts word_starts"
     ),
+    "tasks.processes": "Processes",
     "tasks.task": "Batch RowLosses Task TensorTask",
     "training.evaluation": "Metric scores",
     "training.optimization": "OptimizerSettings",

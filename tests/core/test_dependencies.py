@@ -55,7 +55,6 @@ def test_the_core_declares_what_it_imports() -> None:
     extras = about["optional-dependencies"]
     optional = names(
         [
-            *extras["distributed"],
             *extras["testing"],
             "pytest",
         ]
