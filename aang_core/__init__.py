@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         LockedError,
         ModelError,
         PluginError,
+        SharedError,
         UnknownNameError,
     )
     from aang_core.fitting import FitResult, fit
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from aang_core.plugins.options import number_option, sample_size_option, whole_number_option
     from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
     from aang_core.plugins.registry import Registry
+    from aang_core.tasks.processes import Processes
     from aang_core.tasks.signals import Signal, StepSignals
     from aang_core.tasks.task import Batch, RowLosses, Task, TensorTask
     from aang_core.tasks.weighting import (
@@ -113,6 +115,7 @@ __all__ = [
     "PluginError",
     "Plugins",
     "Primitive",
+    "Processes",
     "ReadReport",
     "RegisterCommand",
     "RegisterGrid",
@@ -126,6 +129,7 @@ __all__ = [
     "Representation",
     "RowLosses",
     "RowsBefore",
+    "SharedError",
     "ShownRows",
     "Signal",
     "Space",
@@ -167,7 +171,7 @@ __all__ = [
 _HOMES = {
     "errors": (
         "AangError AmbiguousNameError ConfigError DataError LockedError ModelError PluginError "
-        "UnknownNameError"
+        "SharedError UnknownNameError"
     ),
     "fitting": "FitResult fit",
     "hookspecs": (
@@ -188,6 +192,7 @@ _HOMES = {
         "StepData StreamingData TaggedWord TextRepresentation TextStream Transform View "
         "Vocabulary random_tokens select_tokens sentence_starts word_starts"
     ),
+    "tasks.processes": "Processes",
     "tasks.task": "Batch RowLosses Task TensorTask",
     "training.evaluation": "Metric scores",
     "training.optimization": "OptimizerSettings",

@@ -26,10 +26,11 @@ import pluggy
 
 if TYPE_CHECKING:
     import click
+    import torch
     from aang import Run, TextModel, TrainedPart
     from aang_plugin_diagnose import Diagnosis
 
-    from aang_core import Observer
+    from aang_core import AangError, Observer, Processes
 
 PROJECT = "aang"
 
@@ -470,6 +471,25 @@ def aang_after_training(run: "Run") -> None:
 )
 def aang_after_run(run: "Run") -> None:
     """The former name of :func:`aang_after_training`."""
+
+
+@hookspec
+def aang_join_processes(device: "torch.device | AangError") -> "Processes":
+    """Meet the other processes that a launcher has started to share a training.
+
+    Only one loaded plug-in may implement it. Called in every process; a process may join twice.
+
+    Args:
+        device: the device that this process computes on; an error if it cannot take part, which is
+            to be raised in the other processes.
+
+    Returns:
+        The processes, which exchange tensors from now on.
+
+    Raises:
+        AangError: they cannot find each other, or one of them cannot take part.
+    """
+    raise NotImplementedError
 
 
 @hookspec

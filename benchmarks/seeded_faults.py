@@ -343,7 +343,7 @@ FAULTS = (
     Fault(
         "model",
         "attention ignores the representation",
-        "plugins/aang/aang/modeling/attention_masks.py",
+        "plugins/aang/aang/modeling/body.py",
         "mask = (sees | empty).unsqueeze(1)",
         "mask = (sees | ~sees).unsqueeze(1)",
         ("tests/core/test_encoder_body.py", "tests/core/test_trial.py"),

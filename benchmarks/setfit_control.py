@@ -24,10 +24,10 @@ import click
 from aang.assembly.sources import encoder_of, read_end_task
 from aang.config import TrainConfig
 from aang.corpora.labelled_task import LabelledTask
+from aang.runs import ChosenScores
 from aang_plugin_compare.cells import Cell
 from aang_plugin_compare.control_results import (
     FOLDER,
-    ControlMetric,
     ControlResult,
     read_result,
     result_file,
@@ -129,7 +129,7 @@ def result_of(cell: Cell, iterations: Sequence[int], limit: int) -> ControlResul
         control=NAME,
         quick=False,
         seed=cell.seed,
-        metric=ControlMetric(name=config.metric, dev=dev, test=test),
+        metric=ChosenScores(name=config.metric, dev=dev, test=test),
         setting=f"iterations={count}",
         tried=len(iterations),
         seconds=round(time.perf_counter() - begin, 3),

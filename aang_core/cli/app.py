@@ -19,7 +19,7 @@ from aang_core.errors import AangError, PluginError, SharedError, UnknownNameErr
 from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import TargetEntry
 from aang_core.printable import printable
-from aang_core.tasks.launched import is_first
+from aang_core.tasks.processes import is_first
 
 COMMANDS = {
     "list-primitives": (

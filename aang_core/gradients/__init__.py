@@ -12,14 +12,15 @@ Public, for plug-ins with an engine of their own (``aang_register_engines``):
   makes the engine from :class:`EngineSettings`. ``ALONE`` is the process of a training in one
   process.
 - :class:`Passes` run rows through the body and a head, :func:`mean_gradient` computes one task's
-  gradient, :func:`trained` lists trained parameters, :func:`to_device` copies without a pause.
-  :class:`StreamEngine` is there to fall back to, and :class:`TaskClip` clips.
+  gradient, :func:`rider_loss` a rider's loss, :func:`trained` lists trained parameters,
+  :func:`to_device` copies without a pause. :class:`StreamEngine` is there to fall back to, and
+  :class:`TaskClip` clips.
 - :class:`Pack` puts rows of several tasks into one pass, if the body accepts them or
   :class:`PacksRows`, and raises :class:`CannotPackError`; :func:`batch_norm_of` finds what mixes
   the rows of a pass.
 - A :class:`DevHead` provides the head that v goes through: :class:`RememberingDevHead`,
   :class:`DrawnDevHead`, :class:`FreshDevHead`, :class:`LogisticDevHead`, :class:`EndTaskHead`,
-  :class:`AveragedDevHead`. :func:`choose_dev_head` makes one from :class:`DevHeadSettings`
+  :class:`DevAverage` smooths it. :func:`choose_dev_head` makes one from :class:`DevHeadSettings`
   (``DevHeadRows``, ``DevHeadFit``).
 """
 
@@ -30,33 +31,29 @@ from aang_core.gradients.choose_dev_head import (
     choose_dev_head,
 )
 from aang_core.gradients.choose_engine import EngineFactory, EngineSettings
-from aang_core.gradients.dev_average import AveragedDevHead
 from aang_core.gradients.dev_head import (
+    DevAverage,
     DevHead,
     DrawnDevHead,
     EndTaskHead,
     FreshDevHead,
     RememberingDevHead,
+    RowMemory,
 )
-from aang_core.gradients.engine import GradientEngine, Rider, Segment, members_of
-from aang_core.gradients.ledger import (
-    GradientStatistics,
-    TaskClip,
-    assemble_statistics,
-    trained,
-)
+from aang_core.gradients.engine import GradientEngine
+from aang_core.gradients.ledger import GradientStatistics, TaskClip, assemble_statistics
 from aang_core.gradients.logistic_head import LogisticDevHead
 from aang_core.gradients.packing import CannotPackError, Pack, PacksRows, batch_norm_of
-from aang_core.gradients.passes import Passes
+from aang_core.gradients.passes import Passes, mean_gradient, trained
+from aang_core.gradients.segments import Rider, Segment, members_of
 from aang_core.gradients.stream import StreamEngine
-from aang_core.gradients.task_gradient import mean_gradient
 from aang_core.tasks.processes import ALONE
 from aang_core.tasks.task import to_device
 
 __all__ = [
     "ALONE",
-    "AveragedDevHead",
     "CannotPackError",
+    "DevAverage",
     "DevHead",
     "DevHeadFit",
     "DevHeadRows",
@@ -74,6 +71,7 @@ __all__ = [
     "Passes",
     "RememberingDevHead",
     "Rider",
+    "RowMemory",
     "Segment",
     "StreamEngine",
     "TaskClip",
@@ -82,6 +80,7 @@ __all__ = [
     "choose_dev_head",
     "mean_gradient",
     "members_of",
+    "rider_loss",
     "to_device",
     "trained",
 ]

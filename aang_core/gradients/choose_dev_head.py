@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from aang_core.gradients.dev_average import AveragedDevHead
 from aang_core.gradients.dev_head import (
     ROWS,
+    DevAverage,
     DevHead,
     DrawnDevHead,
     EndTaskHead,
@@ -77,7 +77,9 @@ def choose_dev_head(
         head = DrawnDevHead(fitted, Passes(body, precision), settings.rows)
     else:
         head = RememberingDevHead(fitted, settings.rows, keep)
-    return AveragedDevHead(head, body, settings.average) if settings.average else head
+    if settings.average:
+        head.average = DevAverage(body, settings.average)
+    return head
 
 
 def _fitted(

@@ -9,7 +9,6 @@ from torch import nn
 from aang_core.errors import ConfigError
 from aang_core.gradients.choose_dev_head import DevHeadSettings
 from aang_core.gradients.dev_head import DevHead
-from aang_core.gradients.distributed import DistributedEngine
 from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.ledger import TaskClip
 from aang_core.gradients.passes import Precision
@@ -159,9 +158,10 @@ def choose_engine(
         factory = _factory(settings.plugin)
         if not _unsupported(factory, settings, dev_head_settings or DevHeadSettings()):
             return factory(body, dev_head, settings, at_once)
-    clip = TaskClip(settings.task_clip)
     if not alone:
-        return DistributedEngine(body, dev_head, settings.precision, processes, clip=clip)
+        engine: GradientEngine = processes.make_engine(body, dev_head, settings)
+        return engine
+    clip = TaskClip(settings.task_clip)
     return StreamEngine(
         body, dev_head, settings.precision, hold_end_task=at_once is None, clip=clip
     )

@@ -1,6 +1,8 @@
 """The head that the dev gradient goes through (TARTAN, section 3.3 and Algorithm 1)."""
 
 import copy
+import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
@@ -8,36 +10,95 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.errors import AangError
-from aang_core.gradients.passes import Passes
-from aang_core.gradients.row_memory import RowMemory
-from aang_core.tasks.saved import SavedStateError
+from aang_core.gradients.passes import Gradients, Passes
+from aang_core.tasks.saved import saved_tensor, wrong
 from aang_core.tasks.task import Batch, RowLosses, Task, to_device
 
 ROWS = 256
 """Default number of end-task rows that a dev head is fitted to. With 32 rows, the cosines against
 the dev gradient cannot be distinguished from zero."""
 
+_FEATURES, _NUMBERS = "features", "targets|/numbers"
+_PLACE = re.compile(r"([0-9]{1,9})\|([0-9]{1,9})\|(features|targets\|.+)", re.DOTALL)
+"""The name of a saved tensor: the step, the batch, and what it is."""
+
+_Part = dict[str, Tensor]
+"""Features of a batch's rows, their targets under ``targets|NAME``, and their numbers if known."""
+
+
+class DevAverage:
+    """A running mean of the dev gradient over the steps that measure.
+
+    With v_t the dev gradient of the t-th step that measures, tasks are measured against
+
+        v̄_t = Σ_s β^(t − s) v_s / Σ_s β^(t − s), s = 1, …, t,
+
+    an exponential mean. Dev rows and the fit of φ* differ from step to step; the mean is less noisy
+    than v_t and lags a little behind it. It needs one more buffer of the body's size.
+
+    Args:
+        body: θ, the parameters that the mean covers.
+        beta: β, from 0 (no memory) up to, but not including, 1.
+    """
+
+    def __init__(self, body: nn.Module, beta: float) -> None:
+        self.beta = beta
+        self._names = {p: name for name, p in body.named_parameters() if p.requires_grad}
+        self._sums: dict[str, Tensor] = {}
+        self._weight = 0.0
+
+    def with_step(self, v: Gradients) -> Gradients:
+        """The mean, a step's dev gradient ``v`` included."""
+        # New tensors, because a repeated step restores the old ones.
+        sums = {name: self.beta * total for name, total in self._sums.items()}
+        for parameter, gradient in v.items():
+            name = self._names[parameter]
+            sums[name] = sums[name].add_(gradient) if name in sums else gradient.clone()
+        self._sums, self._weight = sums, self.beta * self._weight + 1.0
+        return {p: sums[name] / self._weight for p, name in self._names.items() if name in sums}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The sums and their weight; not copied."""
+        weight = torch.tensor(self._weight, dtype=torch.float64)
+        return {"weight": weight, **{f"sum|{name}": total for name, total in self._sums.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore a saved state.
+
+        Raises:
+            SavedStateError: it is not such a state.
+        """
+        sums = _under("sum|", state)
+        own = {name: parameter for parameter, name in self._names.items()}
+        for name in sums:
+            if name not in own:
+                raise wrong(f"sum|{name}", "the sum of a parameter's gradients", sums[name])
+            saved_tensor(sums, name, own[name])
+        weight = saved_tensor(state, "weight", torch.tensor(0.0, dtype=torch.float64))
+        if not math.isfinite(weight) or float(weight) < (1.0 if sums else 0.0):
+            raise wrong("weight", "the number of the steps in the sums, or more", float(weight))
+        self._sums, self._weight = sums, float(weight)
+
 
 class DevHead(ABC):
     """Provides φ*, the end-task head that the dev gradient v goes through.
 
     A dev head without memory of earlier steps only has to implement `fit`.
+
+    Attributes:
+        ready: whether `fit` can be called in this step; otherwise the step measures nothing.
+        remembers: whether `observe` is to be called with the end task's rows of every step.
+        draws: number of end-task rows that it draws for itself in a step that measures.
+        average: averages v over steps; None to measure against the step's own v.
     """
+
+    remembers = False
+    draws = 0
+    average: DevAverage | None = None
 
     @property
     def ready(self) -> bool:
-        """Whether `fit` can be called in this step; otherwise the step measures nothing."""
         return True
-
-    @property
-    def remembers(self) -> bool:
-        """Whether `observe` is to be called with the end task's rows of every step."""
-        return False
-
-    @property
-    def draws(self) -> int:
-        """Number of end-task rows that it draws for itself in a step that measures."""
-        return 0
 
     def draw_from(self, source: Callable[[int], Sequence[Batch]]) -> None:  # noqa: B027
         """Set where to draw rows from.
@@ -72,23 +133,35 @@ class DevHead(ABC):
             begins: False for further rows of the same step.
         """
 
-    def smoothed(self, v: dict[nn.Parameter, Tensor]) -> dict[nn.Parameter, Tensor]:
+    def smoothed(self, v: Gradients) -> Gradients:
         """The vector that tasks are measured against, given the step's dev gradient ``v``."""
-        return v
+        return v if self.average is None else self.average.with_step(v)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What it remembers from step to step, for checkpoints; not copied."""
-        return {}
+        """What is known from earlier steps, for checkpoints; not copied."""
+        if self.average is None:
+            return self.remembered()
+        own = {f"head|{name}": tensor for name, tensor in self.remembered().items()}
+        return own | self.average.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:  # noqa: B027 - as above
-        """Restore a saved state."""
-
-    def check(self, end_task: Task) -> None:  # noqa: B027 - as above
-        """Check that what was restored is of this end task.
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore a saved state.
 
         Raises:
-            SavedStateError: its head cannot read it.
+            SavedStateError: it is not such a state.
         """
+        if self.average is None:
+            self.remember(state)
+        else:
+            self.average.load_state_dict(state)
+            self.remember(_under("head|", state))
+
+    def remembered(self) -> dict[str, Tensor]:
+        """The rows that it remembers from earlier steps, by name."""
+        return {}
+
+    def remember(self, rows: Mapping[str, Tensor]) -> None:  # noqa: B027 - as above
+        """Restore what `remembered` returned."""
 
 
 class EndTaskHead(DevHead):
@@ -207,6 +280,111 @@ class FreshDevHead(DevHead):
                 parameter.fill_(1.0 if name.endswith("weight") else 0.0)
 
 
+class RowMemory:
+    """The latest observed rows: their features and targets.
+
+    Which rows are dropped depends only on their positions, not on how the rows of a step are split
+    into batches: several processes split them differently than one, but remember the same.
+
+    Args:
+        rows: number of rows to keep; the oldest are dropped.
+        keep: selects the part of features ``[B, ...]`` to keep; by default all.
+    """
+
+    def __init__(
+        self, rows: int, keep: Callable[[Tensor], Tensor] = lambda features: features
+    ) -> None:
+        self.rows = rows
+        self._keep = keep
+        self._steps: list[list[_Part]] = []
+
+    def __len__(self) -> int:
+        """Number of remembered rows."""
+        return sum(len(part[_FEATURES]) for step in self._steps for part in step)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps whose rows are remembered."""
+        return len(self._steps)
+
+    def observe(
+        self, features: Sequence[Tensor], batches: Sequence[Batch], *, begins: bool = True
+    ) -> None:
+        """Remember the rows of a step.
+
+        Args:
+            features: the body's features ``[B, ...]`` of each batch, detached.
+            batches: the rows.
+            begins: False for further rows of the same step.
+
+        Raises:
+            AangError: a target does not have one entry per row.
+        """
+        parts = [_part(self._keep(f), batch) for f, batch in zip(features, batches, strict=True)]
+        before = self._steps if begins else self._steps[:-1]
+        of_step = parts if begins or not self._steps else [*self._steps[-1], *parts]
+        self._steps = _latest([*before, of_step], self.rows)
+
+    def latest(self, rows: int, without: Sequence[Batch] = ()) -> tuple[list[Tensor], list[Batch]]:
+        """The latest rows, oldest first.
+
+        Args:
+            rows: most rows to return.
+            without: rows to leave out if they are remembered from an earlier pass over the data
+                and batches know their numbers; they are kept if nothing else is left.
+
+        Returns:
+            Features ``[B, ...]`` of each batch, and batches that hold the targets.
+        """
+        parts = [part for step in _latest(self._steps, rows) for part in step]
+        numbers = [batch.numbers for batch in without if batch.numbers is not None]
+        if numbers:
+            parts = _without(parts, torch.cat(numbers)) or parts
+        groups: list[list[_Part]] = []
+        for part in parts:
+            # Neighbours of equal shapes are joined, for fewer passes through a head.
+            if groups and _shapes(part) == _shapes(groups[-1][0]):
+                groups[-1].append(part)
+            else:
+                groups.append([part])
+        joined = [{key: torch.cat([p[key] for p in group]) for key in group[0]} for group in groups]
+        features = [part.pop(_FEATURES) for part in joined]
+        for part in joined:
+            part.pop(_NUMBERS, None)
+        targets = [_under("targets|", part) for part in joined]
+        return features, [Batch({}, t, len(f)) for f, t in zip(features, targets, strict=True)]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All remembered tensors, named by step and batch; not copied."""
+        return {
+            f"{i}|{j}|{name}": tensor
+            for i, step in enumerate(self._steps)
+            for j, part in enumerate(step)
+            for name, tensor in part.items()
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore a saved state.
+
+        Raises:
+            SavedStateError: it is not such a state.
+        """
+        parts: dict[tuple[int, int], _Part] = {}
+        for name, tensor in state.items():
+            place = _PLACE.fullmatch(name)
+            if place is None:
+                raise wrong(name, "a tensor of features or targets", tensor)
+            part = parts.setdefault((int(place[1]), int(place[2])), {})
+            part[place[3]] = tensor.cpu() if place[3] == _NUMBERS else tensor
+        steps: dict[int, list[_Part]] = {}
+        for (number, _), part in sorted(parts.items(), key=lambda item: item[0]):
+            rows = {key: len(tensor) if tensor.dim() else 0 for key, tensor in part.items()}
+            if _FEATURES not in part or len({*rows.values()}) > 1:
+                raise wrong(_FEATURES, "features and targets of the same rows", rows)
+            steps.setdefault(number, []).append(part)
+        self._steps = list(steps.values())
+
+
 class RememberingDevHead(DevHead):
     """Fits φ* to end-task rows of earlier steps, without this step's own. The default.
 
@@ -227,6 +405,8 @@ class RememberingDevHead(DevHead):
         keep: selects the part of features to remember; by default all.
     """
 
+    remembers = True
+
     def __init__(
         self,
         inner: DevHead,
@@ -239,10 +419,6 @@ class RememberingDevHead(DevHead):
     @property
     def ready(self) -> bool:
         return self.memory.steps > 1 or len(self.memory) >= self.memory.rows
-
-    @property
-    def remembers(self) -> bool:
-        return True
 
     def fit(
         self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
@@ -264,24 +440,11 @@ class RememberingDevHead(DevHead):
     ) -> None:
         self.memory.observe(features, batches, begins=begins)
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def remembered(self) -> dict[str, Tensor]:
         return self.memory.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.memory.load_state_dict(state)
-
-    @torch.no_grad()
-    def check(self, end_task: Task) -> None:
-        head = copy.deepcopy(end_task.head).eval()
-        dtype = next((p.dtype for p in head.parameters()), torch.float32)
-        try:
-            for features, batch in zip(*self.memory.latest(self.memory.rows), strict=True):
-                end_task.losses(head, features.to(dtype), batch.targets)
-        except (RuntimeError, IndexError, KeyError, TypeError, ValueError) as error:
-            reason = str(error).partition("\n")[0]
-            raise SavedStateError(
-                f"the end task's head cannot read the rows that are remembered: {reason}"
-            ) from error
+    def remember(self, rows: Mapping[str, Tensor]) -> None:
+        self.memory.load_state_dict(rows)
 
 
 class DrawnDevHead(DevHead):
@@ -299,12 +462,8 @@ class DrawnDevHead(DevHead):
     def __init__(self, inner: DevHead, passes: Passes, rows: int = ROWS) -> None:
         self.inner = inner
         self._passes = passes
-        self._rows = rows
+        self.draws = rows
         self._source: Callable[[int], Sequence[Batch]] | None = None
-
-    @property
-    def draws(self) -> int:
-        return self._rows
 
     def draw_from(self, source: Callable[[int], Sequence[Batch]]) -> None:
         self._source = source
@@ -319,7 +478,7 @@ class DrawnDevHead(DevHead):
         """
         if self._source is None:
             raise AangError("a dev head on drawn rows needs rows to draw: call draw_from first")
-        drawn = self._source(self._rows)
+        drawn = self._source(self.draws)
         body = self._passes.body
         was_training = body.training
         body.eval()
@@ -329,3 +488,57 @@ class DrawnDevHead(DevHead):
         finally:
             body.train(was_training)
         return self.inner.fit(end_task, seen, drawn)
+
+
+def _part(features: Tensor, batch: Batch) -> _Part:
+    part = {_FEATURES: features, **{f"targets|{k}": t for k, t in batch.targets.items()}}
+    if batch.numbers is not None:
+        part[_NUMBERS] = batch.numbers
+    for key, tensor in part.items():
+        if not tensor.dim() or len(tensor) != len(features):
+            raise AangError(
+                f"the dev head remembers rows, but the end task's {key.partition('|')[2]!r} does "
+                'not have one entry per row; fit the dev head to the step\'s "own-rows"'
+            )
+    return part
+
+
+def _latest(steps: Sequence[list[_Part]], rows: int) -> list[list[_Part]]:
+    """The last ``rows`` rows of the steps."""
+    kept: list[list[_Part]] = []
+    missing = rows
+    for step in reversed(steps):
+        of_step: list[_Part] = []
+        for part in reversed(step):
+            start = len(part[_FEATURES]) - missing
+            if missing > 0:
+                cut = {key: t[start:].clone() for key, t in part.items()} if start > 0 else part
+                of_step.insert(0, cut)
+                missing -= len(cut[_FEATURES])
+        if of_step:
+            kept.insert(0, of_step)
+    return kept
+
+
+def _without(parts: Sequence[_Part], numbers: Tensor) -> list[_Part]:
+    """Parts without the rows with these numbers; a part that does not know its own stays whole."""
+    kept = []
+    for part in parts:
+        own = part.get(_NUMBERS)
+        if own is None or not torch.isin(own, numbers).any():
+            kept.append(part)
+            continue
+        left = (~torch.isin(own, numbers)).nonzero().flatten()
+        if len(left):
+            # Numbers are on the CPU, and targets may be.
+            kept.append({key: t[to_device(left, t.device)] for key, t in part.items()})
+    return kept
+
+
+def _shapes(part: _Part) -> dict[str, torch.Size]:
+    return {key: tensor.shape[1:] for key, tensor in part.items()}
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with ``prefix``, by the rest of their names."""
+    return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}

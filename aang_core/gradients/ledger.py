@@ -1,6 +1,6 @@
-"""Sums over the gradients of a step's tasks, and the statistics that come of them."""
+"""What a step measures: sums over the gradients of its tasks, taken as backward computes them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -8,16 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.gradients.loss_scale import LossScale
-from aang_core.gradients.sparse import SparseRows
 from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals
 from aang_core.tasks.task import to_device
-
-_STACK_BYTES = {"cpu": 2**18}
-_STACK_BYTES_ACCELERATOR = 2**28
-"""Most bytes of several tasks' gradients of one parameter that are computed at once. On a CPU,
-gradients that stay in the cache are cheapest; an accelerator wants few large kernels."""
-
-Gradient = Tensor | SparseRows
 
 
 class TaskClip:
@@ -182,8 +174,7 @@ class Ledger:
     Args:
         body: θ; statistics cover only these parameters.
         device: device of the model.
-        coefficients: of the losses of tasks known in advance; `begin` adds others.
-        end: number of the end task; None for a step that measures nothing.
+        end: number of the end task; None if its gradient is not entered.
         scale: loss scale of the gradients entered, v included; results are divided by it.
 
     Attributes:
@@ -195,12 +186,11 @@ class Ledger:
         self,
         body: Sequence[nn.Parameter],
         device: torch.device,
-        coefficients: Sequence[float] = (),
         *,
         end: int | None = None,
         scale: float = 1.0,
     ) -> None:
-        self.v: dict[nn.Parameter, Gradient] = {}
+        self.v: dict[nn.Parameter, Tensor] = {}
         self.totals: dict[nn.Parameter, Tensor] = {}
         self.end = end
         self._body = set(body)
@@ -211,49 +201,35 @@ class Ledger:
         self._squares: list[list[Tensor]] = []
         self._dev_squares: list[Tensor] = []
         self._auxiliary_squares: dict[nn.Parameter, Tensor | None] = {}
-        self._weights: Tensor | None = None
-        for coefficient in coefficients:
-            self.begin(coefficient)
 
     def begin(self, coefficient: float) -> int:
-        """Add a task and return its number.
-
-        Args:
-            coefficient: of its loss.
-        """
+        """Add a task whose loss has this coefficient, and return its number."""
         self._coefficients.append(coefficient)
         self._dots.append([])
         self._squares.append([])
         return len(self._coefficients) - 1
 
-    def stack_size(self, parameter: nn.Parameter) -> int:
-        """Best number of tasks whose gradients of a parameter are computed at once."""
-        limit = _STACK_BYTES.get(parameter.device.type, _STACK_BYTES_ACCELERATOR)
-        return max(1, limit // (parameter.numel() * parameter.element_size()))
-
     def of_body(self, parameter: nn.Parameter) -> bool:
         """Whether statistics cover a parameter."""
         return parameter in self._body
 
-    def enter_v(self, parameter: nn.Parameter, gradient: Gradient) -> None:
+    def enter_v(self, parameter: nn.Parameter, gradient: Tensor) -> None:
         """Enter a parameter's part of the dev gradient."""
         self.v[parameter] = gradient
         self._dev_squares.append(_square(gradient))
 
     def measure(self, parameter: nn.Parameter, task: int, gradient: Tensor) -> None:
-        """Add a dense gradient to its task's dot and square."""
+        """Add a gradient to its task's dot and square."""
         if parameter not in self._body:
             return
         flat = gradient.reshape(-1)
         self._squares[task].append(torch.dot(flat, flat))
         v = self.v.get(parameter)
-        if isinstance(v, SparseRows):
-            self._dots[task].append((v.of(gradient) * v.values).sum())
-        elif v is not None:
+        if v is not None:
             self._dots[task].append(torch.dot(flat, v.reshape(-1)))
 
     def weigh(self, parameter: nn.Parameter, task: int, gradient: Tensor) -> None:
-        """Add a dense gradient to the weighted sum; the ledger may keep and modify it."""
+        """Add a gradient to the weighted sum; the ledger may keep and modify it."""
         self._before(parameter, task)
         if self._coefficients[task] == 0.0:
             return
@@ -261,71 +237,6 @@ class Ledger:
             self.totals[parameter].add_(gradient, alpha=self._coefficients[task])
         else:
             self.totals[parameter] = gradient.mul_(self._coefficients[task])
-
-    def add(self, parameter: nn.Parameter, first: int, gradients: Tensor) -> None:
-        """Measure and weigh the gradients of consecutive tasks.
-
-        Args:
-            parameter: the parameter.
-            first: number of the first task.
-            gradients: ``[n, *shape]``, one for each task; copied.
-        """
-        if len(gradients) == 1:
-            self.measure(parameter, first, gradients[0])
-            known = parameter in self.totals
-            self.weigh(parameter, first, gradients[0] if known else gradients[0].clone())
-            return
-        self._before(parameter, first)
-        flat = gradients.flatten(1)
-        if parameter in self._body:
-            self._measure_stack(parameter, first, gradients, flat)
-        if not any(self._coefficients[first : first + len(flat)]):
-            return
-        if self._weights is None:
-            weights = torch.tensor(self._coefficients, dtype=flat.dtype)
-            self._weights = to_device(weights, self._device)
-        weighted = torch.mv(flat.T, self._weights[first : first + len(flat)]).view(parameter.shape)
-        if parameter in self.totals:
-            self.totals[parameter].add_(weighted)
-        else:
-            self.totals[parameter] = weighted
-
-    def _measure_stack(
-        self, parameter: nn.Parameter, first: int, gradients: Tensor, flat: Tensor
-    ) -> None:
-        for task, square in enumerate(torch.linalg.vecdot(flat, flat).unbind(), first):
-            self._squares[task].append(square)
-        v = self.v.get(parameter)
-        if v is None:
-            return
-        if isinstance(v, SparseRows):
-            dots = [(v.of(gradient) * v.values).sum() for gradient in gradients]
-        else:
-            dots = list((flat @ v.flatten()).unbind())
-        for task, dot in enumerate(dots, first):
-            self._dots[task].append(dot)
-
-    def add_sparse(self, parameter: nn.Parameter, task: int, gradient: SparseRows) -> None:
-        """Measure and weigh one task's sparse gradient."""
-        self._before(parameter, task)
-        if parameter in self._body:
-            self._squares[task].append(gradient.square())
-            v = self.v.get(parameter)
-            if isinstance(v, SparseRows):
-                self._dots[task].append(gradient.dot(v, len(parameter)))
-            elif v is not None:
-                self._dots[task].append((gradient.of(v) * gradient.values).sum())
-        if self._coefficients[task] == 0.0:
-            return
-        if parameter not in self.totals:
-            self.totals[parameter] = torch.zeros_like(parameter)
-        gradient.add_to(self.totals[parameter], self._coefficients[task])
-
-    def add_cross(self, task: int, *, square: Tensor, dot: Tensor | None) -> None:
-        """Enter the cross terms of a task's gradient whose two parts were entered separately."""
-        self._squares[task].append(square)
-        if dot is not None:
-            self._dots[task].append(dot)
 
     def square(self, task: int) -> Tensor:
         """Squared norm of what has been measured of a task's gradient, a scalar."""
@@ -384,23 +295,9 @@ class Ledger:
         return torch.zeros((), device=self._device)
 
 
-def _square(gradient: Gradient) -> Tensor:
-    if isinstance(gradient, SparseRows):
-        return gradient.square()
+def _square(gradient: Tensor) -> Tensor:
     flat = gradient.reshape(-1)
     return torch.dot(flat, flat)
-
-
-def in_stacks(numbers: Sequence[int], size: int, make: Callable[[Sequence[int]], None]) -> None:
-    """Call ``make`` for runs of consecutive numbers, at most ``size`` long."""
-    run: list[int] = []
-    for number in numbers:
-        if run and (number != run[-1] + 1 or len(run) == size):
-            make(run)
-            run = []
-        run.append(number)
-    if run:
-        make(run)
 
 
 class GradientSink:
@@ -409,7 +306,6 @@ class GradientSink:
     Args:
         ledger: sums the gradients. v must be entered before the first task begins.
         parameters: all trained parameters, of the body and of heads.
-        measures: False only sums gradients and measures nothing.
         scale: the loss scale.
         clip: clips each task's body gradient. With a limit, the body's part is held back until
             its norm is known, which needs one more buffer of the body's size.
@@ -420,11 +316,9 @@ class GradientSink:
         ledger: Ledger,
         parameters: Sequence[nn.Parameter],
         *,
-        measures: bool,
         scale: LossScale,
         clip: TaskClip = UNCLIPPED,
     ) -> None:
-        self.measures = measures or clip.norm is not None
         self._ledger = ledger
         self._parameters = dict.fromkeys(parameters)
         self._scale = scale
@@ -487,15 +381,9 @@ class GradientSink:
         if self._divisor is not None:
             gradient.div_(self._divisor)
         gradient = self._scale.off(gradient)
-        if self.measures:
-            self._ledger.measure(parameter, self._task, gradient)
+        self._ledger.measure(parameter, self._task, gradient)
         if self._clip.norm is None or not self._ledger.of_body(parameter):
             self._ledger.weigh(parameter, self._task, gradient)
             return
         held = self._held.get(parameter)
         self._held[parameter] = gradient if held is None else held.add_(gradient)
-
-
-def trained(*modules: nn.Module) -> list[nn.Parameter]:
-    """The trained parameters of modules, each once, in the same order in every process."""
-    return list(dict.fromkeys(p for m in modules for p in m.parameters() if p.requires_grad))

@@ -1,6 +1,6 @@
-"""Forward passes through the body and a head, for all engines."""
+"""Passes through the body and a head, and the gradient of one task, for all engines."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import torch
@@ -8,9 +8,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from aang_core.gradients.loss_scale import LossScale
+from aang_core.gradients.segments import Rider
 from aang_core.tasks.task import Batch, RowLosses, Task
 
 Precision = Literal["fp32", "bf16", "fp16"]
+
+Gradients = dict[nn.Parameter, Tensor]
+"""Gradients by parameter, without parameters that the loss does not depend on."""
 
 _TYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -76,3 +80,105 @@ def joined(features: Sequence[Tensor]) -> Tensor:
     return torch.cat(
         [functional.pad(part, width) for part, width in zip(features, widths, strict=True)]
     )
+
+
+def backward_over(
+    passes: Passes,
+    task: Task,
+    head: nn.Module,
+    batches: Sequence[Batch],
+    features: Iterable[Tensor],
+    *,
+    inputs: Sequence[nn.Parameter] | None = None,
+    before_last: Callable[[Tensor], None] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Add the gradient of a task's summed losses over all batches to ``.grad``.
+
+    The mean is over the targets of all batches, whose number is known only after the last forward
+    pass. So gradients of sums are accumulated, and the caller divides them.
+
+    Args:
+        passes: passes through the body.
+        task: the task.
+        head: the task's own head, or one of the same shape.
+        batches: its rows; each batch takes one forward and one backward pass.
+        features: of the batches, in order, each requested just before it is used.
+        inputs: the parameters to differentiate by; None for all.
+        before_last: called with the number of targets before the last backward pass.
+
+    Returns:
+        The sum of the losses and the number of targets; scalars.
+    """
+    like = next(passes.body.parameters())
+    total = count = torch.zeros((), device=like.device)
+    for i, (batch, seen) in enumerate(zip(batches, features, strict=True)):
+        losses = passes.losses(task, head, seen, batch)
+        del seen
+        summed = losses.sums.sum()
+        total = total + summed.detach()
+        count = count + losses.counts.sum()
+        if before_last is not None and i == len(batches) - 1:
+            before_last(count.clamp(min=1))
+        torch.autograd.backward(summed, inputs=inputs)
+    return total, count
+
+
+def mean_gradient(
+    passes: Passes,
+    task: Task,
+    head: nn.Module,
+    batches: Sequence[Batch],
+    parameters: Sequence[nn.Parameter],
+) -> tuple[Gradients, Tensor]:
+    """The gradient of a task's mean loss through ``head``.
+
+    Args:
+        passes: passes through the body.
+        task: the task.
+        head: the task's own head, or one of the same shape.
+        batches: its rows.
+        parameters: the parameters to differentiate by; their ``.grad`` is cleared.
+
+    Returns:
+        The gradient without loss scale, and the mean loss, a scalar.
+    """
+    taken(parameters)
+    features = map(passes.features, batches)
+    if len(batches) == 1:
+        loss = passes.losses(task, head, next(features), batches[0]).mean()
+        torch.autograd.backward(loss, inputs=parameters)
+        return {p: passes.scale.off(g) for p, g in taken(parameters).items()}, loss.detach()
+    total, count = backward_over(passes, task, head, batches, features, inputs=parameters)
+    count = count.clamp(min=1)
+    found = taken(parameters).items()
+    return {p: passes.scale.off(g.div_(count.to(g.dtype))) for p, g in found}, total / count
+
+
+def body_gradient(
+    passes: Passes, task: Task, head: nn.Module, batches: Sequence[Batch]
+) -> Gradients:
+    """∇_θ of a task's mean loss through ``head``.
+
+    With dev rows and φ* as head, this is v = ∇_θ L_E^val([θ; φ*]).
+    """
+    return mean_gradient(passes, task, head, batches, passes.trained())[0]
+
+
+def rider_loss(passes: Passes, rider: Rider, features: Sequence[Tensor]) -> Tensor:
+    """Mean loss of a rider, a scalar, given the features of each batch of its rows."""
+    seen = joined(features)
+    batch = Batch({}, rider.targets, len(seen))
+    return passes.losses(rider.task, rider.task.head, seen, batch).mean()
+
+
+def taken(parameters: Sequence[nn.Parameter]) -> Gradients:
+    """Take the gradients out of ``.grad``."""
+    taken = {p: p.grad for p in parameters if p.grad is not None}
+    for parameter in taken:
+        parameter.grad = None
+    return taken
+
+
+def trained(*modules: nn.Module) -> list[nn.Parameter]:
+    """The trained parameters of modules, each once, in the same order in every process."""
+    return list(dict.fromkeys(p for m in modules for p in m.parameters() if p.requires_grad))

@@ -7,18 +7,18 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.gradients.dev_head import DevHead
-from aang_core.gradients.engine import Segment, largest_batch, members_of, share_passes
-from aang_core.gradients.ledger import (
-    UNCLIPPED,
-    GradientSink,
-    GradientStatistics,
-    Ledger,
-    TaskClip,
+from aang_core.gradients.ledger import UNCLIPPED, GradientSink, GradientStatistics, Ledger, TaskClip
+from aang_core.gradients.packing import CannotPackError, Pack, batch_norm_of
+from aang_core.gradients.passes import (
+    Passes,
+    Precision,
+    backward_over,
+    body_gradient,
+    rider_loss,
+    taken,
     trained,
 )
-from aang_core.gradients.packing import CannotPackError, Pack, batch_norm_of
-from aang_core.gradients.passes import Passes, Precision
-from aang_core.gradients.task_gradient import backward_over, body_gradient, rider_loss
+from aang_core.gradients.segments import Segment, largest_batch, members_of, share_passes
 from aang_core.tasks.processes import ALONE
 from aang_core.tasks.task import Batch, RowLosses
 
@@ -31,7 +31,10 @@ class StreamEngine:
     is added to the step's gradient, and it is dropped. Memory is two gradient-sized buffers,
     whatever the number of tasks, and the activations of one batch of one auxiliary task. Losses are
     not multiplied by their coefficients before backward, so a task with coefficient zero still has
-    statistics. In a step that measures nothing, auxiliary tasks of few rows share a pass.
+    statistics.
+
+    In a step that measures nothing, backward fills ``.grad``, and auxiliary tasks of few rows share
+    a pass.
 
     Statistics cover only the body's parameters. A parameter that is used twice, like word
     embeddings tied to a decoder, counts once with its whole gradient.
@@ -80,129 +83,89 @@ class StreamEngine:
         norms: bool = False,
     ) -> GradientStatistics | None:
         """See `GradientEngine.step`."""
-        names = [member.task.name for member in members_of((*auxiliaries, end))]
-        measures = norms or dev is not None
-        ledger = self.ledger(end=len(names) - 1 if measures else None)
-        sink = self.sink(ledger, [end, *auxiliaries], measures=measures)
-        most_rows = largest_batch((*auxiliaries, end))
-        if dev is None:
-            with sink.attached():
-                losses = self.accumulate(sink, auxiliaries, most_rows)
-                self.losses = [*losses, *self._run(sink, end)]
-            sink.settle()
-            ledger.release()
-            return ledger.statistics(names, self.clip) if measures else None
-
-        # The end task's forward pass comes first, because the dev head needs its features. Its
-        # backward pass comes last, so that the buffer holds only the auxiliary sum when the norm of
-        # that is computed. Only this task's activations are kept in between.
-        hold = self.hold_end_task or bool(end.riders)
-        with torch.set_grad_enabled(hold):
-            features = [self.passes.features(batch) for batch in end.batches]
-        probe = self.dev_head.fit(end.task, self.passes.dev_features(features), end.batches)
-        v = self.dev_head.smoothed(body_gradient(self.passes, end.task, probe, dev))
-        for parameter, gradient in v.items():
-            ledger.enter_v(parameter, gradient)
-        held: list[Tensor] | None = features if hold else None
-        del features
+        if dev is None and not norms and self.clip.norm is None:
+            self.losses = self.add_up(auxiliaries, largest_batch((*auxiliaries, end)), end)
+            return None
+        members = members_of((*auxiliaries, end))
+        ledger, sink = self.measuring([*auxiliaries, end], end=len(members) - 1)
+        held: list[Tensor] | None = None
+        if dev is not None:
+            # The end task's forward pass comes first, because the dev head needs its features. Its
+            # backward pass comes last, so that the buffer holds only the auxiliary sum when the
+            # norm of that is computed. Only this task's activations are kept in between.
+            hold = self.hold_end_task or bool(end.riders)
+            with torch.set_grad_enabled(hold):
+                features = [self.passes.features(batch) for batch in end.batches]
+            probe = self.dev_head.fit(end.task, self.passes.dev_features(features), end.batches)
+            v = self.dev_head.smoothed(body_gradient(self.passes, end.task, probe, dev))
+            for parameter, gradient in v.items():
+                ledger.enter_v(parameter, gradient)
+            held = features if hold else None
+            del features
         with sink.attached():
-            losses = self.accumulate(sink, auxiliaries, most_rows)
-            losses += self._riders(sink, end, held or [])
-            self.losses = [*losses, self._own(sink, end, held)]
+            losses = self.measure(sink, auxiliaries)
+            self.losses = [*losses, *self._one_by_one(sink, end, held)]
         sink.settle()
         ledger.release()
-        return ledger.statistics(names, self.clip)
+        if dev is None and not norms:
+            return None
+        return ledger.statistics([member.task.name for member in members], self.clip)
 
-    def ledger(self, *, end: int | None) -> Ledger:
-        """An empty ledger for the body.
+    def add_up(self, auxiliaries: Sequence[Segment], most_rows: int, *end: Segment) -> list[Tensor]:
+        """Leave Σ coefficient · ∇loss in ``.grad``, without a look at single gradients.
 
-        Args:
-            end: number of the end task; None for a step that measures nothing.
-        """
-        device = next(self.passes.body.parameters()).device
-        return Ledger(self.passes.trained(), device, end=end)
-
-    def sink(self, ledger: Ledger, segments: Sequence[Segment], *, measures: bool) -> GradientSink:
-        """A sink that enters the gradients of the segments' tasks in ``ledger``."""
-        heads = [member.task.head for member in members_of(segments)]
-        return GradientSink(
-            ledger,
-            trained(self.passes.body, *heads),
-            measures=measures,
-            scale=self.scale,
-            clip=self.clip,
-        )
-
-    def accumulate(
-        self, sink: GradientSink, segments: Sequence[Segment], most_rows: int
-    ) -> list[Tensor]:
-        """Run the rows of auxiliary segments and pass the gradients of their tasks to the sink.
-
-        If the sink measures nothing, segments of few rows share a pass: one over two rows takes
-        almost as long as one over ten. Batch normalisation would mix the rows of such a pass, so
-        with it every segment has its own.
+        Auxiliary segments of few rows share a pass: one over two rows takes almost as long as one
+        over ten. Batch normalisation would mix the rows of such a pass, so with it every segment
+        has its own.
 
         Args:
-            sink: takes the gradients.
-            segments: the segments.
+            auxiliaries: the segments of auxiliary tasks.
             most_rows: most rows in a pass that several segments share.
+            *end: the end task's segment, if its gradient is to be added.
 
         Returns:
             The mean loss of each task, in the order of `members_of`.
         """
-        if sink.measures or not self._shares_passes:
-            return [loss for segment in segments for loss in self._run(sink, segment)]
+        segments = [*auxiliaries, *end]
+        heads = [member.task.head for member in members_of(segments)]
+        parameters = trained(self.passes.body, *heads)
+        taken(parameters)
+        groups = [[i] for i in range(len(segments))]
+        if self._shares_passes:
+            groups = [*share_passes(auxiliaries, most_rows), *groups[len(auxiliaries) :]]
         losses: dict[int, list[Tensor]] = {}
-        for group in share_passes(segments, most_rows):
-            of_group = self._run_group(sink, [segments[i] for i in group])
+        for group in groups:
+            of_group = self._add_group([segments[i] for i in group], parameters)
             losses |= zip(group, of_group, strict=True)
+        if self.scale.value != 1.0:
+            for parameter, gradient in taken(parameters).items():
+                parameter.grad = self.scale.off(gradient)
         return [loss for i in range(len(segments)) for loss in losses[i]]
 
-    def _run_group(self, sink: GradientSink, segments: Sequence[Segment]) -> list[list[Tensor]]:
-        """Run segments of one batch each in one pass, if the body can, and return their losses."""
+    def _add_group(
+        self, segments: Sequence[Segment], parameters: Sequence[nn.Parameter]
+    ) -> list[list[Tensor]]:
+        """Add the gradients of segments to ``.grad``, from one pass if there are several."""
         if len(segments) > 1:
             try:
                 pack = Pack.of(self.passes.body, [segment.batches[0] for segment in segments])
             except CannotPackError:
-                pass  # Raised before any pass; one for each segment gives the same gradient.
-            else:
-                hidden = self.passes.features(Batch(pack.inputs, {}, pack.rows))
-                parts = pack.features(self.passes.body, hidden)
-                return self._together(sink, segments, [[part] for part in parts])
-        return [self._run(sink, segment) for segment in segments]
-
-    def _run(self, sink: GradientSink, segment: Segment) -> list[Tensor]:
-        """Run a segment's rows in passes of their own and return the mean loss of each task."""
+                # Raised before any pass; one for each segment gives the same gradient.
+                return [self._add_group([segment], parameters)[0] for segment in segments]
+            hidden = self.passes.features(Batch(pack.inputs, {}, pack.rows))
+            parts = pack.features(self.passes.body, hidden)
+            return self._add_together(segments, [[part] for part in parts])
+        (segment,) = segments
         if not segment.riders:
-            return [self._own(sink, segment)]
-        features = [self.passes.features(batch) for batch in segment.batches]
-        if not sink.measures:
-            return self._together(sink, [segment], [features])[0]
-        losses = self._riders(sink, segment, features)
-        return [*losses, self._own(sink, segment, features)]
+            return [[self._add_alone(segment, parameters)]]
+        return self._add_together([segment], [list(self._features(segment))])
 
-    def _riders(
-        self, sink: GradientSink, segment: Segment, features: Sequence[Tensor]
-    ) -> list[Tensor]:
-        """Run each rider backward alone; the graph of the body is kept for the next."""
-        losses = []
-        for rider in segment.riders:
-            sink.begin(rider.coefficient)
-            loss = rider_loss(self.passes, rider, features)
-            loss.backward(retain_graph=True)
-            losses.append(loss.detach())
-        return losses
-
-    def _together(
-        self,
-        sink: GradientSink,
-        segments: Sequence[Segment],
-        features: Sequence[Sequence[Tensor]],
+    def _add_together(
+        self, segments: Sequence[Segment], features: Sequence[Sequence[Tensor]]
     ) -> list[list[Tensor]]:
-        """One backward pass for all tasks of several segments, if single gradients are not needed.
+        """One backward pass for all tasks of several segments.
 
         Args:
-            sink: takes the gradient.
             segments: the segments.
             features: of each segment's batches, with one graph for all or one for each.
 
@@ -217,14 +180,33 @@ class StreamEngine:
             if member.coefficient
         ]
         if weighted:
-            sink.begin(1.0)
             torch.stack(weighted).sum().backward()
         return [[loss.detach() for loss in of_segment] for of_segment in losses]
 
+    def _add_alone(self, segment: Segment, parameters: Sequence[nn.Parameter]) -> Tensor:
+        """Add the gradient of a segment's only task to ``.grad``, and return its mean loss."""
+        coefficient = segment.coefficient
+        if coefficient == 1.0 and len(segment.batches) == 1:
+            return self._backward(segment, self._features(segment))[0]
+        # Weighted after backward, which is what a step that measures does.
+        before = taken(parameters)
+        loss, count = self._backward(segment, self._features(segment))
+        found = taken(parameters)
+        for parameter, total in before.items():
+            parameter.grad = total
+        for parameter, gradient in found.items():
+            if not coefficient:
+                continue
+            if len(segment.batches) > 1:
+                gradient.div_(count)
+            if parameter.grad is not None:
+                parameter.grad.add_(gradient, alpha=coefficient)
+            else:
+                parameter.grad = gradient.mul_(coefficient)
+        return loss
+
     def _losses(self, segment: Segment, features: Sequence[Tensor]) -> list[Tensor]:
-        """Mean loss of each task of a segment; the dev head observes the features."""
-        if segment.remember:
-            self.dev_head.observe(self.passes.dev_features(features), segment.batches)
+        """Mean loss of each task of a segment."""
         own = [
             self.passes.losses(segment.task, segment.task.head, f, batch)
             for f, batch in zip(features, segment.batches, strict=True)
@@ -232,33 +214,77 @@ class StreamEngine:
         losses = [rider_loss(self.passes, rider, features) for rider in segment.riders]
         return [*losses, RowLosses.pool(own).mean()]
 
-    def _own(
-        self, sink: GradientSink, segment: Segment, held: list[Tensor] | None = None
-    ) -> Tensor:
-        """Run a segment's own task batch by batch and pass its gradient to the sink.
+    def measuring(
+        self, segments: Sequence[Segment], *, end: int | None
+    ) -> tuple[Ledger, GradientSink]:
+        """An empty ledger for the body, and a sink that enters the segments' gradients in it."""
+        device = next(self.passes.body.parameters()).device
+        ledger = Ledger(self.passes.trained(), device, end=end)
+        heads = [member.task.head for member in members_of(segments)]
+        parameters = trained(self.passes.body, *heads)
+        return ledger, GradientSink(ledger, parameters, scale=self.scale, clip=self.clip)
 
-        Args:
-            sink: takes the gradient.
-            segment: the task and its rows.
-            held: features of the batches if they are computed already; emptied along the way.
+    def measure(self, sink: GradientSink, segments: Sequence[Segment]) -> list[Tensor]:
+        """Run every task of the segments backward by itself, with the sink attached.
 
         Returns:
-            The task's mean loss.
+            The mean loss of each task, in the order of `members_of`.
+        """
+        return [loss for segment in segments for loss in self._one_by_one(sink, segment)]
+
+    def _one_by_one(
+        self, sink: GradientSink, segment: Segment, held: list[Tensor] | None = None
+    ) -> list[Tensor]:
+        """Run the riders of a segment, then its own task, and return their mean losses.
+
+        Args:
+            sink: takes the gradients.
+            segment: the segment.
+            held: features of its batches if they are computed already; emptied along the way.
+        """
+        if segment.riders and held is None:
+            held = [self.passes.features(batch) for batch in segment.batches]
+        losses = []
+        for rider in segment.riders:
+            sink.begin(rider.coefficient)
+            loss = rider_loss(self.passes, rider, held or [])
+            # The graph of the body is kept for the next.
+            loss.backward(retain_graph=True)
+            losses.append(loss.detach())
+        several = len(segment.batches) > 1
+        sink.begin(segment.coefficient, in_parts=several)
+        loss, _ = self._backward(segment, self._features(segment, held), sink)
+        if several:
+            sink.take_left_over()
+        return [*losses, loss]
+
+    def _backward(
+        self, segment: Segment, features: Iterator[Tensor], sink: GradientSink | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Run a segment's own task backward, batch by batch.
+
+        Args:
+            segment: the segment.
+            features: of its batches.
+            sink: takes the gradients; None to leave them in ``.grad``.
+
+        Returns:
+            The task's mean loss, and the number of targets by which the gradients of several
+            batches have to be divided.
         """
         batches, task = segment.batches, segment.task
-        features = self._features(segment, held)
-        sink.begin(segment.coefficient, in_parts=len(batches) > 1)
         if len(batches) == 1:
             mean = self.passes.losses(task, task.head, next(features), batches[0]).mean()
             mean.backward()
-            return mean.detach()
+            return mean.detach(), mean.new_ones(())
         total, count = backward_over(
-            *(self.passes, task, task.head, batches, features), before_last=sink.last_part
+            *(self.passes, task, task.head, batches, features),
+            before_last=None if sink is None else sink.last_part,
         )
-        sink.take_left_over()
-        return total / count.clamp(min=1)
+        count = count.clamp(min=1)
+        return total / count, count
 
-    def _features(self, segment: Segment, held: list[Tensor] | None) -> Iterator[Tensor]:
+    def _features(self, segment: Segment, held: list[Tensor] | None = None) -> Iterator[Tensor]:
         """The body's features of each batch, computed when needed; the dev head observes them."""
         for i, batch in enumerate(segment.batches):
             features = self.passes.features(batch) if held is None else held.pop(0)

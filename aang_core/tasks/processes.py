@@ -1,33 +1,28 @@
-"""The processes that share one training, and how they exchange numbers."""
+"""The processes that share one training: one alone, or several that a plug-in brings."""
 
-import atexit
-import socket
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, distributed
+from aang_core.errors import AangError, ConfigError, UnknownNameError
 
-from aang_core.errors import AangError, ConfigError, SharedError
-from aang_core.tasks.launched import launched_processes
-from aang_core.tasks.meeting import meet
-
-MESSAGE_BYTES = 2**25
-"""Bytes of gradient in one message: enough to make the latency worthwhile, and too few to need
-the memory of a second gradient."""
-
-LONGEST_WAIT = timedelta(days=1)
-"""How long processes wait for each other. All others wait while the first one scores the model,
-writes it and pushes it to the hub, and torch's own limit ends them after 10 minutes (NCCL) or 30.
-They do not wait for a process that has died: its connections close, and launchers end the rest."""
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 class Processes:
-    """This process, number ``rank`` of ``size``; with a size of 1 nothing is sent anywhere.
+    """This process, number ``rank`` of ``size``. One process alone exchanges nothing.
 
     All processes run the same program with the same draws, so all of them must call every method,
-    in the same order.
+    in the same order. The hook ``aang_join_processes`` returns a subclass for several, whose
+    methods raise AangError if another process has died.
+
+    Examples:
+        >>> from aang_core import Processes
+        >>> Processes().first, Processes().largest(3)
+        (True, 3)
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
@@ -39,75 +34,32 @@ class Processes:
         """Whether this process writes the files and talks to the user."""
         return self.rank == 0
 
-    def sum(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Sum each tensor over the processes; the result is the same in all of them to the bit.
-
-        Raises:
-            AangError: another process has died.
-        """
-        if self.size == 1 or not tensors:
-            return list(tensors)
-        summed: list[Tensor] = []
-        for bucket in _buckets(tensors):
-            message = torch.cat([tensor.reshape(-1) for tensor in bucket])
-            with _lost_processes_reported():
-                distributed.all_reduce(message)
-            parts = message.split([tensor.numel() for tensor in bucket])
-            summed += [p.view_as(t).to(t.dtype) for p, t in zip(parts, bucket, strict=True)]
-        return summed
+    def sum(self, tensors: "Sequence[Tensor]") -> "list[Tensor]":
+        """Sum each tensor over the processes; the result is the same in all of them to the bit."""
+        return list(tensors)
 
     def largest(self, number: int) -> int:
-        """The largest of the processes' numbers.
+        """The largest of the processes' numbers."""
+        return number
 
-        Raises:
-            AangError: another process has died.
-        """
-        if self.size == 1:
-            return number
-        message = torch.tensor(number, device=_device())
-        with _lost_processes_reported():
-            distributed.all_reduce(message, distributed.ReduceOp.MAX)
-        return int(message)
-
-    def of_first(self, tensor: Tensor) -> Tensor:
+    def of_first(self, tensor: "Tensor") -> "Tensor":
         """The tensor of the first process, in every process; all have it in the same shape.
 
         The host does not wait for the device.
-
-        Raises:
-            AangError: another process has died.
         """
-        if self.size == 1:
-            return tensor
-        (first,) = self.sum([tensor if self.first else torch.zeros_like(tensor)])
-        return first
+        return tensor
 
     def agree(self, numbers: Sequence[float]) -> list[float]:
         """The numbers of the first process, in every process.
 
         Numbers that all processes compute alike may still differ in the last bit between machines.
         This keeps such a difference from leading the processes to different decisions.
-
-        Raises:
-            AangError: another process has died.
         """
-        if self.size == 1:
-            return list(numbers)
-        own = torch.tensor(numbers, dtype=torch.float64, device=_device())
-        return [float(number) for number in self.of_first(own).tolist()]
+        return list(numbers)
 
     def gather(self, text: str) -> list[str]:
-        """The texts that the processes pass, by rank.
-
-        Raises:
-            AangError: another process has died.
-        """
-        if self.size == 1:
-            return [text]
-        said: list[str] = [""] * self.size
-        with _lost_processes_reported():
-            distributed.all_gather_object(said, text)
-        return said
+        """The texts that the processes pass, by rank."""
+        return [text]
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
@@ -120,33 +72,7 @@ class Processes:
             SharedError: it failed in another process, or in this one and not in the first; the
                 message says in which, on which machine, and why.
         """
-        failure: Exception | None = None
-        try:
-            yield
-        except Exception as error:
-            if self.size == 1:
-                raise
-            failure = error
-        if self.size > 1:
-            self._share(failure)
-
-    def _share(self, failure: Exception | None) -> None:
-        """Raise an error if a process has failed."""
-        own = "" if failure is None else _in_words(failure)
-        reasons = self.gather(own)
-        failed = [rank for rank, reason in enumerate(reasons) if reason]
-        if not failed:
-            return
-        hosts = self.gather(socket.gethostname())
-        if failure is not None and not isinstance(failure, AangError):
-            raise failure  # a mistake of ours or of a plug-in, whose traceback is needed
-        if failure is not None and self.first and set(reasons) == {own}:
-            raise failure
-        first = failed[0]
-        others = f" (and in {len(failed) - 1} more)" if len(failed) > 1 else ""
-        raise SharedError(
-            f"process {first} of {self.size}, on {hosts[first]}{others}: {reasons[first]}"
-        ) from failure
+        yield
 
     def refuse_if_different(self, own: str, differs: Callable[[str, str], str]) -> None:
         """Raise an error in all processes if one says something else than the first.
@@ -159,132 +85,81 @@ class Processes:
         Raises:
             SharedError: the message says in which process, on which machine, and how.
         """
-        if self.size == 1:
-            return
-        said = self.gather(own)
-        other = next((rank for rank, theirs in enumerate(said) if theirs != said[0]), None)
-        if other is None:
-            return
-        hosts = self.gather(socket.gethostname())
-        raise SharedError(
-            f"process {other} of {self.size}, on {hosts[other]}: {differs(said[0], said[other])}; "
-            f"process 0 runs on {hosts[0]}. All processes of a training have to read the same"
-        )
 
     def wait(self) -> None:
-        """Wait until every process has reached this call.
+        """Wait until every process has reached this call."""
 
-        Raises:
-            AangError: another process has died.
-        """
-        self.largest(0)
-
-    def own(self, costs: Sequence[float]) -> list[list[int]]:
-        """Distribute whole pieces of work so that all processes have about as much to do.
-
-        The longest piece goes first, always to the process with the least work: at most 4/3 of the
-        best possible (Graham, 1969).
+    def make_engine(self, body: Any, dev_head: Any, settings: Any) -> Any:
+        """Make the gradient engine that shares a step between several processes.
 
         Args:
-            costs: of each piece.
-
-        Returns:
-            For each process, the indices of its pieces in ascending order.
+            body: the module that all tasks share.
+            dev_head: the head that the dev gradient goes through.
+            settings: :class:`~aang_core.gradients.EngineSettings`.
         """
-        loads = [0.0] * self.size
-        shares: list[list[int]] = [[] for _ in range(self.size)]
-        for piece in sorted(range(len(costs)), key=lambda i: -costs[i]):
-            process = min(range(self.size), key=lambda rank: loads[rank])
-            loads[process] += costs[piece]
-            shares[process].append(piece)
-        return [sorted(share) for share in shares]
+        raise NotImplementedError("one process needs no engine of its own")
 
 
 ALONE = Processes()
 """The process of a training that runs in one process."""
 
 
-def processes_of_environment(device: torch.device) -> Processes:
+def processes_of_environment(device: "torch.device | AangError") -> Processes:
     """The processes that ``accelerate launch`` or ``torchrun`` has started, or this one alone.
 
     Args:
-        device: the device that this process computes on.
+        device: the device that this process computes on; an error if it cannot take part, which the
+            other processes then raise.
 
     Raises:
         AangError: they cannot find each other, or the environment does not say how many they are.
-        ConfigError: they compute on different kinds of devices.
+        ConfigError: they compute on different kinds of devices, or no plug-in lets several share a
+            training.
     """
-    size = launched_processes()
-    if size == 1:
+    if launched_processes() == 1:
         return ALONE
-    try:
-        from accelerate import PartialState
-    except ImportError as error:
-        raise AangError(
-            "several processes need accelerate; pip install 'aang-core[distributed]'"
-        ) from error
-    # The group that exists when this module is imported becomes a default argument of its functions
-    # and outlives `_leave`. transformers imports it with its models, which are loaded later.
-    import torch.distributed.nn.functional  # noqa: F401
+    from aang_core.plugins import load_plugins
 
     try:
-        # A store that the first process serves ends with it, so it is held until all have met.
-        store = meet(device.type)
-        state = PartialState(cpu=device.type == "cpu", timeout=LONGEST_WAIT)
-        del store
-    except (RuntimeError, ValueError) as error:
-        raise AangError(
-            f"the processes of this training cannot find each other: {error}. MASTER_ADDR, "
-            "MASTER_PORT, RANK and WORLD_SIZE say where they are; accelerate launch sets them"
-        ) from error
-    if state.num_processes != size:
+        hook = load_plugins().registry.hooks.find("aang_join_processes")
+    except UnknownNameError as error:
         raise ConfigError(
-            f"--device {device.type}: {size} processes cannot exchange numbers on {device.type}; "
-            "start one process, or give --device cpu"
-        )
-    # If the group is not destroyed, torch's threads outlive it and the interpreter aborts on exit.
-    atexit.register(_leave)
-    return Processes(state.process_index, state.num_processes)
-
-
-def _leave() -> None:
-    """Destroy the process group when the program exits."""
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
-
-
-def _in_words(error: Exception) -> str:
-    """What went wrong, for another process."""
-    notes = getattr(error, "__notes__", ())
-    kind = "" if isinstance(error, AangError) else f"{type(error).__name__}: "
-    return "\n".join([f"{kind}{error}", *notes])
-
-
-def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    bucket: list[Tensor] = []
-    size = 0
-    for tensor in tensors:
-        if bucket and size + tensor.nbytes > MESSAGE_BYTES:
-            yield bucket
-            bucket, size = [], 0
-        bucket.append(tensor)
-        size += tensor.nbytes
-    yield bucket
-
-
-def _device() -> torch.device:
-    if distributed.get_backend() == "nccl":
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("cpu")
-
-
-@contextmanager
-def _lost_processes_reported() -> Iterator[None]:
-    """Turn a failed message of torch.distributed into an AangError."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise AangError(
-            f"another process of this training has died or cannot be reached ({error}). Its own "
-            "output says why; aang train --resume continues from the last checkpoint"
+            f"{launched_processes()} processes cannot share a training: {error}"
         ) from error
+    joined: Processes = hook.call(device=device)
+    return joined
+
+
+def is_first() -> bool:
+    """Whether this is the first process of a training, which speaks for all, or its only one."""
+    return (os.environ.get("RANK") or "0") == "0"
+
+
+def launched_processes() -> int:
+    """How many processes a launcher has started for this training."""
+    return _number("WORLD_SIZE", 1)
+
+
+def local_processes() -> int:
+    """How many processes of this training are on the same machine, as far as the launcher says."""
+    return _number("LOCAL_WORLD_SIZE", 1)
+
+
+def local_rank() -> int:
+    """Rank of this process among those on the same machine."""
+    return _number("LOCAL_RANK", 0)
+
+
+def _number(name: str, default: int) -> int:
+    """What an environment variable says; if it is empty, as if it were not set.
+
+    Raises:
+        AangError: it is not a whole number.
+    """
+    value = os.environ.get(name) or str(default)
+    if not (value.isascii() and value.isdecimal()) or len(value) > 9:
+        raise AangError(
+            f"{name}={value!r}: is not a whole number; torchrun and accelerate launch set it. "
+            f"Without them, unset {name}"
+        )
+    return int(value)

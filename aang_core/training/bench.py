@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from aang_core.errors import ConfigError, WeighterError
-from aang_core.gradients.engine import GradientEngine, Segment
+from aang_core.gradients.engine import GradientEngine
+from aang_core.gradients.segments import Segment
 from aang_core.tasks.saved import saved_count, saved_part
 from aang_core.tasks.signals import AGAINST_DEV, END_TASK, Signal, StepSignals
 from aang_core.tasks.task import Task
@@ -434,8 +435,6 @@ class TrainingBench:
                 self._runner.limit_rows(min(saved, self.rows_at_once or saved))
         self.steps = saved_count(state, "steps")
         self._runner.load_state_dict(state)
-        if "module" in state:
-            self.dev_head.check(self.tasks.end_task)
         self.numbers.load_state_dict(saved_part(state, "numbers"))
         self._scale.load_state_dict(saved_part(state, "scale"))
         streams = saved_part(state, "streams")

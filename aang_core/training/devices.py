@@ -8,7 +8,7 @@ import torch
 
 from aang_core.cores import usable_cores
 from aang_core.errors import ConfigError
-from aang_core.tasks.launched import launched_processes, local_processes, local_rank
+from aang_core.tasks.processes import launched_processes, local_processes, local_rank
 
 CPU = torch.device("cpu")
 

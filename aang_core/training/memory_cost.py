@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from aang_core.tasks.launched import local_processes
+from aang_core.tasks.processes import local_processes
 
 FLOAT = 4
 """Bytes of a number; weights, moments and gradients are float32 in every precision."""

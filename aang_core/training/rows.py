@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.errors import ConfigError
-from aang_core.gradients.engine import PASS_OVERHEAD, Rider, Segment, group_by_length
+from aang_core.gradients.segments import PASS_OVERHEAD, Rider, Segment, group_by_length
 from aang_core.tasks.processes import Processes
 from aang_core.tasks.saved import saved_count, saved_part, saved_tensor, wrong
 from aang_core.tasks.task import Batch, Task, to_device

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.errors import OutOfMemoryError
-from aang_core.gradients.engine import GradientEngine, Segment, members_of
+from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.ledger import GradientStatistics
+from aang_core.gradients.segments import Segment, members_of
 from aang_core.tasks.saved import saved_part, wrong
 from aang_core.tasks.signals import Signal, StepSignals, mean_signals
 from aang_core.tasks.task import Batch

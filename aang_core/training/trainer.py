@@ -134,7 +134,19 @@ class Progress:
 
 
 class Observer(Protocol):
-    """Watches training, as a run folder and a progress bar do."""
+    """Watches training, as a run folder and a progress bar do.
+
+    Examples:
+        >>> from aang_core import Observer
+        >>> class Counter:
+        ...     def after_round(self, step, record):
+        ...         print("step", step)
+        ...
+        ...     def after_evaluation(self, step, dev, best, losses): ...
+        >>> counter: Observer = Counter()
+        >>> counter.after_round(1, {})
+        step 1
+    """
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         """Called after every round.

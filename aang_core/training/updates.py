@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.errors import WeighterError
-from aang_core.gradients.engine import GradientEngine, Segment
-from aang_core.gradients.ledger import trained
+from aang_core.gradients.engine import GradientEngine
+from aang_core.gradients.passes import trained
+from aang_core.gradients.segments import Segment
 from aang_core.tasks.task import to_device
 from aang_core.tasks.workbench import Update
 from aang_core.training.model_state import Place

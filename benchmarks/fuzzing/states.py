@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from aang.corpora.repeated import RepeatedTexts
+from aang.corpora.text_streams import RepeatedTexts
 from aang.runs import inputs
 from aang.runs.files import refuse_links
 from aang.runs.pretraining import finished_stage

@@ -13,16 +13,14 @@ from torch import Tensor, nn
 
 from aang_core.errors import ConfigError
 from aang_core.gradients import (
-    AveragedDevHead,
+    DevAverage,
     DevHead,
-    EndTaskHead,
     FreshDevHead,
     LogisticDevHead,
     RememberingDevHead,
+    RowMemory,
 )
-from aang_core.gradients.passes import Passes
-from aang_core.gradients.row_memory import RowMemory
-from aang_core.gradients.task_gradient import body_gradient
+from aang_core.gradients.passes import Passes, body_gradient
 from aang_core.tasks.task import Batch, Task
 from aang_core.training.bench import TrainingBench
 from aang_core.training.precision import in_effect
@@ -162,7 +160,7 @@ class _Measuring:
         few, more = config.dev_head_rows // _FEWER or 1, _MORE * config.dev_batch_size
         self._few, self._more = few, more
         self._base = f"adamw-{config.dev_head_rows}"
-        self._averaged = AveragedDevHead(EndTaskHead(), self._passes.body, self._decay)
+        self._averaged = DevAverage(self._passes.body, self._decay)
         self._mean_of_end_task: dict[nn.Parameter, Tensor] = {}
         rows = config.dev_head_rows
         self._fits: dict[str, tuple[DevHead, int]] = {
@@ -247,7 +245,7 @@ class _Measuring:
         v[f"dev-{self._more}"] = body_gradient(self._passes, end, heads[self._base], more)
         if self._calibrates:
             v[_CALIBRATED] = self._gradient_calibrated(heads[self._base], dev, more)
-        v["averaged"] = self._averaged.smoothed(v[self._base])
+        v["averaged"] = self._averaged.with_step(v[self._base])
         return Reference(
             v,
             self._base,
@@ -277,8 +275,6 @@ class _Measuring:
     @property
     def _memory(self) -> RowMemory:
         head = self._bench.dev_head
-        while isinstance(head, AveragedDevHead):
-            head = head.inner
         assert isinstance(head, RememberingDevHead)
         return head.memory
 

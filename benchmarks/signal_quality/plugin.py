@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from aang.cli.schema_options import options_of
-from aang.cli.schema_options import given_options
+from aang.cli.schema_options import given_options, options_of
 from aang.config import TrainConfig, read_config_file, resolve_config
 
 from aang_core import RegisterCommand, hookimpl

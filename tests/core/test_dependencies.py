@@ -62,11 +62,9 @@ def declared(folder: Path) -> set[str]:
 def test_the_kernel_declares_what_it_imports() -> None:
     about = project(ROOT)
     needed = names(about["dependencies"])
-    optional = names(about["optional-dependencies"]["distributed"])
     found = imported(ROOT / "aang_core")
-    assert found - needed - optional == {"aang-testing", "aang"}
+    assert found - needed == {"aang-testing", "aang"}
     assert needed - found == set()
-    assert optional - found == set()
 
 
 def test_a_plugin_declares_what_it_imports_besides_what_it_builds_on() -> None:

@@ -102,7 +102,7 @@ def test_objectives_share_one_decoder_unless_each_copies_it(tmp_path: Path, shar
 def test_a_deberta_with_a_convolution_is_refused(tmp_path: Path) -> None:
     """It mixes neighbours, whatever a mask hides."""
     save_deberta(tmp_path, conv_kernel_size=3)
-    with pytest.raises(ModelError, match=r"conv_kernel_size 3.*use .*deberta-v3-base"):
+    with pytest.raises(ModelError, match="does not take an attention mask"):
         tiny_tokenized(tmp_path)
 
 

@@ -11,7 +11,7 @@ from tests.core.engine_checks import SIGNALS, make_step
 from tests.core.engine_steps import Step, oracle, tiny_model
 from tests.support.gradients import (
     UNCLIPPED,
-    AveragedDevHead,
+    DevAverage,
     DevHead,
     DistributedEngine,
     EndTaskHead,
@@ -21,6 +21,13 @@ from tests.support.gradients import (
 from tests.support.training import ALONE, Optimization
 
 Engine = StreamEngine | DistributedEngine
+
+
+def averaged(body: nn.Module, beta: float) -> EndTaskHead:
+    """The end task's own head, with a running mean of the dev gradient."""
+    head = EndTaskHead()
+    head.average = DevAverage(body, beta)
+    return head
 
 
 def engines(body: nn.Module, head: DevHead, clip: TaskClip = UNCLIPPED) -> list[Engine]:
@@ -105,8 +112,8 @@ def test_the_dev_gradient_is_averaged_over_steps(kind: int) -> None:
     model.body.train()
     steps = [make_step(model, seed=seed, split=seed == 1) for seed in range(3)]
     beta = 0.7
-    engine = engines(model.body, AveragedDevHead(EndTaskHead(), model.body, beta))[kind]
-    saved = AveragedDevHead(EndTaskHead(), model.body, beta)
+    engine = engines(model.body, averaged(model.body, beta))[kind]
+    saved = averaged(model.body, beta)
     vs: list[Tensor] = []
     for step in steps:
         vs.append(_flat_v(step))

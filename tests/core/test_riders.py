@@ -30,10 +30,11 @@ from tests.support.gradients import (
     Passes,
     Rider,
     Segment,
+    Several,
     StreamEngine,
     joined,
 )
-from tests.support.training import Processes, problem_of
+from tests.support.training import problem_of
 
 
 class Contrast(Classify):
@@ -109,7 +110,7 @@ def with_tied_rider(step: Step) -> Step:
     )
 
 
-class Thread(Processes):
+class Thread(Several):
     """A thread in place of a process; it exchanges tensors with the others through a list."""
 
     def __init__(self, rank: int, sent: list[Tensor], meeting: threading.Barrier) -> None:

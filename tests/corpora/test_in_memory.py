@@ -213,7 +213,7 @@ def test_a_label_of_dev_that_train_lacks_is_noted() -> None:
     columns, report = Columns(), ReadReport()
     dev = table_in_memory((["x", "y"], ["so-so", "good"]), "dev", Path("dev.jsonl"), columns)
     assert len(load_task(table((TEXTS, LABELS)), dev, report=report).dev) == 2
-    assert "1 row of dev has a class that train lacks ('so-so')" in report.notes[0]
+    assert "1 row of dev with a class that train lacks ('so-so')" in report.notes[0]
 
 
 def test_bad_rows_of_a_frame_are_left_out() -> None:

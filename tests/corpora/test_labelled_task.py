@@ -108,9 +108,9 @@ def test_classes_that_train_lacks_are_kept_in_dev_and_test(tmp_path: Path, train
     assert task.labels == ("a", "b", "c")
     assert task.task_type.classes == ("a", "b", "c", "A", "w", "x")
     assert report.notes == [
-        "1 row of dev has a class that train lacks ('x'), so it counts as wrong; the loss on dev "
-        "leaves it out",
-        "4 rows of test have classes that train lacks ('A', 'w', 'x'), so they count as wrong",
+        "1 row of dev with a class that train lacks ('x'), counted as wrong; the loss on dev "
+        "leaves them out",
+        "4 rows of test with a class that train lacks ('A', 'w', 'x'), counted as wrong",
         f"{test}: the labels 'a' and 'A' differ only in case, space or invisible characters. Each "
         "is a class of its own; write them alike if they are meant to be one",
     ]

@@ -154,7 +154,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     encode: Callable[..., Any] = token_cache.RowEncoder.__call__
 
     def counted(self: Any, batch: Any) -> Any:
-        seen.append(len(batch["text"]))
+        seen.append(len(batch))
         return encode(self, batch)
 
     monkeypatch.setattr(token_cache.RowEncoder, "__call__", counted)

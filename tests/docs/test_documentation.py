@@ -61,7 +61,11 @@ def _check_commands(page: Path, registry: Registry) -> None:
         name, *arguments = rest
         command = aang.get_command(context, name)
         assert command is not None, f"there is no command {name}"
-        options, extra, _ = command.make_parser(click.Context(command)).parse_args(arguments)
+        # A plug-in from a file may have options, and only who has the file knows them.
+        local = "local" in given
+        parser = command.make_parser(click.Context(command, ignore_unknown_options=local))
+        options, extra, _ = parser.parse_args(arguments)
+        extra = [word for word in extra if not (local and word.startswith("--"))]
         assert not extra, f"aang {' '.join(words)}: {extra} is taken by nothing"
         for parameter in command.params:
             if isinstance(parameter.type, click.Choice) and parameter.name in options:

@@ -13,7 +13,7 @@ import aang_core
 EXEMPT = {
     *("PLUGIN_API", "SELECTION_RATE", "STAGES", "Metric", "Signal", "Stage", "View", "hookimpl"),
     *("AmbiguousNameError", "ConfigError", "DataError", "LockedError", "ModelError"),
-    *("PluginError", "UnknownNameError"),
+    *("PluginError", "SharedError", "UnknownNameError"),
 }
 NAMES = [name for name in aang_core.__all__ if name not in EXEMPT]
 PRIMITIVES = aang_core.load_plugins(environ={}).registry.primitives()

@@ -117,7 +117,7 @@ def test_a_stranger_who_takes_every_name_changes_no_space(site: Site) -> None:
 def test_a_stranger_who_takes_every_name_changes_no_default_and_no_recipe() -> None:
     """Not even where it also registers spaces, objectives and recipes by our names."""
     ours = load_plugins(environ={}).registry
-    entries = [*ours.primitives(), *ours.spaces, *ours.objectives, *ours.recipes]
+    entries = [*ours.primitives(), *ours.spaces, *ours.objectives, *ours.recipes, *ours.options]
     crowded = Registry([*entries, *(replace(entry, origin=STRANGER) for entry in entries)])
     _same_training(resolve_training({}, {}, crowded), crowded, resolve_training({}, {}, ours), ours)
     _same_training(resolve_config({}, {}, crowded), crowded, resolve_config({}, {}, ours), ours)

@@ -28,12 +28,12 @@ from aang.corpora.demo import (
 from aang.corpora.in_memory import require_one_type, table_in_memory
 from aang.corpora.labelled import Columns, LabelledRows, read_rows
 from aang.corpora.labelled_task import HeldOutTexts, TaskReading
-from aang.corpora.pieces import Cutter, PieceStream, digest, pieces_of
 from aang.corpora.places import task_name
-from aang.corpora.tables import MEMORY, TableInMemory, read_table, stream_table
+from aang.corpora.tables import TableInMemory, read_table, stream_table
 from aang.corpora.task_files import LabelledFile, TaskFiles
-from aang.corpora.tokenizer_definition import tokenizer_digest
-from aang.corpora.tokens import PaddedRows, TokenRows, tokenize, vocabulary
+from aang.corpora.text_streams import Cutter, PieceStream, digest, pieces_of
+from aang.corpora.tokenizer import tokenizer_digest, vocabulary
+from aang.corpora.tokens import PaddedRows, TokenRows, tokenize
 from aang.corpora.train_draw import class_shares, draw_train
 from aang.corpora.unlabelled_texts import UnlabelledTexts
 from aang.task_types import NO_LABEL, SingleLabel, TaskType

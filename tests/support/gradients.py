@@ -1,10 +1,13 @@
 """The engines that measure gradients, and dev heads."""
 
+from aang_plugin_distributed import engine
+from aang_plugin_distributed.processes import Several
 from aang_plugin_packed import packed
 from torch import nn
 
+from aang_core import Processes
 from aang_core.gradients import (
-    AveragedDevHead,
+    DevAverage,
     DevHead,
     DevHeadSettings,
     DrawnDevHead,
@@ -30,13 +33,11 @@ from aang_core.gradients.choose_engine import (
     choose_engine,
     find_engine,
 )
-from aang_core.gradients.distributed import DistributedEngine
-from aang_core.gradients.engine import group_by_length, largest_batch, members_of, share_passes
 from aang_core.gradients.ledger import UNCLIPPED
 from aang_core.gradients.logistic_head import PENALTIES
 from aang_core.gradients.loss_scale import FIRST
-from aang_core.gradients.passes import Passes, Precision, joined
-from aang_core.gradients.task_gradient import rider_loss
+from aang_core.gradients.passes import Passes, Precision, joined, rider_loss
+from aang_core.gradients.segments import group_by_length, largest_batch, members_of, share_passes
 
 
 class PackedEngine(packed.PackedEngine):
@@ -51,3 +52,19 @@ class PackedEngine(packed.PackedEngine):
         max_rows: int | None = None,
     ) -> None:
         super().__init__(body, dev_head, EngineSettings(precision=precision), max_rows)
+
+
+class DistributedEngine(engine.DistributedEngine):
+    """The engine of several processes, made from its precision."""
+
+    def __init__(
+        self,
+        body: nn.Module,
+        dev_head: DevHead,
+        precision: Precision,
+        processes: Processes,
+        *,
+        clip: TaskClip = UNCLIPPED,
+    ) -> None:
+        settings = EngineSettings(precision=precision, task_clip=clip.norm)
+        super().__init__(body, dev_head, settings, processes)

@@ -1,7 +1,8 @@
 """Encoders, heads and attention masks."""
 
 from aang.modeling import EncoderBody, TextModel
-from aang.modeling.encoder import load_classifier, load_text_model, load_tokenizer
+from aang.modeling.encoder import load_text_model
 from aang.modeling.heads import LanguageModelHead, set_dropout
-from aang.modeling.positions import longest_row
+from aang.modeling.loading import load_classifier, load_tokenizer, longest_row
+from aang.modeling.trained_part import layers_trained, part_in_words
 from aang.modeling.trial import refuse_unusable

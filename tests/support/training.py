@@ -1,8 +1,7 @@
 """The trainer, its workbench, rows, optimisation and checkpoints."""
 
 from aang_core.cores import usable_cores
-from aang_core.tasks.launched import local_rank
-from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
+from aang_core.tasks.processes import ALONE, Processes, local_rank, processes_of_environment
 from aang_core.tasks.weighting import SingleTask
 from aang_core.training import devices, precision
 from aang_core.training.bench import RunTasks, StepSettings, TrainingBench

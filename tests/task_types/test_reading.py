@@ -182,8 +182,8 @@ def test_what_dev_has_and_train_lacks(tmp_path: Path) -> None:
     task = load_task(train, dev, report=report)
     assert task.task_type.classes == ("cat", "dog", "owl")
     assert report.notes[-1] == (
-        "1 row of dev has a class that train lacks ('owl'), which counts as missed; the loss on "
-        "dev leaves it out"
+        "1 row of dev with a class that train lacks ('owl'), counted as missed; the loss on dev "
+        "leaves them out"
     )
 
 

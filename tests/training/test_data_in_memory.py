@@ -242,8 +242,7 @@ def test_what_a_run_predicts_and_scores(
     # Although the data has a column "label" itself.
     assert test.join(found)["predicted"].tolist() == found["predicted"].tolist()
     twice = pd.concat([test, test])
-    with pytest.warns(UserWarning, match="the index holds 100 more than once"):
-        again = run.predict(twice)
+    again = run.predict(twice)
     beside = pd.concat([twice, again], axis=1)
     assert beside["predicted"].tolist() == 2 * found["predicted"].tolist()
     scores = run.evaluate(test)
@@ -262,4 +261,4 @@ def test_what_a_run_predicts_and_scores(
     assert first.startswith(f"Run {run.folder}: single-task, seed 0, 8 steps in ")
     assert second.startswith(f"macro-f1: dev {100 * run.outcome.metric.dev:.2f} (")
     assert third == f"0 objectives; model in {run.folder / 'model'}"
-    assert run._repr_html_().count("<table>") == 1
+    assert run._repr_html_().count("<table ") == 1

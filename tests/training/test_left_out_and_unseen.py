@@ -44,7 +44,7 @@ def test_a_run_with_both(
     done = aang(*command, "--skip-bad-rows")
     assert done.status == 0, done.err
     assert "left out    2 of train, 1 of dev: rows without a text or a label" in done.err
-    assert "3 rows of test have a class that train lacks ('new'), so they count" in done.err
+    assert "3 rows of test with a class that train lacks ('new'), counted as wrong" in done.err
 
     run = Run.open(tmp_path / "run")
     data, evaluation = run.records.data, run.records.evaluation
@@ -65,7 +65,7 @@ def test_a_run_with_both(
     assert evaluation.test.scores["macro-f1"] == pytest.approx(expected)
     found = run.evaluate(files["test"])
     assert found.scores == pytest.approx(dict(evaluation.test.scores))
-    assert found.notes[0].startswith(f"3 rows of {files['test']} have a class that the model does")
+    assert found.notes[0].startswith(f"3 rows of {files['test']} with a class that the model")
     assert found.confusion.loc["new"].sum() == 3
     assert len(run.evaluate(files["dev"], skip_bad_rows=True).confusion) == len(evaluation.labels)
 

@@ -43,5 +43,8 @@ def test_a_folder_in_which_nothing_was_written_is_removed() -> None:
 
 def test_a_file_in_the_way() -> None:
     Path("runs").touch()
-    with pytest.raises(ConfigError, match="runs: is a file"), new_run_folder(CONFIG, ALONE):
+    with (
+        pytest.raises(ConfigError, match="cannot make the run folder: Not a directory"),
+        new_run_folder(CONFIG, ALONE),
+    ):
         pass

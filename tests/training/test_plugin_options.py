@@ -183,10 +183,11 @@ def options_of(tmp_path: Path, *lines: str) -> Any:
 
 
 def test_two_plugins_with_the_same_option(tmp_path: Path) -> None:
-    """Nobody else is in the way; who gives it hears of both."""
-    registry = options_of(tmp_path, "'mine', 's', int", "'mine', 's', str").registry
-    assert resolve_config({}, {}, registry).steps
-    with pytest.raises(AmbiguousNameError, match=r"plugin_0\.py:mine, plugin_1\.py:mine"):
+    """Nobody else is in the way; who gives it hears of both. Ours keeps its default."""
+    lines = ("'mine', 's', int", "'mine', 's', str", "'lora', 's', int, default=8")
+    registry = options_of(tmp_path, *lines).registry
+    assert resolve_config({}, {}, registry).by_name["lora"] is None
+    with pytest.raises(AmbiguousNameError, match=r"plugin_0\.py .*, plugin_1\.py .*; --disable"):
         resolve_config({}, {"mine": 1}, registry)
 
 

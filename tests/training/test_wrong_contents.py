@@ -89,14 +89,6 @@ WRONG: dict[str, tuple[Callable[[Values, dict[str, Tensor]], None], str]] = {
         lambda f, t: f[STATE]["optimizer"]["body|0.weight"].pop("exp_avg"),
         "'optimizer' should be the moments exp_avg, exp_avg_sq, step",
     ),
-    "remembered rows of another width": (
-        tensor("dev_head|0|0|features", lambda t: t[:, :2].contiguous()),
-        "the end task's head cannot read the rows that are remembered",
-    ),
-    "remembered labels that no class has": (
-        tensor("dev_head|0|0|targets|targets", lambda t: t + 7),
-        "the end task's head cannot read the rows that are remembered",
-    ),
     "a schedule with too few rates": (
         change(STATE, [0.1], "schedule", "_last_lr"),
         "'_last_lr' should be 4 learning rates",

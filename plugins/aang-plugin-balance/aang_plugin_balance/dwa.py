@@ -68,10 +68,7 @@ class DynamicWeightAverage(StepwiseWeighter):
             "weighter option every", every, "a number of steps, 1 or more"
         )
         self._temperature = number_option(
-            "weighter option temperature",
-            temperature,
-            "T, a number of 0.01 or more",
-            low=0.01,
+            "weighter option temperature", temperature, "T, a number of 0.01 or more", low=0.01
         )
         self.sample_size = sample_size_option(n, auxiliaries)
         self._steps = 0

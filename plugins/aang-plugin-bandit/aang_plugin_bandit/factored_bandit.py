@@ -1,5 +1,6 @@
 """The weighter ``factored-bandit``."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,7 +9,6 @@ import torch
 from aang_core import ConfigError, TaskCard, Weighter, Workbench, number_option, whole_number_option
 from aang_plugin_bandit.beliefs import Beliefs
 from aang_plugin_bandit.choices import LEVEL, OWN, SHARE, Choice, Choices
-from aang_plugin_bandit.gains import Gains
 from aang_plugin_bandit.rounds import Rounds
 
 DRAWS = 256
@@ -175,6 +175,37 @@ class FactoredBandit(Weighter):
             self._end_task: choice.end_task_weight if choice.objectives else 1.0,
             **dict.fromkeys(choice.objectives, choice.coefficient),
         }
+
+
+class Gains:
+    """The root mean square of the gains so far, with less weight on older ones.
+
+    A metric changes by tenths at first and by thousandths in the end, and by different amounts on
+    different tasks. In units of the usual gain, rounds can be compared.
+
+    Args:
+        decay: γ; a gain of b rounds ago has the weight (1 − γ)^b.
+    """
+
+    def __init__(self, decay: float) -> None:
+        self._kept = 1 - decay
+        self._squares = 0.0
+        self._count = 0.0
+
+    def in_usual_ones(self, gain: float) -> float:
+        """Divide the gain by the usual one, which includes it; 0 if no score has ever changed."""
+        self._squares = self._kept * self._squares + gain**2
+        self._count = self._kept * self._count + 1
+        usual = math.sqrt(self._squares / self._count)
+        return gain / usual if usual > 0 else 0.0
+
+    def state_dict(self) -> dict[str, float]:
+        """The weighted sum of the squared gains, and of their weights."""
+        return {"squares": self._squares, "count": self._count}
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        """Restore saved gains."""
+        self._squares, self._count = float(state["squares"]), float(state["count"])
 
 
 def _candidates(weights: object) -> list[float]:

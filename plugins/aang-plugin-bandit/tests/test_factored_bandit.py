@@ -9,8 +9,7 @@ import pytest
 import torch
 from aang_plugin_bandit.beliefs import Beliefs
 from aang_plugin_bandit.choices import Choice, Choices
-from aang_plugin_bandit.factored_bandit import DRAWS, FactoredBandit
-from aang_plugin_bandit.gains import Gains
+from aang_plugin_bandit.factored_bandit import DRAWS, FactoredBandit, Gains
 from aang_testing import Pull, QuadraticProblem, RecordingWorkbench, check_weighter
 
 from aang_core import AangError, ConfigError, TaskCard

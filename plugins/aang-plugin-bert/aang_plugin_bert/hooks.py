@@ -61,11 +61,7 @@ def aang_register_objectives(register: RegisterObjective) -> None:
         "BERT's pre-training on generic text (Devlin et al., 2019)",
         "out-of-domain/bert-op/bidirectional/denoise",
     )
-    register(
-        "bert-style",
-        "AANG's baseline Z",
-        "task/bert-op/bidirectional/denoise",
-    )
+    register("bert-style", "AANG's baseline Z", "task/bert-op/bidirectional/denoise")
 
 
 @hookimpl

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from aang.config import TrainConfig
 from aang.runs import PENALTIES as OF_TF_IDF
-from aang.runs import TF_IDF
+from aang.runs import TF_IDF, ChosenScores
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from aang_core import DataError, Metric
+from aang_core import DataError
 from aang_core.storage import write_file, writing
 
 FOLDER = "controls"
@@ -55,21 +55,6 @@ def asked_of(config: TrainConfig, control: str) -> dict[str, Any]:
 _Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class ControlMetric(BaseModel):
-    """The scores on dev and, where there is a test set, on test.
-
-    Attributes:
-        intervals: the 95% bootstrap interval of each; results of earlier versions have none.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: Metric
-    dev: _Score
-    test: _Score | None
-    intervals: dict[str, list[_Score]] = {}
-
-
 class ControlResult(BaseModel):
     """The result of a control with one seed.
 
@@ -77,7 +62,7 @@ class ControlResult(BaseModel):
         control: its name, also in the table.
         quick: whether it is a quick control, which is not tested against the baseline.
         seed: the seed.
-        metric: its scores.
+        metric: its scores; results of earlier versions have no intervals.
         setting: the setting that was chosen.
         tried: number of settings.
         seconds: seconds that all settings took together.
@@ -90,7 +75,7 @@ class ControlResult(BaseModel):
     control: str
     quick: bool
     seed: Annotated[int, Field(ge=0)]
-    metric: ControlMetric
+    metric: ChosenScores
     setting: str
     tried: Annotated[int, Field(ge=1)]
     seconds: Annotated[_Score, Field(ge=0)]

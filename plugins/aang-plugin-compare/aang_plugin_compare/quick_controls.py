@@ -15,7 +15,7 @@ from aang.assembly import encoder_of, metric_of, predict, read_end_task
 from aang.config import TrainConfig
 from aang.corpora import LabelledTask, tokenize
 from aang.modeling import load_text_model, load_tokenizer
-from aang.runs import TF_IDF, choose_device, linear_result, tf_idf
+from aang.runs import TF_IDF, ChosenScores, choose_device, linear_result, tf_idf
 from torch import Tensor, nn
 
 from aang_core import AangError, Example, ReadReport
@@ -25,7 +25,6 @@ from aang_plugin_compare.control_results import (
     FROZEN,
     PENALTIES,
     QUICK_CONTROLS,
-    ControlMetric,
     ControlResult,
     asked_of,
     read_result,
@@ -174,7 +173,7 @@ class QuickControls:
                 control=name,
                 quick=True,
                 seed=cell.seed,
-                metric=ControlMetric(
+                metric=ChosenScores(
                     name=metric,
                     dev=found.scores.dev,
                     test=found.scores.test,

@@ -17,7 +17,7 @@ from aang.runs import ChosenScores, Result, read_part, recorded_draw
 from aang_core import ConfigError
 from aang_core.storage import csv_line, write_file, writing
 from aang_plugin_compare.cells import Cell, Comparison
-from aang_plugin_compare.control_results import ControlMetric, ControlResult, results_of
+from aang_plugin_compare.control_results import ControlResult, results_of
 from aang_plugin_compare.curves import Point
 from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 
@@ -174,7 +174,7 @@ def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], r
     )
 
 
-def _scores(metrics: Sequence[ChosenScores | ControlMetric]) -> dict[str, Any]:
+def _scores(metrics: Sequence[ChosenScores]) -> dict[str, Any]:
     """What an entry says of scores; no test scores and intervals if one run lacks them."""
     tests = [metric.test for metric in metrics]
     scores: dict[str, Any] = {

@@ -2,13 +2,7 @@
 
 from pathlib import Path
 
-from aang_core import (
-    RegisterObjective,
-    RegisterPrimitive,
-    RegisterRecipe,
-    RegisterSpace,
-    hookimpl,
-)
+from aang_core import RegisterObjective, RegisterPrimitive, RegisterRecipe, RegisterSpace, hookimpl
 
 _SPACES = Path(__file__).parent / "spaces"
 

@@ -21,8 +21,7 @@ from aang_core.gradients import (
     LogisticDevHead,
     RememberingDevHead,
 )
-from aang_core.gradients.passes import Passes
-from aang_core.gradients.task_gradient import body_gradient
+from aang_core.gradients.passes import Passes, body_gradient
 from aang_core.tasks.task import Batch, Task
 from aang_core.training.precision import in_effect, settle_precision
 from aang_core.training.rows import Draws

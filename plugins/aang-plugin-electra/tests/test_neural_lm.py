@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from aang_plugin_electra.neural_lm import NeuralLm
-from aang_plugin_electra.small_lm import train_small_lm
+from aang_plugin_electra.sampling import train_small_lm
 from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,

@@ -45,8 +45,4 @@ def aang_register_objectives(register: RegisterObjective) -> None:
         "out-of-domain/no-op/left-to-right/next-token",
         "out-of-domain/no-op/right-to-left/next-token",
     )
-    register(
-        "gpt-style",
-        "AANG's baseline X",
-        "task/no-op/left-to-right/denoise",
-    )
+    register("gpt-style", "AANG's baseline X", "task/no-op/left-to-right/denoise")

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 def aang_register_commands(register: RegisterCommand) -> None:
     """Register ``aang report``."""
     register(
-        "report",
-        "Write a page that shows what runs did.",
-        "aang_plugin_report.command:report",
+        "report", "Write a page that shows what runs did.", "aang_plugin_report.command:report"
     )
 
 

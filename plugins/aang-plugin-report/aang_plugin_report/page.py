@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -62,7 +62,7 @@ def write_page(runs: Sequence[Run], path: Path) -> None:
     packed = base64.b64encode(zlib.compress(get_plotlyjs().encode(), 3)).decode()
     text = environment.from_string(page).render(
         title=f"{len(runs)} runs" if several else runs[0].name,
-        facts=[] if several else _facts(runs[0]),
+        facts={} if several else _facts(runs[0]),
         charts=charts,
         tables=tables,
         notes=[] if several else runs[0].records.data.notes,
@@ -102,91 +102,84 @@ def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     return paths
 
 
-def _facts(run: Run) -> list[tuple[str, str]]:
+def _facts(run: Run) -> dict[str, str]:
     """The facts at the top of the page."""
-    metric, outcome, data = run.outcome.metric, run.outcome, run.records.data
-    facts = [(f"dev {run.metric}", metric.shown("dev"))]
-    if metric.test is not None:
-        facts.append((f"test {run.metric}", metric.shown("test")))
-    return [
-        *facts,
-        ("best step", f"{outcome.best_step} of {outcome.steps}"),
-        ("weighter", outcome.weighter),
-        ("objectives", str(outcome.objectives)),
-        *([("class weights", _in_short(data.class_weights))] if data.class_weights else []),
-        *([("end-task rows", "drawn equally by class")] if data.balanced_rows else []),
-        ("time", _duration(outcome.all_seconds)),
-        ("peak memory", f"{outcome.peak_memory_bytes / 1e9:.2f} GB"),
-    ]
+    outcome, data = run.outcome, run.records.data
+    facts = {f"dev {run.metric}": outcome.metric.shown("dev")}
+    if outcome.metric.test is not None:
+        facts[f"test {run.metric}"] = outcome.metric.shown("test")
+    facts["best step"] = f"{outcome.best_step} of {outcome.steps}"
+    facts["weighter"] = outcome.weighter
+    facts["objectives"] = str(outcome.objectives)
+    if weights := data.class_weights:
+        facts["class weights"] = f"{min(weights.values()):.3g} to {max(weights.values()):.3g}"
+    if data.balanced_rows:
+        facts["end-task rows"] = "drawn equally by class"
+    facts["time"] = _duration(outcome.all_seconds)
+    facts["peak memory"] = f"{outcome.peak_memory_bytes / 1e9:.2f} GB"
+    return facts
 
 
 def tables_of(run: Run) -> list[Table]:
     """Every table of the page of one run."""
+    records, used = run.records, set(run.plugins.primitives.values())
     tables = [_scores_table(run)]
-    records = run.records
     for part, evaluated in records.evaluation.parts.items():
-        rows: list[list[Any]] = [
+        classes = [
             [label, *(100 * rate for rate in (of.precision, of.recall, of.f1)), of.examples]
             for label, of in evaluated.classes.items()
         ]
         header = ["class", "precision", "recall", "f1", "examples"]
-        if rows:
-            tables.append(Table(f"Classes on {part}", header, rows))
-    if records.objectives:
-        early, late = records.mean_weights(0, 0.1), records.mean_weights(0.5, 1)
-        last = records.rounds[-1].weights
-        rows = [[name, early[name], late[name], last[name]] for name in records.objectives]
-        header = ["objective", "first tenth", "last half", "at the end"]
-        tables.append(Table("Weights of objectives", header, rows))
-    losses = losses_of(run)
-    if losses:
-        header = ["task", "first", "lowest", "last"]
-        rows = [[name, ys[0], min(ys), ys[-1]] for name, (_, ys) in losses.items()]
-        tables.append(Table("Losses", header, rows))
-    stages = run.outcome.pretraining
-    if stages:
-        header = ["stage", "objective", "steps", "best step", "log-likelihood before", "after"]
-        rows = [
-            [
-                *(name, stage.objective, stage.steps, stage.best_step),
-                *(stage.log_likelihood.before, stage.log_likelihood.after),
-            ]
-            for name, stage in stages.items()
-        ]
-        tables.append(Table("Pre-training", header, rows))
-    parts = records.data.parts
-    weights = records.data.class_weights
-    rows = [
+        tables.append(Table(f"Classes on {part}", header, classes))
+    early, late = records.mean_weights(0, 0.1), records.mean_weights(0.5, 1)
+    weights = [[n, early[n], late[n], records.rounds[-1].weights[n]] for n in records.objectives]
+    losses = [[name, ys[0], min(ys), ys[-1]] for name, (_, ys) in losses_of(run).items()]
+    stages = [
         [
-            label,
-            *(p.labels[label] for p in parts.values()),
-            *([weights.get(label)] if weights else []),
+            *(name, stage.objective, stage.steps, stage.best_step),
+            *(stage.log_likelihood.before, stage.log_likelihood.after),
         ]
-        for label in records.evaluation.labels
+        for name, stage in run.outcome.pretraining.items()
     ]
-    rows += [
-        [name, *counts, *([None] if weights else [])]
-        for name, counts in {
-            "all": [p.examples for p in parts.values()],
-            "cut to fit": [p.cut for p in parts.values()],
-            "left out": [p.left_out for p in parts.values()],
-        }.items()
-        if name != "left out" or any(counts)
-    ]
-    header = ["class", *parts, *(["weight in the loss"] if weights else [])]
-    tables.append(Table("Examples by class", header, rows))
-    if records.data.sources:
-        rows = [[name, source.texts, source.cut] for name, source in records.data.sources.items()]
-        tables.append(Table("Texts of objectives", ["data", "texts", "cut to fit"], rows))
-    used = set(run.plugins.primitives.values())
-    rows = [
+    texts = [[name, source.texts, source.cut] for name, source in records.data.sources.items()]
+    plugins = [
         [p.distribution, p.version, p.status, "yes" if p.distribution in used else ""]
         for p in run.plugins.plugins
     ]
-    tables.append(Table("Plug-ins", ["distribution", "version", "status", "used"], rows))
-    config = [[name, _setting(value)] for name, value in run.options.items()]
-    tables.append(Table("Configuration", ["option", "value"], config))
-    return tables
+    options = [[name, _setting(value)] for name, value in run.options.items()]
+    likelihoods = ["log-likelihood before", "after"]
+    tables += [
+        Table(
+            "Weights of objectives",
+            ["objective", "first tenth", "last half", "at the end"],
+            weights,
+        ),
+        Table("Losses", ["task", "first", "lowest", "last"], losses),
+        Table("Pre-training", ["stage", "objective", "steps", "best step", *likelihoods], stages),
+        _examples_table(run),
+        Table("Texts of objectives", ["data", "texts", "cut to fit"], texts),
+        Table("Plug-ins", ["distribution", "version", "status", "used"], plugins),
+        Table("Configuration", ["option", "value"], options),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _examples_table(run: Run) -> Table:
+    data = run.records.data
+    parts, weights = data.parts.values(), data.class_weights
+    rows: list[list[Any]] = [
+        [label, *(p.labels[label] for p in parts)] for label in run.records.evaluation.labels
+    ]
+    counts: dict[str, list[Any]] = {
+        "all": [p.examples for p in parts],
+        "cut to fit": [p.cut for p in parts],
+        "left out": [p.left_out for p in parts],
+    }
+    rows += [[name, *of] for name, of in counts.items() if name != "left out" or any(of)]
+    if weights:
+        rows = [[*row, weights.get(row[0])] for row in rows]
+    header = ["class", *data.parts, *(["weight in the loss"] if weights else [])]
+    return Table("Examples by class", header, rows)
 
 
 def _scores_table(run: Run) -> Table:
@@ -203,19 +196,13 @@ def _scores_table(run: Run) -> Table:
 
 def _tables_of_several(runs: Sequence[Run]) -> list[Table]:
     header = ["run", "weighter", "space", "seed", "metric", "dev", "test", "best step", "seconds"]
-    rows = [
-        [
-            name,
-            *(run.outcome.weighter, run.outcome.space, run.outcome.seed, run.metric),
-            # Numbers, so that readers can sort by them.
-            *(
-                None if s is None else 100 * s
-                for s in (run.outcome.metric.dev, run.outcome.metric.test)
-            ),
-            *(run.outcome.best_step, run.outcome.all_seconds),
-        ]
-        for name, run in zip(run_names(runs), runs, strict=True)
-    ]
+    rows = []
+    for name, run in zip(run_names(runs), runs, strict=True):
+        of = run.outcome
+        # Numbers, so that readers can sort by them.
+        scores = [None if s is None else 100 * s for s in (of.metric.dev, of.metric.test)]
+        last = (of.best_step, of.all_seconds)
+        rows.append([name, of.weighter, of.space, of.seed, run.metric, *scores, *last])
     return [Table("Runs", header, rows)]
 
 
@@ -223,10 +210,6 @@ def _setting(value: Any) -> str:
     if value in (None, [], {}):
         return "–"
     return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def _in_short(weights: Mapping[str, float]) -> str:
-    return f"{min(weights.values()):.3g} to {max(weights.values()):.3g}"
 
 
 def _duration(seconds: float) -> str:

@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from aang_core import TaskCard, Weighter, Workbench, number_option, sample_size_option
-from aang_plugin_surgery.conflict_averse import direction
+
+MOST_STEPS = 1000
+"""Most steps of projected gradient descent; a few dozen suffice for a few tasks."""
 
 
 class CAGrad(Weighter):
@@ -81,3 +84,96 @@ class CAGrad(Weighter):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Nothing to restore: nothing is learned."""
+
+
+def direction(dots: Tensor, c: float) -> tuple[Tensor, Tensor]:
+    """The coefficients of d = g_0 + (c ‖g_0‖ / ‖g_w‖) g_w, and w.
+
+    g_0 = (1/n) Σ g_i and g_w = Σ w_i g_i. w minimises ⟨g_w, g_0⟩ + c ‖g_0‖ ‖g_w‖ over the simplex,
+    which is the dual of max_d min_i ⟨g_i, d⟩ over ‖d − g_0‖ ≤ c ‖g_0‖ (Liu et al., section 3.1,
+    equation 3; Algorithm 1).
+
+    Args:
+        dots: float64 ``[n, n]``, ⟨g_i, g_j⟩.
+        c: radius of the ball around g_0, in lengths of g_0.
+
+    Returns:
+        The coefficients ``[n]`` of d, and w ``[n]``.
+    """
+    n = len(dots)
+    mean = torch.full((n,), 1 / n, dtype=torch.float64)
+    scale = dots.diagonal().max()
+    if c == 0 or scale <= 0:
+        return mean, mean
+    # The solution does not depend on the gradients' scale.
+    unit = dots / scale
+    length = float((mean @ unit @ mean).clamp(min=0).sqrt())
+    w = _minimise(unit, unit @ mean, c * length, mean)
+    norm = float((w @ unit @ w).clamp(min=0).sqrt())
+    # Where g_w vanishes, no direction helps every task, and g_0 is as good as any.
+    return (mean + c * length / norm * w if norm > 1e-12 else mean), w
+
+
+def _minimise(unit: Tensor, linear: Tensor, radius: float, start: Tensor) -> Tensor:
+    """argmin_w ⟨w, linear⟩ + radius √(wᵀ unit w) over the simplex, by projected gradients."""
+
+    def value(w: Tensor) -> float:
+        return float(w @ linear + radius * (w @ unit @ w).clamp(min=0).sqrt())
+
+    w, now, step = start, value(start), 1.0
+    for _ in range(MOST_STEPS):
+        gradient = linear + radius * (unit @ w) / _length(unit, w)
+        step *= 2
+        while True:
+            moved = onto_simplex(w - step * gradient)
+            then = value(moved)
+            if then <= now - 0.5 / step * float((moved - w).square().sum()) or step < 1e-12:
+                break
+            step /= 2
+        if then >= now - 1e-13:
+            break
+        w, now = moved, then
+    polished = _polished(unit, linear, radius, w)
+    return polished if value(polished) <= now + 1e-12 else w
+
+
+def _polished(unit: Tensor, linear: Tensor, radius: float, w: Tensor) -> Tensor:
+    """A few of Newton's steps among the weights that are not zero.
+
+    Values of the function tell w to eight digits only, because it is flat at its minimum. With the
+    rest, processes that differ in the last digit of a gradient stay together.
+    """
+    support = w > 1e-6
+    m, a, x = unit[support][:, support], linear[support], w[support]
+    n = len(x)
+    for _ in range(4):
+        length, pull = _length(m, x), m @ x
+        system = torch.ones(n + 1, n + 1, dtype=x.dtype)
+        system[:n, :n] = radius * (m / length - torch.outer(pull, pull) / length**3)
+        system[n, n] = 0.0
+        rest = torch.cat([-(a + radius * pull / length), (1 - x.sum()).reshape(1)])
+        x = x + (torch.linalg.pinv(system) @ rest)[:n]
+    if not bool((x >= 0).all()):
+        return w
+    polished = torch.zeros_like(w)
+    polished[support] = x
+    return polished
+
+
+def _length(unit: Tensor, w: Tensor) -> Tensor:
+    """‖g_w‖, kept away from zero, where it has no derivative."""
+    return (w @ unit @ w).clamp(min=1e-24).sqrt()
+
+
+def onto_simplex(w: Tensor) -> Tensor:
+    """The nearest point with w_i ≥ 0 and Σ w_i = 1 (Duchi et al., 2008, figure 1).
+
+    Examples:
+        >>> import torch
+        >>> onto_simplex(torch.tensor([0.9, 0.5, -3.0]))
+        tensor([0.7000, 0.3000, 0.0000])
+    """
+    ordered = w.sort(descending=True).values
+    excess = (ordered.cumsum(0) - 1) / torch.arange(1, len(w) + 1, dtype=w.dtype)
+    kept = int((ordered > excess).sum())
+    return (w - excess[kept - 1]).clamp(min=0)

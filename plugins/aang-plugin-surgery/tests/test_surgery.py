@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from aang_plugin_surgery.cagrad import CAGrad
-from aang_plugin_surgery.conflict_averse import direction, onto_simplex
-from aang_plugin_surgery.pcgrad import PCGrad
-from aang_plugin_surgery.projection import conflicts, projected
+from aang_plugin_surgery.cagrad import CAGrad, direction, onto_simplex
+from aang_plugin_surgery.pcgrad import PCGrad, conflicts, projected
 from aang_testing import RecordingWorkbench, check_weighter
 
 from aang_core import ConfigError, TaskCard
@@ -38,7 +36,7 @@ def test_they_keep_the_contract(
 ) -> None:
     """Also with few of the steps of CAGrad's solver, which take most of the time."""
     if most_steps is not None:
-        monkeypatch.setattr("aang_plugin_surgery.conflict_averse.MOST_STEPS", most_steps)
+        monkeypatch.setattr("aang_plugin_surgery.cagrad.MOST_STEPS", most_steps)
     check_weighter(made)
     check_weighter(lambda end, auxiliaries: made(end, auxiliaries, n=2))
 

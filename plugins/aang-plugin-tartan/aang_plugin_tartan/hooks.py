@@ -7,9 +7,7 @@ from aang_core import RegisterPrimitive, RegisterRecipe, hookimpl
 def aang_register_weighters(register: RegisterPrimitive) -> None:
     """The paper's two weighters."""
     register(
-        "static",
-        "fixed weights, equal by default (MT-TARTAN)",
-        "aang_plugin_tartan.static:Static",
+        "static", "fixed weights, equal by default (MT-TARTAN)", "aang_plugin_tartan.static:Static"
     )
     register(
         "meta-tartan",

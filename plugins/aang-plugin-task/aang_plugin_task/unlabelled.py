@@ -4,14 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from aang.corpora import RepeatedTexts
 
-from aang_core import (
-    ConfigError,
-    DataContext,
-    DataError,
-    Example,
-    ReadReport,
-    whole_number_option,
-)
+from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, whole_number_option
 
 
 class Unlabelled:

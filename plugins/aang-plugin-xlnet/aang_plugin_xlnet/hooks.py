@@ -22,8 +22,4 @@ def aang_register_objectives(register: RegisterObjective) -> None:
         "XLNet's pre-training on generic text (Yang et al., 2019)",
         "out-of-domain/no-op/random-factorized/next-token",
     )
-    register(
-        "xlnet-style",
-        "AANG's baseline Y",
-        "task/no-op/random-factorized/denoise",
-    )
+    register("xlnet-style", "AANG's baseline Y", "task/no-op/random-factorized/denoise")

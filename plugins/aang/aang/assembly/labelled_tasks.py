@@ -5,9 +5,9 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from aang.assembly.plan import READ_BY, Plan, make_plan
+from aang.assembly.plan import READ_BY, Plan, make_plan, validated
 from aang.config import TrainConfig
 from aang.corpora.labelled import Columns
 from aang.corpora.places import task_name
@@ -37,9 +37,8 @@ def end_task_files(config: TrainConfig) -> TaskFiles | None:
         UnknownNameError: ``--target`` names no task of the run.
     """
     tasks = _tasks(config)
-    main = tasks.get(config.task_name) if config.train is not None else None
-    if config.target is None or (main is None and config.target == config.task_name):
-        return main
+    if config.target in (None, config.task_name):
+        return tasks.get(config.task_name) if config.train is not None else None
     if config.target not in tasks:
         known = ", ".join(dict.fromkeys([config.task_name, *tasks]))
         raise UnknownNameError(
@@ -143,24 +142,10 @@ def _tasks(config: TrainConfig) -> dict[str, TaskFiles]:
 
 
 def _auxiliary(name: str, path: Path, columns: Columns, config: TrainConfig) -> TaskFiles:
-    given = config.set.get(name, {})
-    try:
-        options = _AuxiliaryOptions.model_validate({**columns.options(), **given})
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        option = ".".join(str(part) for part in wrong["loc"])
-        known = ", ".join(_AuxiliaryOptions.model_fields)
-        raise ConfigError(
-            f"--set {name}.{option}: {wrong['msg']}; an auxiliary task has the options {known}"
-        ) from error
-    return TaskFiles(
-        name,
-        path,
-        options.dev,
-        options.test,
-        Columns(options.text, options.text_pair, options.label, task=name),
-        config.skip_bad_rows,
-    )
+    given = {**columns.options(), **config.set.get(name, {})}
+    options = validated(_AuxiliaryOptions, name, given, "an auxiliary task")
+    own = Columns(options.text, options.text_pair, options.label, task=name)
+    return TaskFiles(name, path, options.dev, options.test, own, config.skip_bad_rows)
 
 
 def _primitive(task: TaskFiles) -> Primitive:

@@ -3,9 +3,9 @@
 Importing this module imports no torch. Making a plan imports no primitive unless it is asked to.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from aang.corpora.task_files import TaskFiles
     from aang.task_types.task_type import TaskType
     from aang_core.training.evaluation import Metric
+
+SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
 READ_BY = {
     "domain": "reads:domain",
@@ -290,13 +292,27 @@ def _stage_settings(name: str, config: TrainConfig) -> StageSettings:
     given = config.set.get(name, {})
     base = {option: getattr(config, option) for option in StageSettings.model_fields}
     base["head_lr"] = given.get("lr", config.lr)
+    return validated(StageSettings, name, {**base, **given}, "a stage of pre-training")
+
+
+def validated(kind: type[SettingsT], name: str, given: Mapping[str, Any], what: str) -> SettingsT:
+    """The options ``--set NAME.…`` of something that is no primitive.
+
+    Args:
+        kind: their schema.
+        name: ``NAME``.
+        given: the options, with the defaults that depend on others.
+        what: what has these options, for messages.
+
+    Raises:
+        ConfigError: there is no such option, or its value is invalid.
+    """
     try:
-        return StageSettings.model_validate({**base, **given})
+        return kind.model_validate(given)
     except ValidationError as error:
         wrong = error.errors()[0]
         option = ".".join(str(part) for part in wrong["loc"])
-        known = ", ".join(StageSettings.model_fields)
         raise ConfigError(
-            f"--set {name}.{option}: {wrong['msg']}; a stage of pre-training has the options "
-            f"{known}"
+            f"--set {name}.{option}: {wrong['msg']}; {what} has the options "
+            f"{', '.join(kind.model_fields)}"
         ) from error

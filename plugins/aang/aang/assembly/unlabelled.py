@@ -10,8 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from aang.assembly.source_rows import hold_out_of
 from aang.assembly.stream_rows import StreamRows
-from aang.corpora.pieces import Cutter, PieceStream, digest, pieces_of
-from aang.corpora.repeated import RepeatedTexts
+from aang.corpora.text_streams import Cutter, PieceStream, RepeatedTexts, digest, pieces_of
 from aang.corpora.tokens import TokenRows, tokenize
 from aang_core.contracts import CheckedData
 from aang_core.errors import DataError

@@ -119,7 +119,7 @@ def _click_type(kind: Any) -> Any:
 
 
 def _help(field: FieldInfo) -> str:
-    text = field.description or ""
+    text = " ".join((field.description or "").split())
     default = field.default
     plain = not (default is None or field.is_required() or isinstance(default, bool | tuple | dict))
     # A default that depends on other options is part of the text.

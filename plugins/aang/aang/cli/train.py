@@ -19,7 +19,7 @@ from aang_core.cli.output import echo, note, note_once
 from aang_core.errors import AangError, ConfigError
 from aang_core.plugins import Plugins
 from aang_core.storage.run_folder import RunFolder
-from aang_core.tasks.launched import is_first, launched_processes
+from aang_core.tasks.processes import is_first, launched_processes
 
 if TYPE_CHECKING:
     from aang.runs.run import Run

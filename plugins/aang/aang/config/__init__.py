@@ -15,14 +15,13 @@ plug-ins.
 
 from aang.config.files import read_config_file, refuse_trust
 from aang.config.paths import with_absolute_paths
+from aang.config.plugin_options import check_plugin_option, schema_of
 from aang.config.resolving import (
     AUXILIARY_TASKS,
-    check_plugin_option,
     left_to_the_data,
     recorded_config,
     resolve_config,
     resolve_training,
-    schema_of,
     validated,
     without_default_recipe,
 )

@@ -3,28 +3,20 @@
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_origin
+from typing import Any, TypeVar
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PydanticUserError,
-    TypeAdapter,
-    ValidationError,
-    create_model,
-)
+from pydantic import ConfigDict, ValidationError
 
 from aang.config.files import read_config_file
-from aang.config.schema import ROWS, Section, TrainConfig, in_a_list
+from aang.config.plugin_options import check_plugin_option, schema_of
+from aang.config.schema import ROWS, Section, TrainConfig
 from aang_core.errors import ConfigError, PluginError, UnknownNameError
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import name_in_full
 from aang_core.plugins.primitive import CORE
-from aang_core.plugins.registry import OptionEntry, RecipeEntry, Registry
+from aang_core.plugins.registry import RecipeEntry, Registry
 
 SectionT = TypeVar("SectionT", bound=Section)
 
@@ -33,42 +25,6 @@ AUXILIARY_TASKS = "aux-tasks"
 
 DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
 """Other defaults for the built-in demo, chosen on its dev set."""
-
-
-def schema_of(registry: Registry) -> type[TrainConfig]:
-    """The options of ``aang train``, with those that plug-ins have added.
-
-    Raises:
-        PluginError: an option of a plug-in has the name of another one, or its type cannot be used.
-    """
-    return _schema(tuple(registry.options))
-
-
-@lru_cache(maxsize=8)
-def _schema(options: tuple[OptionEntry, ...]) -> type[TrainConfig]:
-    added: dict[str, Any] = {}
-    for option in options:
-        whose = f"option {option.name} of {option.origin}"
-        remedy = (
-            f"This is for the authors of {option.origin.distribution} to repair; --disable-plugin "
-            f"{option.origin.entry_point} leaves the plug-in out."
-        )
-        if option.name in TrainConfig.model_fields:
-            raise PluginError(f"{whose}: aang train has an option of that name. {remedy}")
-        type_ = option.load_type()
-        if get_origin(type_) is tuple:
-            type_ = Annotated[type_, BeforeValidator(in_a_list)]
-        field = Field(option.default, description=option.summary)
-        try:
-            type_ = type_ | None if option.default is None else type_
-            value: Any = Annotated[type_, field]
-            TypeAdapter(value)
-        except (PydanticUserError, TypeError) as error:
-            raise PluginError(f"{whose}: {type_!r} is no type of a value. {remedy}") from error
-        added[option.name] = (type_, field)
-    schema = create_model("TrainConfig", __base__=TrainConfig, **added)
-    schema.plugin_options = {option.name: option for option in options}
-    return schema
 
 
 def resolve_config(
@@ -121,18 +77,6 @@ class RecordedConfig(TrainConfig):
     """The options of a run, with those of plug-ins as they stand in its file."""
 
     model_config = ConfigDict(extra="allow")
-
-
-def check_plugin_option(name: str, registry: Registry) -> None:
-    """Check that an option, if it is a plug-in's, is that of one plug-in which is installed.
-
-    Raises:
-        UnknownNameError: nobody has it, and plug-ins are missing that may; the message names them.
-        AmbiguousNameError: several plug-ins have it.
-    """
-    missing = name not in TrainConfig.model_fields and registry.absent()
-    if name in registry.options or missing:
-        registry.options.find(name, TrainConfig.model_fields)
 
 
 def _defaults(registry: Registry) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 On the command line, in configuration files and in Python the names are flat: a section is a frozen
 model of its own, and :class:`TrainConfig` is all of them. A function takes the section that it
-reads, and is given the whole.
+reads, and is given the whole. What is written below a field is its help.
 """
 
 import re
@@ -93,54 +93,38 @@ ClassWeights = Annotated[
 class Section(BaseModel):
     """Options that belong together."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class DataOptions(Section):
     """The end task's data, and text without labels."""
 
-    train: File | None = Field(
-        None, description="labelled training data: .jsonl, .json, .csv, .tsv or .parquet"
-    )
+    train: File | None = None
+    """labelled training data: .jsonl, .json, .csv, .tsv or .parquet"""
     dev: File | None = Field(None, description="labelled dev data; by default split off --train")
     test: File | None = Field(None, description="labelled test data, used only for the final score")
-    test_score: bool = Field(
-        True, description="score the best model on test; without it the run has no test set"
-    )
-    dataset: Name | None = Field(
-        None, description="name or folder of a Hugging Face dataset, instead of --train"
-    )
+    test_score: bool = True
+    """score the best model on test; without it the run has no test set"""
+    dataset: Name | None = None
+    """name or folder of a Hugging Face dataset, instead of --train"""
     text: str = Field("text", description="column of the text")
     text_pair: str | None = Field(None, description="column of the second text, for pairs")
     label: str = Field("label", description="column of the label")
-    task_type: str | None = Field(
-        None, description="what a label is; default: chosen from the labels of --train"
-    )
-    label_names: Annotated[tuple[str, ...], BeforeValidator(_at_commas)] = Field(
-        (),
-        description="names of the classes, with commas between them, where labels are zeros and "
-        "ones; default: their places",
-    )
-    skip_bad_rows: bool = Field(
-        False,
-        description="leave out labelled rows that lack a text or a label; without this they are an "
-        "error",
-    )
-    dev_fraction: float = Field(
-        0.1,
-        gt=0,
-        le=0.5,
-        description="part of the training data that becomes dev if no dev data is given",
-    )
-    train_rows: Positive | None = Field(
-        None, description="training rows, drawn by class with the seed; default: all"
-    )
-    aux_task: dict[str, File] = Field(
-        {}, description="further labelled data as NAME=FILE, whose own labels are an objective"
-    )
-    target: str | None = Field(
-        None, description="task to train for, if it is not that of --train but an --aux-task"
-    )
+    task_type: str | None = None
+    """what a label is; default: chosen from the labels of --train"""
+    label_names: Annotated[tuple[str, ...], BeforeValidator(_at_commas)] = ()
+    """names of the classes, with commas between them, where labels are zeros and ones; default:
+    their places"""
+    skip_bad_rows: bool = False
+    """leave out labelled rows that lack a text or a label; without this they are an error"""
+    dev_fraction: float = Field(0.1, gt=0, le=0.5)
+    """part of the training data that becomes dev if no dev data is given"""
+    train_rows: Positive | None = None
+    """training rows, drawn by class with the seed; default: all"""
+    aux_task: dict[str, File] = {}
+    """further labelled data as NAME=FILE, whose own labels are an objective"""
+    target: str | None = None
+    """task to train for, if it is not that of --train but an --aux-task"""
     domain: Several = Field((), description="file, folder or glob of in-domain text")
     out_of_domain: Several = Field((), description="file, folder or glob of generic text")
     unlabelled: Several = Field(
@@ -191,37 +175,27 @@ class LoadingOptions(Section):
     """How far the files of an encoder are trusted."""
 
     # Excluded from every file that is written, so that no file can ask for it.
-    trust_remote_code: bool = Field(
-        False,
-        exclude=True,
-        description="run the Python code that comes with the model, for models that have some",
-    )
-    allow_missing_weights: bool = Field(
-        False,
-        description="initialise weights of the encoder that its folder lacks at random; without "
-        "this they are an error",
-    )
+    trust_remote_code: bool = Field(False, exclude=True)
+    """run the Python code that comes with the model, for models that have some"""
+    allow_missing_weights: bool = False
+    """initialise weights of the encoder that its folder lacks at random; without this they are an
+    error"""
 
 
 class EncoderOptions(LoadingOptions):
     """The shared encoder and its heads."""
 
-    model: Name | None = Field(
-        None, description="folder or hub name of the encoder; default: the demo's small encoder"
-    )
+    model: Name | None = None
+    """folder or hub name of the encoder; default: the demo's small encoder"""
     from_scratch: bool = Field(False, description="ignore the encoder's weights")
     max_length: int = Field(128, gt=1, le=LARGEST_NUMBER, description="tokens a text is cut to")
-    dropout: Share | None = Field(
-        None, description="dropout everywhere; default: the encoder's own"
-    )
-    head_dropout: Share | None = Field(
-        None,
-        description="dropout in the end task's head and the objectives' classification heads; "
-        "default: as in the rest of the encoder",
-    )
-    share_decoder: bool = Field(
-        True, description="objectives share one vocabulary decoder instead of copying it"
-    )
+    dropout: Share | None = None
+    """dropout everywhere; default: the encoder's own"""
+    head_dropout: Share | None = None
+    """dropout in the end task's head and the objectives' classification heads; default: as in the
+    rest of the encoder"""
+    share_decoder: bool = True
+    """objectives share one vocabulary decoder instead of copying it"""
 
 
 class ObjectiveOptions(Section):
@@ -242,35 +216,27 @@ class ObjectiveOptions(Section):
         description="how objectives are weighted; default: "
         f"{DEFAULT_WEIGHTER} with --space or --aux-task",
     )
-    set: Settings = Field(
-        {}, description="option of a primitive or weighter, such as factored.lr=0.5"
-    )
+    set: Settings = {}
+    """option of a primitive or weighter, such as factored.lr=0.5"""
 
 
 class RowOptions(Section):
     """The rows of a step."""
 
-    class_weights: ClassWeights = Field(
-        None,
-        description="weight of a class in the end task's loss as NAME=WEIGHT, or balanced for the "
-        "inverse of its number of training rows",
-    )
-    balanced_rows: bool = Field(
-        False, description="draw the end task's training rows so that classes come equally often"
-    )
+    class_weights: ClassWeights = None
+    """weight of a class in the end task's loss as NAME=WEIGHT, or balanced for the inverse of its
+    number of training rows"""
+    balanced_rows: bool = False
+    """draw the end task's training rows so that classes come equally often"""
     batch_size: Positive = Field(32, description="end-task rows per step")
     dev_batch_size: Positive = Field(32, description="dev rows per step, for the dev gradient")
-    aux_batch_size: Positive = Field(
-        32, description="rows per step of all sampled objectives together"
-    )
-    scale_rows: Rate = Field(
-        1.0,
-        description="factor for those of the three batch sizes that are not given; rounded to the "
-        "nearest row, at least one",
-    )
-    draws_per_step: Positive = Field(
-        1, description="draws of objectives and rows per step; they share its rows"
-    )
+    aux_batch_size: Positive = 32
+    """rows per step of all sampled objectives together"""
+    scale_rows: Rate = 1.0
+    """factor for those of the three batch sizes that are not given; rounded to the nearest row, at
+    least one"""
+    draws_per_step: Positive = 1
+    """draws of objectives and rows per step; they share its rows"""
 
     @model_validator(mode="after")
     def _classes_are_balanced_once(self) -> "RowOptions":
@@ -309,111 +275,79 @@ class ScheduleOptions(OptimizerOptions):
     seed: int = Field(0, ge=0, lt=2**63, description="seed of every random draw")
     steps: Positive = Field(400, description="budget of training steps")
     eval_every: Positive = Field(25, description="steps between evaluations on dev")
-    patience: Positive = Field(
-        8, description="stop after this many evaluations without a better one"
-    )
-    metric: Metric = Field(
-        "macro-f1",
-        description="dev score that selects the best model; default: the first of the kind of end "
-        "task, such as macro-f1",
-    )
-    head_weight_decay: Decay | None = Field(
-        None, description="weight decay of heads; default: as the body's"
-    )
+    patience: Positive = 8
+    """stop after this many evaluations without a better one"""
+    metric: Metric = "macro-f1"
+    """dev score that selects the best model; default: the first of the kind of end task, such as
+    macro-f1"""
+    head_weight_decay: Decay | None = None
+    """weight decay of heads; default: as the body's"""
     adam_eps: Rate = Field(1e-8, description="ε of AdamW")
-    final_fine_tuning: Positive | None = Field(
-        None,
-        description="at most this many epochs on the end task alone, from the best model, at a "
-        "learning rate of 1e-6; kept only if better on dev",
-    )
+    final_fine_tuning: Positive | None = None
+    """at most this many epochs on the end task alone, from the best model, at a learning rate of
+    1e-6; kept only if better on dev"""
 
 
 class DevHeadOptions(Section):
     """The head that the dev gradient goes through."""
 
-    dev_head: Literal["remembered", "drawn", "own-rows", "end-task"] = Field(
-        "remembered",
-        description="head of the dev gradient: fitted to end-task rows of earlier steps, to rows "
-        "drawn for it, or to the step's own; or the end task's own head",
-    )
-    dev_head_rows: Positive = Field(
-        256, description="number of remembered or drawn rows that the dev head is fitted to"
-    )
-    dev_head_fit: Literal["adamw", "logistic"] = Field(
-        "adamw",
-        description="how it is fitted: a few iterations of AdamW, or a penalised logistic "
-        "regression",
-    )
+    dev_head: Literal["remembered", "drawn", "own-rows", "end-task"] = "remembered"
+    """head of the dev gradient: fitted to end-task rows of earlier steps, to rows drawn for it, or
+    to the step's own; or the end task's own head"""
+    dev_head_rows: Positive = 256
+    """number of remembered or drawn rows that the dev head is fitted to"""
+    dev_head_fit: Literal["adamw", "logistic"] = "adamw"
+    """how it is fitted: a few iterations of AdamW, or a penalised logistic regression"""
     dev_head_steps: Positive = Field(10, description="maximum AdamW iterations of that fit")
     dev_head_lr: Rate = Field(1e-2, description="learning rate of that fit")
     dev_head_weight_decay: float = Field(0.1, ge=0, description="weight decay of that fit")
-    dev_average: Share = Field(
-        0.0, description="decay of the running mean of the dev gradient over steps"
-    )
+    dev_average: Share = 0.0
+    """decay of the running mean of the dev gradient over steps"""
 
 
 class GradientOptions(DevHeadOptions):
     """Gradients, their signals, and how often the weights learn from them."""
 
-    gradients: str = Field(
-        "auto",
-        description="engine of the gradient signals: stream takes one task at a time, packed of "
-        "aang-plugin-packed all together; auto is packed on an accelerator if it is installed, "
-        "else stream",
-    )
-    clip_apart: bool = Field(
-        False, description="clip the gradients of body and heads separately to --max-grad-norm"
-    )
-    task_clip: Rate | None = Field(
-        None,
-        description="norm that each task's gradient over the body is clipped to before it is "
-        "weighted; default: no limit",
-    )
-    meta_fraction: Share = Field(
-        0.0, description="part of dev that is reserved for what weighters learn from"
-    )
+    gradients: str = "auto"
+    """engine of the gradient signals: stream takes one task at a time, packed of aang-plugin-packed
+    all together; auto is packed on an accelerator if it is installed, else stream"""
+    clip_apart: bool = False
+    """clip the gradients of body and heads separately to --max-grad-norm"""
+    task_clip: Rate | None = None
+    """norm that each task's gradient over the body is clipped to before it is weighted; default: no
+    limit"""
+    meta_fraction: Share = 0.0
+    """part of dev that is reserved for what weighters learn from"""
     meta_every: Positive = Field(1, description="measure gradient signals every this many steps")
-    weights_every: Positive = Field(
-        1, description="update the weights every this many measured steps, from their mean signals"
-    )
+    weights_every: Positive = 1
+    """update the weights every this many measured steps, from their mean signals"""
 
 
 class ComputingOptions(Section):
     """Where and how is computed, and what is done when it fails."""
 
-    micro_batch_size: Positive | None = Field(
-        None, description="maximum rows in one pass through the body; the step stays the same"
-    )
-    on_nan: Literal["stop", "skip"] = Field(
-        "stop",
-        description="what to do with a step whose loss or gradient is NaN or infinite: stop, with "
-        "a checkpoint of the state before it, or skip it",
-    )
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
-        "auto",
-        description="precision of training's forward passes and dev scores; parameters, signals "
-        "and the result's scores stay in fp32, and fp16 scales its losses; auto is bf16 where the "
-        "device has instructions for it, else fp32",
-    )
-    device: str = Field(
-        "auto", description="torch device; auto takes an accelerator if there is one"
-    )
-    checkpoint_every: float = Field(
-        120.0, ge=0, description="seconds between checkpoints; 0 takes one after every round"
-    )
+    micro_batch_size: Positive | None = None
+    """maximum rows in one pass through the body; the step stays the same"""
+    on_nan: Literal["stop", "skip"] = "stop"
+    """what to do with a step whose loss or gradient is NaN or infinite: stop, with a checkpoint of
+    the state before it, or skip it"""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """precision of training's forward passes and dev scores; parameters, signals and the result's
+    scores stay in fp32, and fp16 scales its losses; auto is bf16 where the device has
+    instructions for it, else fp32"""
+    device: str = "auto"
+    """torch device; auto takes an accelerator if there is one"""
+    checkpoint_every: float = Field(120.0, ge=0)
+    """seconds between checkpoints; 0 takes one after every round"""
 
 
 class RunOptions(ComputingOptions):
     """Memory, speed and the run folder."""
 
-    save_memory: bool = Field(
-        False,
-        description="keep the activations of one layer at a time and recompute the others in the "
-        "backward pass",
-    )
-    compile: bool = Field(
-        False, description="compile the encoder with torch.compile; needs a C++ compiler"
-    )
+    save_memory: bool = False
+    """keep the activations of one layer at a time and recompute the others in the backward pass"""
+    compile: bool = False
+    """compile the encoder with torch.compile; needs a C++ compiler"""
     out: File | None = Field(None, description="the run's folder; default: a new one under runs/")
 
 

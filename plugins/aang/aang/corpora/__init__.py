@@ -31,9 +31,9 @@ from aang_core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from aang.corpora.labelled_task import LabelledTask
     from aang.corpora.places import names_of_files
-    from aang.corpora.repeated import RepeatedTexts
     from aang.corpora.tables import read_table, stream_table
     from aang.corpora.text_files import well_formed
+    from aang.corpora.text_streams import RepeatedTexts
     from aang.corpora.tokens import tokenize
     from aang.task_types.words import is_unspaced, letter_runs
 
@@ -52,7 +52,7 @@ __all__ = [
 _HOMES = {
     "aang.corpora.labelled_task": "LabelledTask",
     "aang.corpora.places": "names_of_files",
-    "aang.corpora.repeated": "RepeatedTexts",
+    "aang.corpora.text_streams": "RepeatedTexts",
     "aang.corpora.tables": "read_table stream_table",
     "aang.corpora.text_files": "well_formed",
     "aang.corpora.tokens": "tokenize",

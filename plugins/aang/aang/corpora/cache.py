@@ -26,8 +26,7 @@ def cache_folder() -> Path:
     this process gets a temporary one.
 
     Raises:
-        ConfigError: it would be in a home folder, and there is none; or neither folder can be
-            written to.
+        ConfigError: it would be in a home folder, and there is none.
 
     Examples:
         >>> import os
@@ -45,10 +44,7 @@ def cache_folder() -> Path:
 
 @functools.cache  # one folder and one warning a process
 def _temporary_folder(problem: str, process: int) -> Path:
-    try:
-        folder = tempfile.mkdtemp(prefix="aang-cache-")
-    except OSError as error:
-        raise ConfigError(f"{problem} There is no temporary folder either ({error})") from error
+    folder = Path(tempfile.mkdtemp(prefix="aang-cache-"))
 
     def remove() -> None:
         if os.getpid() == process:  # a fork may end before its parent
@@ -56,7 +52,7 @@ def _temporary_folder(problem: str, process: int) -> Path:
 
     atexit.register(remove)
     _log.warning("%s Until then, nothing is kept for the next time", problem)
-    return Path(folder)
+    return folder
 
 
 def chosen_cache_folder() -> Path:
@@ -66,21 +62,18 @@ def chosen_cache_folder() -> Path:
         ConfigError: it would be in a home folder, and there is none.
     """
     chosen = os.environ.get("AANG_CACHE")
+    unknown = "there is no home folder to cache token ids in: set AANG_CACHE to a folder, or HOME"
     if chosen:
-        try:
-            return Path(chosen).expanduser()
-        except RuntimeError as error:
-            raise ConfigError(
-                f"AANG_CACHE={chosen}: there is no such home folder; give the whole path"
-            ) from error
-    none = "there is no home folder to cache token ids in: set AANG_CACHE to a folder, or HOME"
+        unknown = f"AANG_CACHE={chosen}: there is no such home folder; give the whole path"
     try:
+        if chosen:
+            return Path(chosen).expanduser()
         folder = platformdirs.user_cache_path("aang", appauthor=False, opinion=False)
     except RuntimeError as error:
-        raise ConfigError(none) from error
+        raise ConfigError(unknown) from error
     # In earlier versions of platformdirs, "~" would be a folder in the current one.
     if not folder.is_absolute():
-        raise ConfigError(none)
+        raise ConfigError(unknown)
     return folder
 
 
@@ -92,11 +85,15 @@ def make_folder(folder: Path) -> Path:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+        reason = "it is read-only"
     except OSError as error:
-        raise unusable(folder, error) from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise unusable(folder, PermissionError("it is read-only"))
-    return folder
+        reason = error.strerror or str(error)
+    raise ConfigError(
+        f"{folder}: AANG cannot write its cache there ({reason}). "
+        "Set AANG_CACHE to a folder that can be written to and has space."
+    )
 
 
 @contextmanager
@@ -120,12 +117,3 @@ def atomic_write(path: Path) -> Iterator[Path]:
     make_folder(path.parent)
     with whole_file(path, shared=True) as draft:
         yield draft
-
-
-def unusable(folder: Path, error: OSError) -> ConfigError:
-    """The error to raise if writing to the cache ``folder`` failed with ``error``."""
-    reason = error.strerror or str(error)
-    return ConfigError(
-        f"{folder}: AANG cannot write its cache there ({reason}). "
-        "Set AANG_CACHE to a folder that can be written to and has space."
-    )

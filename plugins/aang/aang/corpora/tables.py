@@ -5,33 +5,19 @@
 """
 
 import json
-import math
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from aang.corpora.places import require_file
 from aang.corpora.separated_values import check_header, open_separated
 from aang.corpora.text_files import begins_with, text_lines
-from aang_core.errors import ConfigError, DataError
+from aang_core.errors import DataError
 
 Row = tuple[int, Mapping[str, object]]
-
-MEMORY = "AANG_DATA_GB"
-"""The environment variable for the gigabytes that the rows of one labelled file may take."""
-
-_DEFAULT_GB = 4.0
-"""Enough for four million labelled reviews."""
-
-_ROW = 300
-"""Bytes that a row takes besides its values: an example, its place, and entries in lists."""
-
-_ARRAY = 8
-"""Bytes of memory for each byte of a JSON array, which is parsed as a whole."""
 
 _PARQUET_ROWS = 64
 """Rows of a Parquet file that are unpacked at once. A text that occurs many times is stored once,
@@ -119,20 +105,8 @@ NOTHING_IN_MEMORY: Mapping[Path, TableInMemory] = MappingProxyType({})
 
 
 def read_table(source: Path | TableInMemory, wanted: Sequence[str]) -> Table:
-    """Open a table whose rows the caller keeps; a file in the format that its extension names.
-
-    Args:
-        source: a file, or a table in memory.
-        wanted: columns that the caller keeps; others may be left out of the rows.
-
-    Raises:
-        DataError: the file is missing, of an unknown format or damaged. Damage further down is
-            raised while the rows are read; and so it is if they take too much memory.
-    """
-    if isinstance(source, TableInMemory):
-        return source.table(wanted)
-    table = stream_table(source, wanted)
-    return replace(table, rows=_within_limit(table, wanted))
+    """Open a file, as :func:`stream_table` does, or a table in memory."""
+    return stream_table(source, wanted) if isinstance(source, Path) else source.table(wanted)
 
 
 def stream_table(path: Path, wanted: Sequence[str] | None = None) -> Table:
@@ -145,7 +119,8 @@ def stream_table(path: Path, wanted: Sequence[str] | None = None) -> Table:
         wanted: columns that the caller uses, others may be left out of the rows; None for all.
 
     Raises:
-        DataError: as :func:`read_table`; or a name occurs twice among the columns.
+        DataError: the file is missing, of an unknown format or damaged, or a name occurs twice
+            among the columns. Damage further down is raised while the rows are read.
     """
     require_file(path)
     extension = Path(path.name.lower().removesuffix(".gz")).suffix
@@ -194,15 +169,8 @@ def _json_lines(path: Path, wanted: Sequence[str] | None) -> Table:
 
 
 def _json_array(path: Path) -> Iterator[Row]:
-    limit = memory_limit() // _ARRAY
-    text, size = [], 0
-    for line in text_lines(path, limit, _large_array):
-        text.append(line)
-        size += len(line)
-        if size > limit:
-            raise _large_array(path)
     with _json_told(str(path)):
-        records = json.loads("".join(text))
+        records = json.loads("".join(text_lines(path, longest=sys.maxsize - 1)))
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise DataError(
@@ -210,15 +178,6 @@ def _json_array(path: Path) -> Iterator[Row]:
                 f"found {_json_type(record)}."
             )
         yield number, record
-
-
-def _large_array(path: Path, line: int = 1) -> DataError:
-    return DataError(
-        f"{path}: is larger than {_gigabytes(memory_limit() // _ARRAY)} unpacked, and a JSON array "
-        "is read as a whole. Write one record a line, for example with "
-        f"jq -c '.[]' {path.name} > {path.name.split('.')[0]}.jsonl, or set {MEMORY} to {_ARRAY} "
-        "times the gigabytes of the file"
-    )
 
 
 @contextmanager
@@ -291,50 +250,3 @@ READERS: Mapping[str, Callable[[Path, Sequence[str] | None], Table]] = MappingPr
 A reader gets the path and the columns that are wanted, or None for all. A file with any other
 extension is read if it holds JSON Lines.
 """
-
-
-def memory_limit() -> int:
-    """Bytes of memory that the rows of one file may take.
-
-    Raises:
-        ConfigError: ``AANG_DATA_GB`` is no number above 0.
-    """
-    chosen = os.environ.get(MEMORY) or str(_DEFAULT_GB)
-    try:
-        gigabytes = float(chosen)
-    except ValueError:
-        gigabytes = math.nan
-    if not 0 < gigabytes < 2**20:
-        raise ConfigError(
-            f"{MEMORY}={chosen}: give the gigabytes of memory that the rows of one file may "
-            f"take, such as {2 * _DEFAULT_GB:g}"
-        )
-    return int(gigabytes * 2**30)
-
-
-def _within_limit(table: Table, wanted: Sequence[str]) -> Iterator[Row]:
-    """The rows, until those so far need more memory than they may, which is a DataError."""
-    limit, used = memory_limit(), 0
-    for number, values in table.rows:
-        used += _ROW + sum(memory_of(values[name]) for name in wanted if name in values)
-        if used > limit:
-            raise DataError(
-                f"{table.source}: its first {number} rows take over {_gigabytes(limit)} of memory, "
-                "where the whole labelled file must fit. Use a part of it, or set "
-                f"{MEMORY} to the gigabytes that it may take; text without labels has no limit"
-            )
-        yield number, values
-
-
-def memory_of(value: object) -> int:
-    """Bytes that a value takes, with all that is in it."""
-    size = sys.getsizeof(value)
-    if isinstance(value, list | tuple):
-        size += sum(map(memory_of, value))
-    elif isinstance(value, dict):
-        size += sum(memory_of(key) + memory_of(part) for key, part in value.items())
-    return size
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 2**30:g} GB" if size >= 2**30 else f"{size >> 20} MB"

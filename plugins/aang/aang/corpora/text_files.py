@@ -34,18 +34,7 @@ LONGEST_LINE = 2**26
 """Longest line that is read, in bytes: a gzip file of some kilobytes can hold one of gigabytes."""
 
 
-def _too_long(path: Path, line: int) -> DataError:
-    return DataError(
-        f"{path}:{line}: this line is over {LONGEST_LINE >> 20} MB, which is no record of a text. "
-        "Write one record a line"
-    )
-
-
-def text_lines(
-    path: Path,
-    longest: int | None = None,
-    too_long: Callable[[Path, int], DataError] = _too_long,
-) -> Iterator[str]:
+def text_lines(path: Path, longest: int | None = None) -> Iterator[str]:
     """The lines of a file as they are read, one in memory at a time, with their line endings.
 
     Lines end at a line feed. The file is UTF-8 with or without a byte-order mark, or UTF-16 or
@@ -54,7 +43,6 @@ def text_lines(
     Args:
         path: the file.
         longest: the longest line in bytes; None for :data:`LONGEST_LINE`.
-        too_long: makes the error for a line that is longer, given its number.
 
     Raises:
         DataError: the file does not exist or cannot be read, its compressed data is damaged, or it
@@ -68,7 +56,10 @@ def text_lines(
         try:
             for number, line in enumerate(_lines(readline, longest), start=1):
                 if len(line) > longest:
-                    raise too_long(path, number)
+                    raise DataError(
+                        f"{path}:{number}: this line is over {longest >> 20} MB, which is no "
+                        "record of a text. Write one record a line"
+                    )
                 text = line.decode()
                 if "\0" in text:
                     byte = f" (byte {place + line.index(0)})" if encoding is None else ""

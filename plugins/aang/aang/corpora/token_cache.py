@@ -4,10 +4,8 @@ import hashlib
 import json
 import logging
 import secrets
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,21 +15,22 @@ import tokenizers
 import transformers
 from transformers import PreTrainedTokenizerBase
 
-from aang.corpora.cache import make_folder, unusable
+from aang.corpora.cache import make_folder
 from aang.corpora.text_files import well_formed
-from aang.corpora.tokenizer_definition import tokenizer_digest
-from aang.progress_bars import no_dataset_bars
+from aang.corpora.tokenizer import special_ids, tokenizer_digest
 from aang_core.objectives.stages.data import Example, Label, ReadReport
 from aang_core.storage.checksums import digest_of
+from aang_core.storage.durable import writing
 
-_CONTENT = 2
+_CONTENT = 3
 """Increase when what is stored or its fingerprint changes, so that older files are not used."""
 
 _BATCH = 1000
 
 _log = logging.getLogger(__name__)
 
-_SCHEMA = pa.schema(
+_TEXTS = pa.schema({"text": pa.string(), "pair": pa.string()})
+_ROWS = pa.schema(
     {
         "ids": pa.list_(pa.int32()),
         "ordinary": pa.list_(pa.bool_()),
@@ -41,149 +40,80 @@ _SCHEMA = pa.schema(
 )
 
 
-@dataclass
-class Texts:
-    """The texts of a source in Arrow's memory, without a Python object for each.
+def collect(examples: Iterable[Example], report: ReadReport) -> tuple[pa.Table, list[Label | None]]:
+    """The texts of a source in Arrow's memory, without a Python object for each, and its labels.
 
-    Attributes:
-        columns: ``text`` and ``pair`` (null for a single text).
-        labels: the label of each example.
-        digest: hash over all texts, in order.
+    Returns:
+        A table with the columns ``text`` and ``pair`` (null for a single text), and the labels.
     """
-
-    columns: Mapping[str, pa.ChunkedArray]
-    labels: list[Label | None] = field(default_factory=list)
-    digest: str = ""
-
-
-def collect(examples: Iterable[Example], report: ReadReport) -> Texts:
-    """Store the examples in batches, and hash their texts."""
-    digest = hashlib.sha256()
     labels: list[Label | None] = []
-    chunks: dict[str, list[pa.Array]] = {"text": [], "pair": []}
+    batches = []
     source = iter(examples)
-    while batch := list(islice(source, _BATCH)):
-        for name, values in (
-            ("text", [_clean(example.text, report) for example in batch]),
-            ("pair", [_clean(example.text_pair, report) for example in batch]),
-        ):
-            chunk = pa.array(values, pa.string())
-            chunks[name].append(chunk)
-            # Lengths keep "ab", "c" and "a", "bc" apart.
-            digest.update(repr([value and len(value) for value in values]).encode())
-            digest.update("".join(value or "" for value in values).encode())
-        labels.extend(example.label for example in batch)
-    columns = {name: pa.chunked_array(arrays, pa.string()) for name, arrays in chunks.items()}
-    return Texts(columns, labels, digest.hexdigest())
+    while some := list(islice(source, _BATCH)):
+        texts = [_clean(example.text, report) for example in some]
+        pairs = [_clean(example.text_pair, report) for example in some]
+        batches.append(pa.RecordBatch.from_pydict({"text": texts, "pair": pairs}, _TEXTS))
+        labels.extend(example.label for example in some)
+    return pa.Table.from_batches(batches, _TEXTS), labels
 
 
 def encode(
-    texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: int, cache: Path | None
+    texts: pa.Table, tokenizer: PreTrainedTokenizerBase, max_length: int, cache: Path | None
 ) -> pa.Table:
     """Token ids of all texts, from the cache if possible, otherwise tokenised and cached.
 
     Args:
-        texts: the texts.
+        texts: the texts, from :func:`collect`.
         tokenizer: the encoder's tokenizer.
         max_length: longest row, in tokens.
         cache: the cache folder; None to tokenise in memory what will not be needed again.
 
     Returns:
         A table with the columns ``ids`` (list of int32), ``ordinary`` (list of bool), ``types``
-        (list
-        of int8, empty if the tokenizer makes none) and ``cut`` (bool, whether the text was longer).
+        (list of int8, empty if the tokenizer makes none) and ``cut`` (bool, whether the text was
+        longer).
 
     Raises:
         ConfigError: the cache folder cannot be written to.
+        StorageError: writing failed, as on a full disk.
     """
-    from datasets import Dataset, Features, List, Value
-
+    encoder = RowEncoder(tokenizer, max_length)
     if cache is None:
-        encoder = RowEncoder(tokenizer, max_length)
-        batches = pa.table(dict(texts.columns)).to_batches()
-        return pa.Table.from_batches(
-            [pa.RecordBatch.from_pydict(encoder(b.to_pydict()), _SCHEMA) for b in batches], _SCHEMA
-        )
+        return pa.Table.from_batches(map(encoder, texts.to_batches()), _ROWS)
     fingerprint = _fingerprint(texts, tokenizer, max_length)
     folder = cache / "tokens"
-    stored = _stored(folder, fingerprint, len(texts.labels))
-    if stored is not None:
-        return stored
-    make_folder(folder)
-    draft = folder / f".{fingerprint}.{secrets.token_hex(4)}.arrow"
-    source = Dataset.from_dict(dict(texts.columns))
-    try:
-        with nullcontext() if sys.stderr.isatty() else no_dataset_bars():
-            # `map` writes to a temporary file beside the final one and moves it there when done.
-            rows = source.map(
-                RowEncoder(tokenizer, max_length),
-                batched=True,
-                batch_size=_BATCH,
-                remove_columns=source.column_names,
-                features=Features(
-                    {
-                        "ids": List(Value("int32")),
-                        "ordinary": List(Value("bool")),
-                        "types": List(Value("int8")),
-                        "cut": Value("bool"),
-                    }
-                ),
-                cache_file_name=str(draft),
-                new_fingerprint=fingerprint,
-                load_from_cache_file=False,
-                desc="Tokenising",
-            )
-        draft.rename(folder / f"{fingerprint}.{_digest(draft)}.arrow")
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise unusable(folder, error) from error
-    return rows.data.table
-
-
-def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Ids of all tokens that do not stand for text, including those added later."""
-    added = tokenizer.added_tokens_decoder.items()
-    return frozenset(tokenizer.all_special_ids) | {
-        number for number, token in added if token.special
-    }
-
-
-def _stored(folder: Path, fingerprint: str, rows: int) -> pa.Table | None:
-    """The table of an earlier run; None if it is missing or damaged.
-
-    The name of its file has the checksum of its content, so that both appear at once.
-    """
-    from datasets import Dataset
-
+    # The name of a file has the checksum of its content, so that both appear at once.
     for path in sorted(folder.glob(f"{fingerprint}.*.arrow")):
         # A broken cache is no reason to stop: it can be computed again.
         with suppress(pa.ArrowException, OSError):
-            if path.is_file() and path.name.split(".")[1] == _digest(path):
-                table = Dataset.from_file(str(path)).data.table
-                if table.num_rows == rows:
-                    return table
+            if path.name == _name(fingerprint, path):
+                return _opened(path)
         _log.warning("%s: the cached tokens are damaged, and are made anew", path)
         with suppress(OSError):
             path.unlink()
-    return None
-
-
-def _digest(path: Path) -> str:
-    """As much of the checksum as a file's name needs."""
-    return digest_of(path)[:32]
+    draft = make_folder(folder) / f".{fingerprint}.{secrets.token_hex(4)}"
+    try:
+        with writing(draft):
+            with pa.OSFile(str(draft), "wb") as file, pa.ipc.new_file(file, _ROWS) as writer:
+                for batch in texts.to_batches():
+                    writer.write_batch(encoder(batch))
+            path = draft.rename(folder / _name(fingerprint, draft))
+    finally:
+        draft.unlink(missing_ok=True)
+    return _opened(path)
 
 
 class RowEncoder:
-    """Encodes one batch of texts; what ``Dataset.map`` calls."""
+    """Encodes batches of texts."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
         self._tokenizer = tokenizer
         self._max_length = max_length
         self._special = special_ids(tokenizer)
 
-    def __call__(self, batch: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """One row per text, in order; texts with and without a pair may be mixed."""
-        texts, pairs = batch["text"], batch["pair"]
+        texts, pairs = (batch.column(name).to_pylist() for name in ("text", "pair"))
         rows: list[Any] = [None] * len(texts)
         for paired in (False, True):
             where = [index for index, pair in enumerate(pairs) if (pair is not None) == paired]
@@ -192,12 +122,11 @@ class RowEncoder:
                 seconds = [pairs[index] for index in where] if paired else None
                 for index, row in zip(where, self._rows(chosen, seconds), strict=True):
                     rows[index] = row
-        ids, ordinary, types, cut = (list(column) for column in zip(*rows, strict=True))
-        return {"ids": ids, "ordinary": ordinary, "types": types, "cut": cut}
+        return pa.RecordBatch.from_pylist(rows, _ROWS)
 
     def _rows(
         self, texts: Sequence[str], pairs: Sequence[str] | None
-    ) -> Iterator[tuple[list[int], list[bool], list[int], bool]]:
+    ) -> Iterator[dict[str, object]]:
         encoded = self._tokenizer(
             texts,
             pairs,
@@ -207,43 +136,48 @@ class RowEncoder:
             return_special_tokens_mask=True,
             verbose=False,
         )
-        all_types = encoded.get("token_type_ids") or [[]] * len(texts)
-        for ids, special, types, cut in zip(
-            encoded["input_ids"],
-            encoded["special_tokens_mask"],
-            all_types,
-            self._cut(encoded, texts, pairs),
-            strict=True,
+        if encoded.encodings is not None:
+            cut = [bool(encoding.overflowing) for encoding in encoded.encodings]
+        else:  # tokenizers written in Python do not report truncation
+            whole = self._tokenizer(texts, pairs, return_attention_mask=False, verbose=False)
+            cut = [len(ids) > self._max_length for ids in whole["input_ids"]]
+        for i, (ids, special) in enumerate(
+            zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
         ):
             # The mask marks what the template added; a "[SEP]" in the text itself is special too.
             ordinary = [
                 not mark and token not in self._special
                 for token, mark in zip(ids, special, strict=True)
             ]
-            yield ids, ordinary, types, cut
+            types = encoded["token_type_ids"][i] if "token_type_ids" in encoded else []
+            yield {"ids": ids, "ordinary": ordinary, "types": types, "cut": cut[i]}
 
-    def _cut(self, encoded: Any, texts: Sequence[str], pairs: Sequence[str] | None) -> list[bool]:
-        if encoded.encodings is not None:
-            return [bool(encoding.overflowing) for encoding in encoded.encodings]
-        # Tokenizers written in Python do not report truncation.
-        whole = self._tokenizer(texts, pairs, return_attention_mask=False, verbose=False)
-        return [len(ids) > self._max_length for ids in whole["input_ids"]]
+
+def _opened(path: Path) -> pa.Table:
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+        return reader.read_all()
+
+
+def _name(fingerprint: str, file: Path) -> str:
+    """The name of a file of tokens, with as much of its checksum as a name needs."""
+    return f"{fingerprint}.{digest_of(file)[:32]}.arrow"
 
 
 def _clean(text: str | None, report: ReadReport) -> str | None:
-    if text is None or text.isascii():
-        return text
-    clean = well_formed(text)
+    clean = None if text is None else well_formed(text)
     if clean != text:
-        report.add("text with half a surrogate pair, replaced by U+FFFD", repr(clean[:40]))
+        report.add("text with half a surrogate pair, replaced by U+FFFD", repr(clean)[:42])
     return clean
 
 
-def _fingerprint(texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:
+def _fingerprint(texts: pa.Table, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:
     """Hash of everything that the token ids depend on."""
+    digest = hashlib.sha256()
+    for batch in texts.to_batches():
+        digest.update(repr(batch.to_pydict()).encode())
     parts = [
         _CONTENT,
-        texts.digest,
+        digest.hexdigest(),
         max_length,
         tokenizer_digest(tokenizer),
         sorted(special_ids(tokenizer)),

@@ -1,10 +1,9 @@
 """Texts as token ids: tokenised once, stored compactly, padded one batch at a time."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import islice
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +12,12 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from aang.corpora.token_cache import Texts, collect, encode, special_ids
+from aang.corpora.token_cache import collect, encode
+from aang.corpora.tokenizer import name_of, token_offsets, vocabulary_size
 from aang.task_types.task_type import NO_LABEL, EncodedLabels, Offsets, TaskType
-from aang.task_types.words import is_unspaced, letter_runs
 from aang_core.errors import ConfigError, DataError, ModelError
 from aang_core.objectives.stages.data import Example, ReadReport
 from aang_core.objectives.stages.output import DocumentStatistics
-from aang_core.objectives.stages.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -198,25 +196,34 @@ def tokenize(
     report = ReadReport() if report is None else report
     if tokenizer.pad_token_id is None:
         raise ModelError(
-            f"{_name(tokenizer)}: the tokenizer has no padding token, so rows of different "
+            f"{name_of(tokenizer)}: the tokenizer has no padding token, so rows of different "
             "length cannot share a batch. Use an encoder such as BERT or RoBERTa."
         )
-    texts = collect(examples, report)
-    if not texts.labels:
+    texts, given = collect(examples, report)
+    if not given:
         raise DataError(f"{source}: there is no text at all. Check what it was asked to read.")
-    paired = texts.columns["pair"].null_count < len(texts.labels)
-    _require_room(tokenizer, max_length, paired=paired)
+    paired = texts.column("pair").null_count < len(given)
+    special = tokenizer.num_special_tokens_to_add(pair=paired)
+    # Below this length, tokenizers silently do not truncate at all.
+    if max_length < special + (2 if paired else 1):
+        raise ConfigError(
+            f"--max-length {max_length} leaves no room for text: the tokenizer adds {special} "
+            "special tokens to each row. Give at least 16, better 128."
+        )
     encoded = encode(texts, tokenizer, max_length, cache)
     labels = EncodedLabels()
     if task_type is not None:
-        offsets = partial(_offsets, texts, tokenizer, max_length)
-        labels = task_type.encode(texts.labels, offsets, source)
+        # Read from Arrow's memory only if the task labels tokens.
+        def offsets() -> Offsets:
+            return token_offsets(texts.column("text").to_pylist(), tokenizer, max_length)
+
+        labels = task_type.encode(given, offsets, source)
     rows = TokenRows(
         encoded,
         labels=labels,
         pad_id=tokenizer.pad_token_id,
         pad_type=tokenizer.pad_token_type_id,
-        vocabulary_size=_size(tokenizer),
+        vocabulary_size=vocabulary_size(tokenizer),
     )
     if rows.truncated:
         first = int(np.argmax(encoded.column("cut").to_numpy()))
@@ -226,120 +233,6 @@ def tokenize(
     for index in rows.empty:
         report.add(f"text that has no tokens; {source}", f"text {index + 1}")
     return rows
-
-
-def vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
-    """The tokenizer's tokens, as primitives see them.
-
-    Raises:
-        ModelError: the tokenizer has no mask token.
-    """
-    if tokenizer.mask_token_id is None:
-        raise ModelError(
-            f"{_name(tokenizer)}: the tokenizer has no mask token, which masking needs. "
-            "Use an encoder that was pre-trained with masking, such as BERT or RoBERTa, or add "
-            "the token with tokenizer.add_special_tokens({'mask_token': '<mask>'}) and save it."
-        )
-    ordinary = sorted(set(tokenizer.get_vocab().values()) - special_ids(tokenizer))
-    return Vocabulary(
-        _size(tokenizer),
-        tokenizer.mask_token_id,
-        torch.tensor(ordinary),
-        decode=partial(_texts, tokenizer, ordinary),
-        template=_template(tokenizer),
-        unspaced=_begins_unspaced,
-    )
-
-
-def _template(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Ids of the special tokens that the tokenizer puts around texts, and of padding."""
-    encoded = tokenizer("a", "a", return_special_tokens_mask=True, verbose=False)
-    marked = zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
-    # Not every tokenizer written in Python marks what it adds.
-    named = (
-        tokenizer.cls_token_id,
-        tokenizer.sep_token_id,
-        tokenizer.bos_token_id,
-        tokenizer.eos_token_id,
-        tokenizer.pad_token_id,
-    )
-    return frozenset(token for token, mark in marked if mark) | {
-        token for token in named if token is not None
-    }
-
-
-def _begins_unspaced(text: str) -> bool:
-    """Whether a text begins with a letter that is a word, and not with a mark on the one before."""
-    return bool(text) and is_unspaced(text[0]) and letter_runs("北" + text)[0] == "北"
-
-
-def _texts(tokenizer: PreTrainedTokenizerBase, ordinary: Sequence[int]) -> list[str]:
-    """The text of each id after other text; empty for ids that are not ordinary.
-
-    Alone, a token loses its leading space, so each is decoded after a piece of a word.
-    """
-    first = islice(ordinary, _LOOKED_AT)
-    letters = (token for token in first if str(tokenizer.decode([token])).isalpha())
-    before = next(letters, ordinary[0])
-    pairs = [[before, token] for token in ordinary]
-    if tokenizer.is_fast:
-        # transformers decodes one after the other: minutes for a million tokens.
-        decoded = tokenizer.backend_tokenizer.decode_batch(pairs, skip_special_tokens=False)
-    else:
-        decoded = tokenizer.batch_decode(pairs, clean_up_tokenization_spaces=False)
-    alone = str(tokenizer.decode([before]))
-    texts = [""] * _size(tokenizer)
-    for token, both in zip(ordinary, decoded, strict=True):
-        texts[token] = both.removeprefix(alone)
-    return texts
-
-
-_LOOKED_AT = 10_000
-"""Tokens among which one of letters is looked for; where there are such, many are."""
-
-
-def _size(tokenizer: PreTrainedTokenizerBase) -> int:
-    # A vocabulary with gaps has ids beyond its length.
-    return max(len(tokenizer), 1 + max(tokenizer.get_vocab().values(), default=0))
-
-
-def _require_room(tokenizer: PreTrainedTokenizerBase, max_length: int, *, paired: bool) -> None:
-    special = tokenizer.num_special_tokens_to_add(pair=paired)
-    # Below this length, tokenizers silently do not truncate at all.
-    if max_length < special + (2 if paired else 1):
-        raise ConfigError(
-            f"--max-length {max_length} leaves no room for text: the tokenizer adds {special} "
-            "special tokens to each row. Give at least 16, better 128."
-        )
-
-
-def _offsets(texts: Texts, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Offsets:
-    return token_offsets(texts.columns["text"].to_pylist(), tokenizer, max_length)
-
-
-def token_offsets(
-    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
-) -> Offsets:
-    """Where the tokens of each text begin and end in it; (0, 0) for special tokens.
-
-    Raises:
-        ModelError: the tokenizer does not know.
-    """
-    if not tokenizer.is_fast:
-        raise ModelError(
-            f"{_name(tokenizer)}: the tokenizer cannot say where in a text its tokens are, which "
-            "labels of tokens need. Use a model with a fast tokenizer, such as BERT or RoBERTa."
-        )
-    encoded = tokenizer(
-        list(texts),
-        truncation="longest_first",
-        max_length=max_length,
-        return_offsets_mapping=True,
-        return_attention_mask=False,
-        verbose=False,
-    )
-    found: Offsets = encoded["offset_mapping"]
-    return found
 
 
 def _gather(values: Tensor, source: Tensor) -> Tensor:
@@ -354,7 +247,3 @@ def _gather(values: Tensor, source: Tensor) -> Tensor:
 def _flat(column: pa.ListArray, kind: type[np.generic]) -> Tensor:
     """All values of a list column, concatenated; a copy, since torch wants to own its memory."""
     return torch.from_numpy(column.flatten().to_numpy(zero_copy_only=False).astype(kind, copy=True))
-
-
-def _name(tokenizer: PreTrainedTokenizerBase) -> str:
-    return tokenizer.name_or_path or type(tokenizer).__name__

@@ -44,7 +44,14 @@ def know_unseen(
             )
         if found := sorted(every - known):
             count = sum(not classes <= known for classes in named)
-            report.note(_note(task_type, name, count, found, lacking))
+            rows_of = f"{count} row{'' if count == 1 else 's'} of {name}"
+            # Of a text with several classes or tags, only these are wrong.
+            wrong = "missed" if task_type.several_classes else "wrong"
+            loss = "; the loss on dev leaves them out" if name == "dev" else ""
+            report.note(
+                f"{rows_of} with a class that {lacking} ({listed(found, 5)}), counted as "
+                f"{wrong}{loss}"
+            )
             note_look_alikes(rows.source, [*task_type.labels, *found], report)
         unseen.update(found)
     return replace(task_type, unseen=tuple(sorted(unseen))) if unseen else task_type
@@ -54,16 +61,3 @@ def can_be_learned(example: Example, task_type: TaskType) -> bool:
     """Whether an example has a class of train, or none at all."""
     names = () if example.label is None else task_type.names(example.label)
     return not names or any(name in task_type.labels for name in names)
-
-
-def _note(task_type: TaskType, part: str, count: int, classes: Sequence[str], lacking: str) -> str:
-    rows = f"{count} row of {part} has" if count == 1 else f"{count} rows of {part} have"
-    a_class = "a class" if len(classes) == 1 else "classes"
-    # Of a text with several classes or tags, only these are wrong.
-    whole = not task_type.several_classes
-    wrong = ("so they count" if count > 1 else "so it counts") + " as wrong"
-    if not whole:
-        wrong = ("which count" if len(classes) > 1 else "which counts") + " as missed"
-    several = count > 1 if whole else len(classes) > 1
-    loss = f"; the loss on dev leaves {'them' if several else 'it'} out" if part == "dev" else ""
-    return f"{rows} {a_class} that {lacking} ({listed(classes, 5)}), {wrong}{loss}"

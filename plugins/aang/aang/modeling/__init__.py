@@ -13,8 +13,9 @@ from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from aang.modeling.body import EncoderBody
-    from aang.modeling.encoder import TextModel, load_classifier, load_text_model, load_tokenizer
+    from aang.modeling.encoder import TextModel, load_text_model
     from aang.modeling.heads import EncoderHeads, TransformersHead
+    from aang.modeling.loading import load_classifier, load_tokenizer
     from aang.modeling.trained_part import TrainedPart, layers_of
 
 __all__ = [
@@ -31,9 +32,10 @@ __all__ = [
 
 _HOMES = {
     "aang.modeling.body": "EncoderBody",
-    "aang.modeling.encoder": "TextModel load_classifier load_text_model load_tokenizer",
+    "aang.modeling.encoder": "TextModel load_text_model",
     "aang.modeling.heads": "EncoderHeads TransformersHead",
     "aang.modeling.trained_part": "TrainedPart layers_of",
+    "aang.modeling.loading": "load_classifier load_tokenizer",
 }
 
 # Hidden from type checkers: with it they would take any misspelled name for an attribute.

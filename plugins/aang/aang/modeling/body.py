@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
+from transformers.models.deberta.modeling_deberta import DebertaEmbeddings
+from transformers.models.deberta_v2.modeling_deberta_v2 import DebertaV2Embeddings
 
-from aang.modeling.attention_masks import attention_masks, is_deberta, take_masks
 from aang_core.errors import ModelError
 from aang_core.gradients.packing import CannotPackError
 
@@ -18,14 +19,16 @@ class EncoderBody(nn.Module):
 
     Args:
         base: the encoder.
-
-    Raises:
-        ModelError: the encoder cannot keep to a mask of which tokens each token may attend to.
     """
 
     def __init__(self, base: PreTrainedModel) -> None:
         super().__init__()
-        take_masks(base)
+        for module in base.modules():
+            if isinstance(module, DebertaEmbeddings | DebertaV2Embeddings):
+                # DeBERTa's attention takes masks as they are, but its embeddings set padding to
+                # zero, for which they want one entry per token. Without it, padding has embeddings
+                # that nobody sees.
+                module.register_forward_pre_hook(_without_pairs, with_kwargs=True)
         self.base = base
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, **inputs: Tensor) -> Tensor:
@@ -43,7 +46,7 @@ class EncoderBody(nn.Module):
             # the host would wait for the device in every pass.
             attention_mask = attention_mask.unsqueeze(1).expand(-1, attention_mask.shape[1], -1)
         if attention_mask.dim() == 3:
-            mask = attention_masks(self.base, attention_mask)
+            mask = _attention_masks(self.base, attention_mask)
         output = self.base(input_ids=input_ids, attention_mask=mask, **inputs)
         hidden: Tensor = output.last_hidden_state
         return hidden
@@ -70,7 +73,7 @@ class EncoderBody(nn.Module):
         Raises:
             CannotPackError: the encoder is a DeBERTa with relative positions.
         """
-        if is_deberta(self.base):
+        if _is_deberta(self.base):
             raise CannotPackError(
                 "DeBERTa computes its relative positions once for all rows, so their gradient "
                 "cannot be split by row"
@@ -102,3 +105,51 @@ def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:
     if missing == 0:
         return values
     return functional.pad(values, (0, missing) * (values.dim() - 1))
+
+
+def _attention_masks(base: PreTrainedModel, sees: Tensor) -> Tensor | dict[str, Tensor]:
+    """``sees`` in the form that the encoder's attention takes.
+
+    A model whose layers have windows of different widths takes one mask for each kind of layer.
+
+    Args:
+        base: the encoder.
+        sees: ``[B, T, T]`` bool; the rows of padding are empty.
+    """
+    config = base.config
+    if "sliding_attention" not in (getattr(config, "layer_types", None) or ()):
+        return _mask(base, sees)
+    place = torch.arange(sees.shape[-1], device=sees.device)
+    distance = (place.unsqueeze(0) - place.unsqueeze(1)).abs()
+    near = sees & (distance <= config.sliding_window)
+    # A token that sees only tokens outside the window still sees itself.
+    alone = sees.any(dim=-1, keepdim=True) & ~near.any(dim=-1, keepdim=True)
+    return {
+        "full_attention": _mask(base, sees),
+        "sliding_attention": _mask(base, near | (alone & (distance == 0))),
+    }
+
+
+def _mask(base: PreTrainedModel, sees: Tensor) -> Tensor:
+    # A softmax over nothing is NaN, and NaN spreads in backward even from padding; let
+    # padding see everything instead. Nobody sees padding, so it changes nothing else.
+    empty = ~sees.any(dim=-1, keepdim=True)
+    mask = (sees | empty).unsqueeze(1)
+    if base.config._attn_implementation != "eager" or _is_deberta(base):
+        return mask
+    # Attention without a fused kernel adds the mask to the scores.
+    dtype = next(base.parameters()).dtype
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, torch.finfo(dtype).min)
+
+
+def _without_pairs(
+    module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Drop a mask that has an entry for each pair of tokens."""
+    mask = named.get("mask")
+    return given, {**named, "mask": None} if mask is not None and mask.dim() > 2 else named
+
+
+def _is_deberta(base: PreTrainedModel) -> bool:
+    """Whether the encoder is a DeBERTa, of any version."""
+    return base.config.model_type in {"deberta", "deberta-v2"}

@@ -158,8 +158,6 @@ class EncoderHeads:
             50k-word decoder do not fit small machines.
         losses: the loss of the end task's labels, given what ``classifier`` computes.
         over_rows: returns a head that classifies rows, if ``classifier`` classifies tokens.
-        classes: number of classes of heads over labels that are not the end task's; None for heads
-            over the end task's.
         dropout: of token regression; None for the encoder's own. Classification heads have that of
             ``classifier``, and language-model heads have none.
     """
@@ -173,7 +171,6 @@ class EncoderHeads:
         losses: Callable[[Tensor, Tensor], RowLosses] = ONE_CLASS.losses,
         over_rows: Callable[[], TransformersHead] | None = None,
         share_decoder: bool = True,
-        classes: int | None = None,
         dropout: float | None = None,
     ) -> None:
         self._classifier = classifier
@@ -184,20 +181,13 @@ class EncoderHeads:
         self._config = classifier.model.config
         self._losses = losses
         self._over_rows = over_rows
-        self._classes = classes
+        self._classes: int | None = None
 
     def for_classes(self, classes: int) -> "EncoderHeads":
         """The same heads, with classification of rows over this number of classes."""
-        return EncoderHeads(
-            self._classifier,
-            self._language_model,
-            self._vocabulary,
-            losses=ONE_CLASS.losses,
-            over_rows=self._over_rows,
-            share_decoder=self._share_decoder,
-            classes=classes,
-            dropout=self._dropout,
-        )
+        other = copy.copy(self)
+        other._losses, other._classes = ONE_CLASS.losses, classes
+        return other
 
     @property
     def hidden_size(self) -> int:

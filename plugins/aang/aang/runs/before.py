@@ -12,8 +12,9 @@ from aang.assembly.assembly import Assembly, assemble, load_model
 from aang.assembly.source_rows import SourceReader
 from aang.assembly.sources import Sources, encoder_of
 from aang.config import TrainConfig
-from aang.modeling.encoder import TextModel, encoder_width
+from aang.modeling.encoder import TextModel
 from aang.modeling.heads import LanguageModelHead
+from aang.modeling.loading import encoder_width
 from aang.modeling.trained_part import part_in_words
 from aang.runs import outcome
 from aang.runs.expected import measure

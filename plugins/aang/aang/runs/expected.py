@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 from aang.runs.summary import Expected
@@ -34,26 +35,21 @@ def measure(trainer: Trainer, memory_bytes: Callable[[], int]) -> Expected:
     Raises:
         AangError: a step fails.
     """
-    bench = trainer.bench
-    # Several processes must take the same steps, whatever their clocks say.
-    clock = _Clock(SECONDS if bench.processes.size == 1 else math.inf)
-    limited = cast(Workbench, _FirstSteps(bench, clock))
-    while not clock.enough(bench.steps):
-        bench.begin_round()
-        try:
-            trainer.weighter.round(limited)
-        except _EnoughError:
-            break
-        clock.look(bench.steps)
+    first = _FirstSteps(trainer.bench)
+    with suppress(_EnoughError):
+        while True:
+            trainer.bench.begin_round()
+            trainer.weighter.round(cast(Workbench, first))
+    steps, seconds = first.counted()
     began = time.perf_counter()
     trainer.score()
     evaluation = time.perf_counter() - began
     schedule = trainer.schedule
     looks = 1 + schedule.steps / schedule.eval_every
     return Expected(
-        seconds=round(clock.per_step * schedule.steps + evaluation * looks, 3),
+        seconds=round(seconds / max(1, steps) * schedule.steps + evaluation * looks, 3),
         memory_bytes=memory_bytes(),
-        steps=clock.measured,
+        steps=steps,
     )
 
 
@@ -61,54 +57,14 @@ class _EnoughError(AangError):
     """Enough steps are measured."""
 
 
-class _Clock:
-    """Times steps; the first ones do not count if there are others.
-
-    Args:
-        limit: seconds after which there are enough steps.
-    """
-
-    def __init__(self, limit: float) -> None:
-        self._limit = limit
-        self._began = self._looked = time.perf_counter()
-        self._times: dict[int, float] = {0: self._began}
-
-    def look(self, steps: int) -> None:
-        """Note the time if there are more steps than at the last look."""
-        self._looked = time.perf_counter()
-        self._times.setdefault(steps, self._looked)
-
-    def enough(self, steps: int) -> bool:
-        """Whether there are enough steps, or it has taken long enough."""
-        return steps >= STEPS or (steps > 0 and self._looked - self._began > self._limit)
-
-    @property
-    def _counted(self) -> tuple[int, int]:
-        """The steps between which time counts."""
-        last = max(self._times)
-        earlier = [step for step in self._times if step < last]
-        after = [step for step in earlier if step >= NOT_COUNTED]
-        return (min(after) if after else max(earlier, default=0)), last
-
-    @property
-    def measured(self) -> int:
-        """Number of steps that count."""
-        first, last = self._counted
-        return last - first
-
-    @property
-    def per_step(self) -> float:
-        """Seconds of a step."""
-        first, last = self._counted
-        return (self._times[last] - self._times[first]) / max(1, last - first)
-
-
 class _FirstSteps:
     """A workbench whose trials are short and which ends a round after the first steps."""
 
-    def __init__(self, bench: TrainingBench, clock: _Clock) -> None:
+    def __init__(self, bench: TrainingBench) -> None:
         self._bench = bench
-        self._clock = clock
+        # Several processes must take the same steps, whatever their clocks say.
+        self._limit = SECONDS if bench.processes.size == 1 else math.inf
+        self._times = {0: time.perf_counter()}
 
     def __getattr__(self, name: str) -> Any:
         self._look()
@@ -119,11 +75,19 @@ class _FirstSteps:
         return self._bench.trial(coefficients, **{**options, "steps": TRIAL})
 
     def _look(self) -> None:
-        """Time the steps so far.
+        """Note the time if there are more steps than at the last look.
 
         Raises:
-            _EnoughError: there are enough.
+            _EnoughError: there are enough steps, or it has taken long enough.
         """
-        self._clock.look(self._bench.steps)
-        if self._clock.enough(self._bench.steps):
+        now, steps = time.perf_counter(), self._bench.steps
+        self._times.setdefault(steps, now)
+        if steps >= STEPS or (steps > 0 and now - self._times[0] > self._limit):
             raise _EnoughError("enough steps are measured")
+
+    def counted(self) -> tuple[int, float]:
+        """The number of steps that count, and their seconds; the first ones do not if possible."""
+        last = max(self._times)
+        earlier = [step for step in self._times if step < last] or [last]
+        first = min((s for s in earlier if s >= NOT_COUNTED), default=max(earlier))
+        return last - first, self._times[last] - self._times[first]

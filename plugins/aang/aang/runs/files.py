@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,35 +113,18 @@ def refuse_links(folder: Path) -> None:
     """
     root = folder.resolve()
     for parent, folders, files in os.walk(root):
-        for name in (*folders, *files):
-            path = Path(parent, name)
-            if path.is_symlink() and not _leads_inside(path, root):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
                 raise DataError(
                     f"{folder}: {path.relative_to(root)} is a link that leads out of the folder. "
                     "A run folder holds all that belongs to the run: put there what it leads to, "
                     "or remove it"
                 )
-            if _waits_for_others(path):
+            if path.exists() and not (path.is_file() or path.is_dir()):
                 raise DataError(
                     f"{folder}: {path.relative_to(root)} is a pipe, a socket or a device, and a "
                     "run folder has only files and folders. Remove it"
                 )
-
-
-def _waits_for_others(path: Path) -> bool:
-    """Whether it is neither a file nor a folder nor a link, so that reading it may never end."""
-    try:
-        kind = stat.S_IFMT(path.lstat().st_mode)
-    except FileNotFoundError:  # another process has just removed it
-        return False
-    return kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
-
-
-def _leads_inside(link: Path, root: Path) -> bool:
-    try:
-        return link.resolve().is_relative_to(root)
-    except (OSError, RuntimeError):  # a circle of links
-        return False
 
 
 class FileSummary(Part):

@@ -24,7 +24,7 @@ from aang.assembly.assembly import Assembly
 from aang.assembly.plan import Plan
 from aang.config.paths import NAMES_OF_SOURCES
 from aang.corpora.places import find_files, names_of_files
-from aang.corpora.tokenizer_definition import tokenizer_digest
+from aang.corpora.tokenizer import tokenizer_digest
 from aang.corpora.train_draw import TrainDraw
 from aang.runs.files import read_part
 from aang.runs.schema import FilePart, PluginsUsed, PluginUsed, TrainRows

@@ -2,14 +2,12 @@
 
 import copy
 import itertools
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.tokenization_utils_base import LARGE_INTEGER
 
@@ -18,9 +16,9 @@ from aang.config import recorded_config
 from aang.corpora.in_memory import table_in_memory
 from aang.corpora.labelled import Columns, texts_of
 from aang.corpora.tables import TableInMemory, read_table
-from aang.corpora.tokens import token_offsets
+from aang.corpora.tokenizer import token_offsets
 from aang.modeling import load_classifier, load_tokenizer
-from aang.modeling.positions import longest_row
+from aang.modeling.loading import longest_row
 from aang.runs.files import check_model, finished_result, inside
 from aang.task_types.choose import task_type_of_model
 from aang.task_types.task_type import Offsets, TaskType
@@ -29,7 +27,7 @@ from aang_core.objectives.stages import ReadReport
 from aang_core.plugins.registry import Registry
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Index
+    from pandas import DataFrame
 
 PREDICTED = "predicted"
 """The column that a prediction is written to."""
@@ -136,7 +134,8 @@ class Predictor:
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle holds: the model on the CPU, which every machine has."""
-        return self.__dict__ | {"model": _on_cpu(self.model)}
+        on_cpu = self.model.device.type == "cpu"
+        return self.__dict__ | {"model": self.model if on_cpu else copy.deepcopy(self.model).cpu()}
 
     @property
     def labels(self) -> list[str]:
@@ -222,7 +221,9 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
         for p in found
     ]
     names = [PREDICTED, *(f"P({label})" for label in predictor.labels)]
-    return DataFrame(rows, columns=names, index=_index_of(data))
+    # The index of a DataFrame or Series, so that its predictions can be joined to it.
+    index = data.index if hasattr(data, "iloc") and hasattr(data, "index") else None
+    return DataFrame(rows, columns=names, index=index)
 
 
 def require_columns_of_training(present: Sequence[str], wanted: Sequence[str], source: str) -> None:
@@ -232,32 +233,6 @@ def require_columns_of_training(present: Sequence[str], wanted: Sequence[str], s
             f"{source}: there is no column {absent[0]!r}, which the classifier was trained with; "
             f"the columns are {', '.join(map(repr, present))}. Rename the right one"
         )
-
-
-def _index_of(data: object) -> "Index[int] | None":
-    """The index of a DataFrame or Series, so that its predictions can be joined to it."""
-    if not (hasattr(data, "iloc") and hasattr(data, "index")):
-        return None
-    index: Index[int] = data.index
-    if twice := index[index.duplicated()].tolist():
-        warnings.warn(
-            f"the index holds {twice[0]!r} more than once, and DataFrame.join would pair each such "
-            "row with several predictions; pd.concat([frame, predictions], axis=1) puts each "
-            "prediction beside its row",
-            stacklevel=4,
-        )
-    return index
-
-
-def _on_cpu(model: PreTrainedModel) -> PreTrainedModel:
-    """The model, or a copy of it if it is elsewhere; no second copy is made where it is."""
-    if model.device.type == "cpu":
-        return model
-    tensors: dict[int, object] = {
-        id(p): nn.Parameter(p.detach().cpu(), p.requires_grad) for p in model.parameters()
-    }
-    tensors |= {id(b): b.cpu() for b in model.buffers()}
-    return copy.deepcopy(model, tensors)
 
 
 def _run_of(source: Path) -> Path | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, tee
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TextIO
+from typing import Any, BinaryIO, Literal
 
 from aang.corpora.labelled import Columns, texts_of
 from aang.corpora.tables import stream_table
@@ -220,36 +220,18 @@ def write_predictions(
         StorageError: the file cannot be written.
     """
     if out is None:
-        _write_text(found, sys.stdout, kind, labels, columns)
+        # Behind "> out.csv" or a pipe, the same as --out writes.
+        show = printable if sys.stdout.isatty() else str
+        for line in _lines(found, kind, labels, columns, show):
+            sys.stdout.write(line)
+            sys.stdout.flush()
         return
     with writing(out), whole_file(out, shared=True) as draft:
         if kind == "parquet":
-            _write_parquet(found, draft, labels, columns, source)
-            return
-        with draft.open("w", encoding="utf-8", newline="") as stream:
-            _write_text(found, stream, kind, labels, columns)
-
-
-def _write_text(
-    found: Found,
-    out: TextIO,
-    kind: Format | None,
-    labels: Sequence[str],
-    columns: Sequence[str],
-) -> None:
-    if kind is None:
-        lines: Iterator[str] = (
-            one_line(_alone(prediction.label)) + "\n" for _, prediction in found
-        )
-    elif kind == "csv":
-        # Behind "> out.csv" or a pipe, the same as --out writes.
-        lines = _csv_lines(found, labels, columns, printable if out.isatty() else str)
-    else:
-        lines = _json_lines(found)
-    for line in lines:
-        out.write(line)
-        if out is sys.stdout:
-            out.flush()
+            _write_parquet(_Table(found, labels, columns), draft, source)
+        else:
+            with draft.open("w", encoding="utf-8", newline="") as stream:
+                stream.writelines(_lines(found, kind, labels, columns, str))
 
 
 def check_output(path: Path) -> None:
@@ -264,18 +246,27 @@ def check_output(path: Path) -> None:
         raise ConfigError(f"--out {path}: there is no folder {path.parent}; create it first")
 
 
-def _alone(label: Any) -> str:
-    """A label on a line of its own: a class as it is, anything else as JSON."""
-    return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
-
-
-def _json_lines(found: Found) -> Iterator[str]:
-    """An object per row: the columns of the input, then the prediction.
-
-    Characters that a terminal acts upon, and those that UTF-8 cannot hold, are escaped; parsing
-    gives them back.
-    """
+def _lines(
+    found: Found,
+    kind: Format | None,
+    labels: Sequence[str],
+    columns: Sequence[str],
+    show: Callable[[str], str],
+) -> Iterator[str]:
+    """The lines of a text file; ``show`` escapes in CSV what a terminal acts upon."""
+    if kind == "csv":
+        table = _Table(found, labels, columns)
+        yield csv_line(map(show, table.header))
+        for values in table.rows:
+            yield csv_line(_cell(value, show) for value in values)
+        return
     for row, prediction in found:
+        if kind is None:
+            # A class as it is, anything else as JSON.
+            label = prediction.label
+            text = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+            yield one_line(text) + "\n"
+            continue
         _refuse_taken(row.columns, (PREDICTED, PROBABILITIES), row.where)
         record = {
             **row.columns,
@@ -283,29 +274,44 @@ def _json_lines(found: Found) -> Iterator[str]:
             PROBABILITIES: dict(prediction.probabilities),
         }
         document = json.dumps(_finite(record), ensure_ascii=False, default=str)
+        # What a terminal acts upon and what UTF-8 cannot hold; parsing gives both back.
         yield _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", document) + "\n"
 
 
-def _csv_lines(
-    found: Found, labels: Sequence[str], columns: Sequence[str], show: Callable[[str], str]
-) -> Iterator[str]:
-    """A header and a record per row, with a column for the probability of each class.
+class _Table:
+    """Predictions as a table, whose first row names the columns of the input.
+
+    Halves of surrogate pairs, which no table can hold, are replaced by U+FFFD.
 
     Args:
         found: the rows with their predictions.
-        labels: the classes.
+        labels: the classes, each with a column for its probability.
         columns: the columns of a table without rows.
-        show: what is done to every text; it escapes what a terminal acts upon.
     """
-    header, rows = _flat(found, labels, columns)
-    yield csv_line(map(show, header))
-    for values in rows:
-        yield csv_line(_cell(value, show) for value in values)
+
+    def __init__(self, found: Found, labels: Sequence[str], columns: Sequence[str]) -> None:
+        rows = iter(found)
+        first = list(islice(rows, 1))
+        names = tuple(first[0][0].columns if first else columns)
+        added = (PREDICTED, *(f"probability:{label}" for label in labels))
+        _refuse_taken(names, added, first[0][0].where if first else "the header")
+        self.header: list[str] = [well_formed_value(name) for name in (*names, *added)]
+        self.rows = self._values(chain(first, rows), names, labels)
+
+    @staticmethod
+    def _values(found: Found, names: Sequence[str], labels: Sequence[str]) -> Iterator[list[Any]]:
+        for row, prediction in found:
+            if further := [name for name in row.columns if name not in names]:
+                raise DataError(
+                    f"{row.where}: has a column {further[0]!r} that the first row does not have. A "
+                    "table has the same columns in every row; write JSON Lines instead"
+                )
+            values = [well_formed_value(row.columns.get(name)) for name in names]
+            shares = [prediction.probabilities[label] for label in labels]
+            yield [*values, prediction.label, *shares]
 
 
-def _write_parquet(
-    found: Found, out: Path, labels: Sequence[str], columns: Sequence[str], source: Path | None
-) -> None:
+def _write_parquet(table: _Table, out: Path, source: Path | None) -> None:
     """Write a table, a group of rows at a time; without types in the source the first decides.
 
     Objects of JSON are written as text, as in CSV: a type made of the first group's fields would
@@ -314,80 +320,40 @@ def _write_parquet(
     import pyarrow as pa
     from pyarrow import parquet
 
-    kept = {}
+    kept: dict[str, pa.Field] = {}
     if source is not None and source.suffix.lower() == ".parquet":
         kept = {field.name: field for field in parquet.read_schema(source)}
-    header, values_of_rows = _flat(found, labels, columns)
-    rows = (
-        {
-            name: value if name in kept or not _has_objects(value) else _cell(value, str)
-            for name, value in zip(header, values, strict=True)
-        }
-        for values in values_of_rows
-    )
-    first = list(islice(rows, _AT_ONCE))
-    schema = _schema(first or [dict.fromkeys(header)], kept)
-    with parquet.ParquetWriter(out, schema) as writer:
-        number = 0
-        for group in chain([first], iter(lambda: list(islice(rows, _AT_ONCE)), [])):
-            try:
+
+    def records() -> Iterator[dict[str, Any]]:
+        for values in table.rows:
+            row = dict(zip(table.header, values, strict=True))
+            as_text = [n for n, v in row.items() if n not in kept and _has_objects(v)]
+            yield row | {name: _cell(row[name], str) for name in as_text}
+
+    rows, number = records(), 0
+    group = list(islice(rows, _AT_ONCE))
+    try:
+        found = pa.Table.from_pylist(group or [dict.fromkeys(table.header)]).schema
+        # A column that is null so far may hold anything later, most likely text.
+        typed = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in found]
+        schema = pa.schema([kept.get(field.name, field) for field in typed])
+        with parquet.ParquetWriter(out, schema) as writer:
+            while group:
                 writer.write_table(pa.Table.from_pylist(group, schema=schema))
-            except (pa.ArrowException, OverflowError) as error:
-                raise DataError(
-                    f"after row {number}: a column changes its type ({error}). "
-                    "Parquet has one type a column; write JSON Lines instead"
-                ) from error
-            number += len(group)
+                number += len(group)
+                group = list(islice(rows, _AT_ONCE))
+    except (pa.ArrowException, OverflowError) as error:
+        raise DataError(
+            f"after row {number}: a column changes its type, or holds what Parquet cannot "
+            f"({error}). It has one type a column, and whole numbers of at most 64 bits; write "
+            "JSON Lines instead"
+        ) from error
 
 
 def _has_objects(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_has_objects, value))
     return isinstance(value, dict)
-
-
-def _schema(rows: Sequence[Mapping[str, Any]], kept: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
-    try:
-        found = pa.Table.from_pylist(rows).schema
-    except (pa.ArrowException, OverflowError) as error:
-        raise DataError(
-            f"a column has no type that Parquet knows ({error}). It has one type a column, and "
-            "whole numbers of at most 64 bits; write JSON Lines instead"
-        ) from error
-    # A column that is null so far may hold anything later, most likely text.
-    typed = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in found]
-    return pa.schema([kept.get(field.name, field) for field in typed])
-
-
-def _flat(
-    found: Found, labels: Sequence[str], columns: Sequence[str]
-) -> tuple[tuple[str, ...], Iterator[list[Any]]]:
-    """The header of a table and the values of each row; the first row names the input's columns.
-
-    Halves of surrogate pairs, which no table can hold, are replaced by U+FFFD.
-    """
-    rows = iter(found)
-    first = list(islice(rows, 1))
-    names = tuple(first[0][0].columns if first else columns)
-    added = (PREDICTED, *(f"probability:{label}" for label in labels))
-    _refuse_taken(names, added, first[0][0].where if first else "the header")
-    return tuple(map(well_formed_value, (*names, *added))), _values(
-        chain(first, rows), names, labels
-    )
-
-
-def _values(found: Found, names: Sequence[str], labels: Sequence[str]) -> Iterator[list[Any]]:
-    for row, prediction in found:
-        if further := [name for name in row.columns if name not in names]:
-            raise DataError(
-                f"{row.where}: has a column {further[0]!r} that the first row does not have. A "
-                "table has the same columns in every row; write JSON Lines instead"
-            )
-        values = [well_formed_value(row.columns.get(name)) for name in names]
-        shares = [prediction.probabilities[label] for label in labels]
-        yield [*values, prediction.label, *shares]
 
 
 def _refuse_taken(present: Iterable[str], added: Sequence[str], where: str) -> None:

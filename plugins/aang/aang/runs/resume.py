@@ -119,14 +119,9 @@ def _take(config: TrainConfig) -> int:
     for number in itertools.count(1):
         out = _numbered(config, number)
         try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.mkdir()
+            out.mkdir(parents=True)
         except FileExistsError:
-            if out.parent.is_dir():
-                continue
-            raise ConfigError(
-                f"{out.parent}: is a file, and new runs get a folder there; give another with --out"
-            ) from None
+            continue
         except OSError as error:
             raise ConfigError(
                 f"{out}: cannot make the run folder: {error.strerror}; give another with --out"

@@ -160,16 +160,12 @@ class Run:
         return cls.about_to_finish(place, finished_result(place))
 
     @classmethod
-    def about_to_finish(
-        cls, folder: Path, outcome: Result, notes: Sequence[str] | None = None
-    ) -> "Run":
+    def about_to_finish(cls, folder: Path, outcome: Result) -> "Run":
         """Open a run folder whose ``result.json`` may not be written yet.
 
         Args:
             folder: the run folder.
             outcome: the content, present or future, of ``result.json``.
-            notes: what the user should know about the run, a sentence each; by default the notes in
-                ``data.json``.
 
         Raises:
             DataError: a file is damaged, or missing because another version wrote the run.
@@ -179,7 +175,7 @@ class Run:
             plugins = read_part(PluginsUsed, folder)
         except FileNotFoundError as error:
             raise _missing(folder, error) from error
-        return cls(folder, options, outcome, plugins, _notes=notes)
+        return cls(folder, options, outcome, plugins)
 
     @property
     def name(self) -> str:
@@ -367,7 +363,27 @@ class Run:
 
     def _repr_html_(self) -> str:
         """The scores and the heaviest objectives as tables, for notebooks."""
-        return _as_html(repr(self).splitlines()[0], self.outcome, self.records)
+        from pandas import DataFrame
+
+        chosen, title = self.outcome.metric, escape(repr(self).splitlines()[0])
+        baselines: dict[str, Scores | PlainFineTuning] = {
+            "plain fine-tuning": self.outcome.fine_tuning,
+            self.outcome.baseline: self.outcome.majority,
+        }
+        scores = [["this run", chosen.shown("dev"), chosen.shown("test")]]
+        scores += [
+            [name, shown_score(of.dev, chosen.name), shown_score(of.test, chosen.name)]
+            for name, of in baselines.items()
+            if of is not None
+        ]
+        tables = [DataFrame(scores, columns=[chosen.name, "dev", "test"])]
+        weights = self.records.mean_weights(0.75, 1.0)
+        heaviest = sorted(weights, key=lambda name: -weights[name])[:_OBJECTIVES]
+        if heaviest:
+            rows = [[name, f"{weights[name]:.4f}"] for name in heaviest]
+            tables.append(DataFrame(rows, columns=["objective", "weight in the last quarter"]))
+        shown = (table.to_html(index=False, border=0) for table in tables)
+        return f"<p>{title}</p>{''.join(shown)}"
 
     def differences(self, installed: Plugins) -> list[str]:
         """How the plug-ins that the run used differ from those installed, a sentence each."""
@@ -378,38 +394,3 @@ def _by_step(steps: Sequence[int]) -> "Index[int]":
     from pandas import Index
 
     return Index(steps, name="step")
-
-
-def _as_html(title: str, outcome: Result, records: Records) -> str:
-    """The scores on dev and test, and the objectives with the largest weights.
-
-    Args:
-        title: a line about the run.
-        outcome: the content of ``result.json``.
-        records: what the run recorded.
-    """
-    chosen = outcome.metric
-
-    def shown(of: Scores | PlainFineTuning) -> list[str]:
-        return [shown_score(of.dev, chosen.name), shown_score(of.test, chosen.name)]
-
-    scores = [
-        ["this run", chosen.shown("dev"), chosen.shown("test")],
-        [outcome.baseline, *shown(outcome.majority)],
-    ]
-    if plain := outcome.fine_tuning:
-        scores.insert(1, ["plain fine-tuning", *shown(plain)])
-    weights = records.mean_weights(0.75, 1.0)
-    heaviest = sorted(weights, key=lambda name: -weights[name])[:_OBJECTIVES]
-    parts = [f"<p>{escape(title)}</p>", _table([chosen.name, "dev", "test"], scores)]
-    if heaviest:
-        head = ["objective", "weight in the last quarter"]
-        parts.append(_table(head, [[name, f"{weights[name]:.4f}"] for name in heaviest]))
-    return "".join(parts)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    def line(cells: Sequence[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    return f"<table>{line(head, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"

@@ -69,10 +69,11 @@ def train_run(
     """
     device, processes = check(sources.config, sources.registry, resumed=resume)
     during = replace(during, device=device, processes=processes)
-    before, changes = None, []
+    before: inputs.Inputs | None = None
+    changes: list[str] = []
     if resume:
-        earlier, now = inputs.plugin_changes(out, plugins)
-        changes = [*earlier, *now]
+        earlier, newer = inputs.plugin_changes(out, plugins)
+        changes = [*earlier, *newer]
         if not accept_changes:
             inputs.refuse_other_rows(out, sources.draw)
         before = inputs.recorded_inputs(out)
@@ -80,18 +81,18 @@ def train_run(
         if told is not None:
             during.say(told)
         ready = prepare(sources, during)
-        began: inputs.Inputs | None = inputs.inputs_of(ready.assembly, device, processes)
-        assert began is not None
-        inputs.refuse_other_inputs(began, processes)
+        now = inputs.inputs_of(ready.assembly, device, processes)
+        inputs.refuse_other_inputs(now, processes)
+        changed: inputs.Inputs | None = now
         if before is not None:
-            began = inputs.accepted(out, before, began, accept_changes, during.say)
+            changed = inputs.accepted(out, before, now, accept_changes, during.say)
         with (
             during.interruption.deferred(),
             opened(out, resume=resume, processes=processes) as folder,
             lowering_told(ready.memory, device),
         ):
             write_part(folder, inputs.plugins_used(plugins, sources.plan, changes))
-            _write_beginning(folder, ready.assembly, ready.statistics, began)
+            _write_beginning(folder, ready.assembly, ready.statistics, changed)
             reader, report = ready.assembly.reader, ready.report
             assembly, sources = ready.assembly, ready.assembly.sources
             del ready
@@ -140,19 +141,26 @@ def _write_beginning(
     folder: RunFolder,
     assembly: Assembly,
     statistics: DataStatistics,
-    began: inputs.Inputs | None,
+    changed: inputs.Inputs | None,
 ) -> None:
-    """Write what a run begins with; what it began with is not None if that has changed."""
+    """Write what a run begins with.
+
+    Args:
+        folder: the run folder.
+        assembly: its options and sources.
+        statistics: the content of ``data.json``.
+        changed: what it begins with; None if it is resumed with the same.
+    """
     for name, content in assembly.sources.copies.items():
         folder.write_text(name, content)
     folder.write_text("config.yaml", reusable(assembly.config))
     # Its notes name files as the user did, in a folder that may now be another one.
-    if began is not None or not (folder.path / DataStatistics.file).is_file():
+    if changed is not None or not (folder.path / DataStatistics.file).is_file():
         write_part(folder, statistics)
     if (draw := assembly.sources.draw) is not None:
         write_part(folder, TrainRows(rows=list(draw.rows), of=draw.of, digest=draw.digest))
-    if began is not None:
-        write_part(folder, began)
+    if changed is not None:
+        write_part(folder, changed)
 
 
 def reusable(config: TrainConfig) -> str:

@@ -17,7 +17,6 @@ from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.choose_engine import check_engine
 from aang_core.gradients.passes import Passes, Precision
 from aang_core.plugins.registry import TargetEntry
-from aang_core.tasks.meeting import tell_others
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
 from aang_core.training.bench import RunTasks, StepSettings
 from aang_core.training.devices import (
@@ -108,8 +107,7 @@ def join(name: str) -> tuple[torch.device, Processes]:
     try:
         device = choose_training_device(name)
     except AangError as error:
-        # The others would wait for this process.
-        tell_others(error)
+        processes_of_environment(error)  # The others would wait for this process.
         raise
     return device, processes_of_environment(device)
 

@@ -2,30 +2,27 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from aang_core.gradients.choose_engine import EngineSettings
 from aang_core.gradients.dev_head import DevHead
-from aang_core.gradients.engine import Rider, Segment, largest_batch, members_of, tokens
 from aang_core.gradients.ledger import (
-    UNCLIPPED,
-    GradientSink,
     GradientStatistics,
-    Ledger,
     TaskClip,
     assemble_statistics,
+)
+from aang_core.gradients.passes import (
+    Gradients,
+    backward_over,
+    rider_loss,
+    taken,
     trained,
 )
-from aang_core.gradients.passes import Precision
+from aang_core.gradients.segments import Rider, Segment, largest_batch, members_of, tokens
 from aang_core.gradients.stream import StreamEngine
-from aang_core.gradients.task_gradient import (
-    Gradients,
-    mean_gradient,
-    rider_loss,
-    summed_over,
-)
 from aang_core.tasks.processes import Processes
 from aang_core.tasks.task import Batch, Task
 
@@ -48,27 +45,22 @@ class DistributedEngine:
     Args:
         body: the module that all tasks share.
         dev_head: the head that the dev gradient goes through.
-        precision: of forward passes, as in the stream engine.
+        settings: the options of the engine.
         processes: the processes that share the training.
-        clip: clips each task's body gradient.
     """
 
     splits_rows = True
 
+    cannot: ClassVar[Mapping[str, str]] = {}
+
     def __init__(
-        self,
-        body: nn.Module,
-        dev_head: DevHead,
-        precision: Precision,
-        processes: Processes,
-        *,
-        clip: TaskClip = UNCLIPPED,
+        self, body: nn.Module, dev_head: DevHead, settings: EngineSettings, processes: Processes
     ) -> None:
         self.dev_head = dev_head
-        self.clip = clip
+        self.clip = TaskClip(settings.task_clip)
         self.processes = processes
         self.losses: Sequence[Tensor] = []
-        self._stream = StreamEngine(body, dev_head, precision, clip=clip)
+        self._stream = StreamEngine(body, dev_head, settings.precision, clip=self.clip)
         self._passes = self._stream.passes
         self.scale = self._stream.scale
 
@@ -100,14 +92,11 @@ class DistributedEngine:
             v = self.dev_head.smoothed(own_v)
         if end.remember:
             self.dev_head.observe(everywhere, end.batches)
-        ledger = self._stream.ledger(end=None)
-        for parameter, part in v.items():
-            ledger.enter_v(parameter, part)
         measures = norms or dev is not None
-        sink = self._stream.sink(ledger, auxiliaries, measures=measures)
-        most_rows = largest_batch((*auxiliaries, end))
-        numbers = self._run_auxiliaries(sink, ledger, auxiliaries, most_rows)
-        auxiliary = summed_over(self.processes, ledger.totals, parameters)
+        numbers, found = self._run_auxiliaries(
+            auxiliaries, v, largest_batch((*auxiliaries, end)), measures=measures
+        )
+        auxiliary = _summed_over(self.processes, found, parameters)
         live = dict(zip(mine, features, strict=True)) if end.riders else {}
         seen = [live.get(i, features) for i, features in enumerate(everywhere)]
         of_riders = [self._rider_gradient(rider, seen, parameters) for rider in end.riders]
@@ -134,35 +123,46 @@ class DistributedEngine:
         )
 
     def _run_auxiliaries(
-        self, sink: GradientSink, ledger: Ledger, auxiliaries: Sequence[Segment], most_rows: int
-    ) -> Tensor:
+        self, auxiliaries: Sequence[Segment], v: Gradients, most_rows: int, *, measures: bool
+    ) -> tuple[Tensor, Gradients]:
         """Run this process's auxiliary segments.
 
         Args:
-            sink: takes the gradients.
-            ledger: the sink's.
             auxiliaries: the auxiliary segments of all processes.
+            v: the dev gradient.
             most_rows: most rows in a pass that several segments share.
+            measures: whether to measure each task.
 
         Returns:
-            ``[3, K]``, dot, square and loss of each of the K auxiliary tasks of all processes.
+            ``[3, K]``, dot, square and loss of each of the K auxiliary tasks of all processes; and
+            the weighted sum of this process's gradients.
         """
         first = [0, *itertools.accumulate(len(segment.members) for segment in auxiliaries)]
         like = next(self._passes.body.parameters())
         numbers = torch.zeros(3, first[-1], dtype=like.dtype, device=like.device)
         costs = [sum(map(tokens, segment.batches)) for segment in auxiliaries]
-        own = self.processes.own(costs)[self.processes.rank]
+        own = shares(costs, self.processes.size)[self.processes.rank]
         mine = [place for i in own for place in range(first[i], first[i + 1])]
-        with sink.attached():
-            losses = self._stream.accumulate(sink, [auxiliaries[i] for i in own], most_rows)
-        sink.settle()
+        segments = [auxiliaries[i] for i in own]
+        if measures or self.clip.norm is not None:
+            ledger, sink = self._stream.measuring(segments, end=None)
+            for parameter, part in v.items():
+                ledger.enter_v(parameter, part)
+            with sink.attached():
+                losses = self._stream.measure(sink, segments)
+            sink.settle()
+            found = ledger.totals
+            if mine:
+                for place, dot, square in zip(mine, *ledger.measured(), strict=True):
+                    numbers[DOT, place], numbers[SQUARE, place] = dot, square
+        else:
+            losses = self._stream.add_up(segments, most_rows)
+            heads = [member.task.head for member in members_of(segments)]
+            found = taken(trained(self._passes.body, *heads))
         for place, loss in zip(mine, losses, strict=True):
             numbers[LOSS, place] = loss
-        if sink.measures and mine:
-            for place, dot, square in zip(mine, *ledger.measured(), strict=True):
-                numbers[DOT, place], numbers[SQUARE, place] = dot, square
         (numbers,) = self.processes.sum([numbers])
-        return numbers
+        return numbers, found
 
     def _rider_gradient(
         self, rider: Rider, features: Sequence[Tensor], parameters: Sequence[nn.Parameter]
@@ -191,10 +191,10 @@ class DistributedEngine:
         )
         _add(gradients, {p: found[p] for p in of_head if p in found}, 1.0)
         true = {p: self._passes.scale.off(g) for p, g in gradients.items()}
-        return summed_over(self.processes, true, parameters), loss.detach()
+        return _summed_over(self.processes, true, parameters), loss.detach()
 
     def _shares(self, batches: Sequence[Batch]) -> list[list[int]]:
-        return self.processes.own([tokens(batch) for batch in batches])
+        return shares([tokens(batch) for batch in batches], self.processes.size)
 
     def _all_features(
         self, batches: int, numbers: Sequence[int], own: Sequence[Tensor]
@@ -231,12 +231,18 @@ class DistributedEngine:
         parameters: Sequence[nn.Parameter],
         features: Sequence[Tensor] | None = None,
     ) -> tuple[Gradients, Tensor]:
-        """Call `mean_gradient` with this process's batches."""
-        return mean_gradient(
-            *(self._passes, task, head, batches, parameters),
-            features=features,
-            processes=self.processes,
-        )
+        """The gradient of a task's mean loss over the rows of all processes, and that loss."""
+        taken(parameters)
+        seen = map(self._passes.features, batches) if features is None else features
+        total, count = backward_over(*(self._passes, task, head, batches, seen), inputs=parameters)
+        found = _summed_over(self.processes, taken(parameters), parameters)
+        (numbers,) = self.processes.sum([torch.stack([total.double(), count.double()])])
+        total, count = numbers
+        # Only here: a process without rows of the task adds nothing to the number of targets.
+        count = count.clamp(min=1)
+        scale = self._passes.scale
+        true = {p: scale.off(g.div_(count.to(g.dtype))) for p, g in found.items()}
+        return true, total / count
 
     def _leave(
         self, auxiliary: Gradients, own: Mapping[nn.Parameter, Tensor], coefficient: float
@@ -281,3 +287,48 @@ def _dot(
     both = [p for p in parameters if p in left and p in right]
     parts = [torch.dot(left[p].reshape(-1), right[p].reshape(-1)) for p in both]
     return torch.stack(parts).sum() if parts else torch.zeros_like(parameters[0].reshape(-1)[0])
+
+
+def _summed_over(
+    processes: Processes,
+    gradients: Mapping[nn.Parameter, Tensor],
+    parameters: Sequence[nn.Parameter],
+) -> Gradients:
+    """Sum gradients over processes.
+
+    Args:
+        processes: the processes.
+        gradients: those of this process.
+        parameters: all parameters that any process may have a gradient of.
+
+    Returns:
+        The sums, without parameters that no process has a gradient of.
+    """
+    device = parameters[0].device
+    reached = torch.tensor([p in gradients for p in parameters], dtype=torch.int32)
+    (reached,) = processes.sum([reached.to(device)])
+    kept = [p for p, n in zip(parameters, reached.tolist(), strict=True) if n]
+    parts = [gradients[p] if p in gradients else torch.zeros_like(p) for p in kept]
+    return dict(zip(kept, processes.sum(parts), strict=True))
+
+
+def shares(costs: Sequence[float], processes: int) -> list[list[int]]:
+    """Distribute whole pieces of work so that all processes have about as much to do.
+
+    The longest piece goes first, always to the process with the least work: at most 4/3 of the best
+    possible (Graham, 1969).
+
+    Args:
+        costs: of each piece.
+        processes: the number of processes.
+
+    Returns:
+        For each process, the indices of its pieces in ascending order.
+    """
+    loads = [0.0] * processes
+    found: list[list[int]] = [[] for _ in loads]
+    for piece in sorted(range(len(costs)), key=lambda i: -costs[i]):
+        process = loads.index(min(loads))
+        loads[process] += costs[piece]
+        found[process].append(piece)
+    return [sorted(share) for share in found]

@@ -1,15 +1,69 @@
-"""Long texts cut into pieces that fit a row, so that nothing is truncated."""
+"""Streams of texts: any source again and again, and long texts in pieces that fit a row."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
-
-from transformers import PreTrainedTokenizerBase
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from aang.corpora.text_files import well_formed
+from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, TextStream
 from aang_core.tasks.saved import saved_count, saved_part
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+class RepeatedTexts:
+    """The texts of any source, pass after pass.
+
+    Its position is the number of the pass and of the texts read in it. Restoring one reads those
+    texts again.
+
+    Args:
+        read: reads the source from its beginning, in the same order each time; receives the number
+            of the pass, from 1.
+
+    Examples:
+        >>> from aang_core import Example
+        >>> from aang.corpora import RepeatedTexts
+        >>> texts = RepeatedTexts(lambda number: [Example("one"), Example("two")])
+        >>> [next(texts).text for _ in range(3)]
+        ['one', 'two', 'one']
+        >>> texts.state_dict()
+        {'pass': 2, 'given': 1}
+    """
+
+    def __init__(self, read: Callable[[int], Iterable[Example]]) -> None:
+        self._read = read
+        self._texts: Iterator[Example] = iter(())
+        self._pass = 0
+        self._given = 0
+
+    def __next__(self) -> Example:
+        text = next(self._texts, None)
+        if text is None:
+            if self._pass and not self._given:
+                raise DataError("the text source became empty while it was being read")
+            self._pass += 1
+            self._given = 0
+            self._texts = iter(self._read(self._pass))
+            text = next(self._texts, None)
+        if text is None:
+            raise DataError("there is no text to read")
+        self._given += 1
+        return text
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :meth:`aang_core.objectives.stages.TextStream.state_dict`."""
+        return {"pass": self._pass, "given": self._given}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See :meth:`aang_core.objectives.stages.TextStream.load_state_dict`."""
+        self._pass, self._given = saved_count(state, "pass"), saved_count(state, "given")
+        texts: Iterator[Example] = iter(self._read(self._pass)) if self._pass else iter(())
+        self._texts = islice(texts, self._given, None)
 
 
 class Cutter:
@@ -19,7 +73,7 @@ class Cutter:
     tokenised like any other, so what reads texts need not know about pieces.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> None:
         self._tokenizer = tokenizer
         self._room = max(1, max_length - tokenizer.num_special_tokens_to_add(pair=False))
 
@@ -31,18 +85,16 @@ class Cutter:
         for text in self._cut(well_formed(example.text)):
             yield replace(example, text=text)
 
-    def _cut(self, text: str) -> Iterator[str]:
-        if self._fits(text):
+    def _cut(self, text: str, *, in_halves: bool = False) -> Iterator[str]:
+        # A word may take more tokens at the start of a row than in the middle of one, so that a
+        # piece may not fit. A character that takes more tokens than a row stays whole.
+        if self._fits(text) or len(text) == 1:
             yield text
             return
-        ends = self._ends(text)
+        ends = [_middle(text)] if in_halves else self._ends(text)
         for start, end in zip([0, *ends], [*ends, len(text)], strict=True):
-            piece = text[start:end].strip()
-            # A word may take more tokens at the start of a row than in the middle of one.
-            if piece and (self._fits(piece) or len(piece) == 1):
-                yield piece
-            elif piece:
-                yield from self._halves(piece)
+            if piece := text[start:end].strip():
+                yield from self._cut(piece, in_halves=True)
 
     def _fits(self, text: str) -> bool:
         ids = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
@@ -67,14 +119,6 @@ class Cutter:
                 ends.append(starts[cut])
             first = cut
         return ends
-
-    def _halves(self, text: str) -> Iterator[str]:
-        middle = _middle(text)
-        for half in (text[:middle].strip(), text[middle:].strip()):
-            if half and (self._fits(half) or len(half) == 1):
-                yield half
-            elif half:
-                yield from self._halves(half)
 
 
 def _new_word(text: str, start: int) -> bool:
