@@ -197,6 +197,10 @@ def check_targets(targets: Any) -> None:
         expect(isinstance(value, Tensor), f"its target {name!r}", "a tensor", described(value))
 
 
+_COUNTS = (torch.int64, torch.int32, torch.float32, torch.float64)
+"""Types of counts of targets."""
+
+
 def check_losses(returned: Any, hidden: Tensor) -> RowLosses:
     """Check the losses that an output computes from hidden states ``[B, T, H]``."""
     pair = isinstance(returned, tuple | list) and len(returned) == 2
@@ -204,8 +208,7 @@ def check_losses(returned: Any, hidden: Tensor) -> RowLosses:
     expect(pair, "its loss", what, described(returned))
     sums, counts = returned
     expect_tensor(sums, "sums of losses", hidden.shape[:1], "B", None)
-    numbers = (torch.int64, torch.int32, torch.float32, torch.float64)
-    expect_tensor(counts, "counts of targets", hidden.shape[:1], "B", *numbers)
+    expect_tensor(counts, "counts of targets", hidden.shape[:1], "B", *_COUNTS)
     expect(
         sums.requires_grad or not (torch.is_grad_enabled() and hidden.requires_grad),
         "sums of losses",
@@ -432,6 +435,8 @@ class CheckedOutput:
             losses: Any = self._output.losses(head, hidden, targets)
             if not self._tried:
                 check_losses(losses, hidden)
+            # At every call: they depend on the precision, and in 16 bits there are no 257 targets.
+            expect_tensor(losses[1], "counts of targets", hidden.shape[:1], "B", *_COUNTS)
         self._tried = True
         return RowLosses(*losses)
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import click
     import torch
     from aang import Run, TextModel, TrainedPart
-    from aang_plugin_diagnose import Diagnosis
 
     from aang_core import AangError, Observer, Processes
 
@@ -511,7 +510,7 @@ def aang_plot_run(run: "Run", what: str) -> Any:
 
 
 @hookspec
-def aang_plot_diagnosis(path: Path) -> "Callable[[Diagnosis], None]":
+def aang_plot_diagnosis(path: Path) -> Callable[[Any], None]:
     """Prepare the figure of ``aang diagnose --plot``, before anything is measured.
 
     Only one loaded plug-in may implement it.

@@ -20,8 +20,8 @@ Public, for plug-ins with an engine of their own (``aang_register_engines``):
   the rows of a pass.
 - A :class:`DevHead` provides the head that v goes through: :class:`RememberingDevHead`,
   :class:`DrawnDevHead`, :class:`FreshDevHead`, :class:`LogisticDevHead`, :class:`EndTaskHead`,
-  :class:`DevAverage` smooths it. :func:`choose_dev_head` makes one from :class:`DevHeadSettings`
-  (``DevHeadRows``, ``DevHeadFit``).
+  :class:`DevAverage` smooths it, and :class:`RowMemory` keeps features. :func:`choose_dev_head`
+  makes one from :class:`DevHeadSettings` (``DevHeadRows``, ``DevHeadFit``).
 """
 
 from aang_core.gradients.choose_dev_head import (
@@ -44,7 +44,7 @@ from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.ledger import GradientStatistics, TaskClip, assemble_statistics
 from aang_core.gradients.logistic_head import LogisticDevHead
 from aang_core.gradients.packing import CannotPackError, Pack, PacksRows, batch_norm_of
-from aang_core.gradients.passes import Passes, mean_gradient, trained
+from aang_core.gradients.passes import Passes, mean_gradient, rider_loss, trained
 from aang_core.gradients.segments import Rider, Segment, members_of
 from aang_core.gradients.stream import StreamEngine
 from aang_core.tasks.processes import ALONE

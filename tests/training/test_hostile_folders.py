@@ -275,7 +275,11 @@ def test_a_comparison_writes_through_no_link(aang: Aang, tmp_path: Path, outside
 
 def test_a_comparison_of_a_million_runs_is_refused(aang: Aang, tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
-    grid = ", ".join(f"o{i}: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" for i in range(9))
+    options = (
+        *("lr", "head_lr", "weight_decay", "steps", "eval_every", "patience", "batch_size"),
+        *("aux_batch_size", "dev_batch_size"),
+    )
+    grid = ", ".join(f"{name}: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" for name in options)
     spec.write_text(f"tasks: {{a: {{}}}}\nmethods: {{m: {{}}}}\ngrid: {{{grid}}}\n")
     done = aang("compare", spec, "--out", tmp_path / "comparison")
     assert done.status == 2
@@ -302,16 +306,6 @@ def test_a_run_is_named_after_a_file_of_any_name(
     assert run.name.startswith("-[31m-xxx")
     assert "\x1b" not in done.out + done.err
     assert "\u202e" not in done.out + done.err
-
-
-@pytest.mark.parametrize("value", ["a\0b", "a\ud800b"])
-@pytest.mark.parametrize("option", ["train", "model", "out", "text", "space"])
-def test_texts_that_no_path_can_hold(aang: Aang, tmp_path: Path, option: str, value: str) -> None:
-    config = tmp_path / "c.yaml"
-    config.write_text(json.dumps({option: value}))
-    done = aang("train", config)
-    assert done.status == 2
-    assert option in done.err
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Planning the runs that a comparison file, or a command line, asks for."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +44,9 @@ _TEXT = ("domain", "out_of_domain", "unlabelled")
 
 Grid = Mapping[str, Sequence[Any]]
 """Values by option; ``NAME.OPTION`` is an option of a weighter or primitive."""
+
+MOST_RUNS = 10_000
+"""The largest number of runs of a comparison; a typo in a grid can ask for millions."""
 
 
 def read_comparison(path: Path, registry: Registry, **over: Any) -> Comparison:
@@ -157,6 +161,12 @@ class _Planning:
     def matched_cells(self) -> list[Cell]:
         """All runs; those that get as much as another know which run that is."""
         pairs = list(itertools.product(self.given.tasks, self.given.methods))
+        runs = math.prod(map(len, (pairs, self.given.seeds, *self.grid.values())))
+        if runs > MOST_RUNS:
+            raise ConfigError(
+                f"{self.source.at(())}: asks for up to {runs} runs; the most is {MOST_RUNS}, so "
+                "leave tasks, methods, seeds or values of the grid out"
+            )
         owners = {pair: self._owners(*pair) for pair in pairs}
         everything = {name: owner for of in owners.values() for name, owner in of.items()}
         for name in self.grid:

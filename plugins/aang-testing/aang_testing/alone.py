@@ -104,7 +104,7 @@ def load_alone(plugin: str) -> list[Alone]:
     origins = [record.origin for record in found.records]
     named = origins[-1:] if local else _named(plugin, origins)
     distribution = named[0].distribution
-    required = standard_plugins() | required_by(distribution)
+    required = standard_plugins() | required_by(distribution) | {"aang", "aang-testing"}
     needed = {o.distribution for o in origins if normalised(o.distribution) in required}
     needed.add(distribution)
     plugins = load_plugins(local=local, only=needed)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from aang.cli.schema_options import training_options
+    from aang.cli.train import training_options
     from aang.config.files import parse_settings
 
 __all__ = ["parse_settings", "training_options"]
 
 _HOMES = {
-    "aang.cli.schema_options": "training_options",
+    "aang.cli.train": "training_options",
     "aang.config.files": "parse_settings",
 }
 

@@ -144,38 +144,6 @@ def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def training_options(arguments: Sequence[str]) -> dict[str, Any]:
-    """The options of a training in a command line, as a configuration file would hold them.
-
-    Args:
-        arguments: what would follow ``aang train``. Options that say what the command prints are
-            ignored.
-
-    Raises:
-        ConfigError: an option that is made of several parts has another form, or an argument says
-            something else than what a new run is trained with: a configuration file, ``--resume``,
-            ``--accept-changes`` or ``--dry-run``.
-    """
-    from aang.cli.train import train
-
-    outer = click.get_current_context(silent=True)
-    with train.make_context("train", list(arguments), parent=outer) as context:
-        params = context.params
-        if (file := params["config_file"]) is not None:
-            raise ConfigError(
-                f"{file}: is no option of aang train, and configuration files are not read here; "
-                "give their options instead"
-            )
-        for name in ("resume", "accept_changes", "dry_run"):
-            if params[name]:
-                raise ConfigError(
-                    f"--{name.replace('_', '-')}: is for aang train alone; give only options that "
-                    "say what is trained"
-                )
-        schema = schema_of(loaded_plugins(context).registry)
-        return given_options({name: params[name] for name in schema.model_fields})
-
-
 _FORMS = {
     "aux_task": "give NAME=FILE, such as wnli=wnli/train.tsv",
     "class_weights": f"give {BALANCED}, or NAME=WEIGHT with a number above zero, such as "

@@ -1,7 +1,7 @@
 """``aang train``: train a classifier with auxiliary objectives."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import click
 from aang.assembly.text_options import check_names, check_paths
 from aang.cli.result import print_result
 from aang.cli.schema_options import TrainingCommand, given_options, options_of
-from aang.config import TrainConfig, read_config_file, resolve_training
+from aang.config import TrainConfig, read_config_file, resolve_training, schema_of
 from aang.runs.files import refuse_links
 from aang.runs.resume import new_run_folder, resume_command, unfinished
 from aang_core.cli.loaded import loaded_plugins, output_of_plugins
@@ -224,3 +224,33 @@ def _trained(
 
 def _ignore(said: object) -> None:
     """With ``--quiet``, nothing but the result is printed."""
+
+
+def training_options(arguments: Sequence[str]) -> dict[str, Any]:
+    """The options of a training in a command line, as a configuration file would hold them.
+
+    Args:
+        arguments: what would follow ``aang train``. Options that say what the command prints are
+            ignored.
+
+    Raises:
+        ConfigError: an option that is made of several parts has another form, or an argument says
+            something else than what a new run is trained with: a configuration file, ``--resume``,
+            ``--accept-changes`` or ``--dry-run``.
+    """
+    outer = click.get_current_context(silent=True)
+    with train.make_context("train", list(arguments), parent=outer) as context:
+        params = context.params
+        if (file := params["config_file"]) is not None:
+            raise ConfigError(
+                f"{file}: is no option of aang train, and configuration files are not read here; "
+                "give their options instead"
+            )
+        for name in ("resume", "accept_changes", "dry_run"):
+            if params[name]:
+                raise ConfigError(
+                    f"--{name.replace('_', '-')}: is for aang train alone; give only options that "
+                    "say what is trained"
+                )
+        schema = schema_of(loaded_plugins(context).registry)
+        return given_options({name: params[name] for name in schema.model_fields})

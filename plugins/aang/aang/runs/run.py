@@ -204,7 +204,13 @@ class Run:
     @cached_property
     def records(self) -> Records:
         """What the run recorded about its data, its training and its model."""
-        return Records.read(self.folder, self.outcome.logs)
+        records = Records.read(self.folder, self.outcome.logs)
+        scored = [records.evaluation.dev.scores, *(line.dev for line in records.evaluations)]
+        if any(self.metric not in scores for scores in scored):
+            raise DataError(
+                f"{self.folder / Result.file}: is damaged: nothing was scored by {self.metric!r}"
+            )
+        return records
 
     @property
     def notes(self) -> Sequence[str]:
