@@ -12,7 +12,6 @@ LAYERS = [
     "errors",
     "printable",
     "lazy_names",
-    "cores",
     "turns",
     "progress_bars",
     "hookspecs",

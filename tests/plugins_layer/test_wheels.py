@@ -111,7 +111,9 @@ def test_a_command_that_is_not_installed_says_what_brings_it(few: Path) -> None:
     command = [few / "bin" / "aang", "compare", "spec.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "it comes with aang-plugin-compare" in done.stderr
+    assert "no command compare" in done.stderr
+    assert "aang-plugin-compare" in done.stderr
+    assert "are not installed: pip install aang" in done.stderr
 
 
 def test_the_tutorial_in_that_environment(dist: Path, venv: Path, tmp_path: Path) -> None:
