@@ -353,8 +353,8 @@ FAULTS = (
         "plug-ins",
         "a plug-in that fails has registered",
         "aang_core/plugins/loading.py",
-        'PluginRecord(origin, "failed", what, error, seconds=seconds), []',
-        'PluginRecord(origin, "failed", what, error, seconds=seconds), staging.close()',
+        '"failed", _described(error, origin), error, (), seconds), ()',
+        '"failed", _described(error, origin), error, (), seconds), staging.entries.values()',
         ("tests/plugins_layer",),
     ),
     Fault(

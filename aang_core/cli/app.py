@@ -23,19 +23,19 @@ from aang_core.tasks.processes import is_first
 
 COMMANDS = {
     "list-primitives": (
-        "aang_core.cli.list_primitives:list_primitives",
+        "aang_core.cli.listings:list_primitives",
         "List the primitives of every stage, and the weighters.",
     ),
     "list-objectives": (
-        "aang_core.cli.list_objectives:list_objectives",
+        "aang_core.cli.listings:list_objectives",
         "List all objectives, or those that have names.",
     ),
-    "list-spaces": ("aang_core.cli.spaces:list_spaces", "List the spaces of objectives."),
+    "list-spaces": ("aang_core.cli.listings:list_spaces", "List the spaces of objectives."),
     "show-space": (
-        "aang_core.cli.spaces:show_space",
+        "aang_core.cli.listings:show_space",
         "Show a space's objectives, and what was dropped and why.",
     ),
-    "plugins": ("aang_core.cli.plugins:plugins", "List the plug-ins and whether they loaded."),
+    "plugins": ("aang_core.cli.listings:plugins", "List the plug-ins and whether they loaded."),
 }
 """The core's commands: the object to import when one is run, and its line in the help."""
 
@@ -146,16 +146,6 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
         where = printable(str(error.filename)) if error.filename else "the output"
         echo(f"Error: {where}: {error.strerror} (aang --debug shows where)", err=True)
         ctx.exit(2)
-    except UnicodeDecodeError as error:
-        if ctx.params.get("debug") or not _raised_in(error, "importlib.metadata"):
-            raise
-        # Libraries read the entry points of all distributions, and a single bad file stops them.
-        echo(
-            "Error: a library that AANG uses cannot read the entry_points.txt of an installed "
-            "package, because it is not UTF-8 text; aang plugins names the package: reinstall it",
-            err=True,
-        )
-        ctx.exit(2)
     except KeyboardInterrupt:
         echo("interrupted", err=True)
         ctx.exit(128 + signal.SIGINT)
@@ -163,12 +153,6 @@ def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
         # Click quotes arguments unescaped, and a shell's glob may have matched any file name.
         error.message = printable(error.message)  # type: ignore[misc]
         raise
-
-
-def _raised_in(error: BaseException, module: str) -> bool:
-    """Whether ``error`` was raised in ``module``, or in code that it called."""
-    frames = traceback.walk_tb(error.__traceback__)
-    return any(frame.f_globals.get("__name__") == module for frame, _ in frames)
 
 
 def _tell_versions(context: click.Context, parameter: click.Parameter, given: bool) -> None:

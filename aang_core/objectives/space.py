@@ -1,7 +1,6 @@
 """Spaces: named lists of primitives per stage, whose legal combinations are the objectives."""
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +18,6 @@ from aang_core.storage.yaml_source import Source
 
 if TYPE_CHECKING:
     from aang_core.plugins.registry import Registry
-
-LARGEST = 10_000
-"""The largest number of combinations in a space; a typing error could ask for millions."""
 
 
 class Dropped(NamedTuple):
@@ -194,12 +190,6 @@ def _resolve(content: SpaceFile, source: Source, registry: "Registry") -> Space:
     stages: dict[Stage, tuple[Primitive, ...]] = {
         stage: _primitives(content, stage, source, registry) for stage in STAGES
     }
-    size = math.prod(len(primitives) for primitives in stages.values())
-    if size > LARGEST:
-        raise ConfigError(
-            f"{source.at(())}: the space {content.name} has {size} combinations; the most is "
-            f"{LARGEST}, so list fewer primitives"
-        )
     excluded = frozenset(content.exclude)
     notes = _notes(stages, registry)
     space = Space(content.name, content.summary, stages, excluded, notes, registry.end_task)
@@ -230,5 +220,3 @@ def _check_excluded(content: SpaceFile, space: Space, source: Source) -> None:
         if name not in names:
             hint = did_you_mean(name, names, "its combinations are")
             raise ConfigError(f"{where}: {name} is not a combination of this space; {hint}")
-        if name in content.exclude[:index]:
-            raise ConfigError(f"{where}: {name} is excluded twice; remove one")

@@ -114,21 +114,15 @@ _UNKNOWN_KEY = ("extra_forbidden", "invalid_key")
 
 def _explain(error: Mapping[str, Any]) -> str:
     """What is wrong with a value, in the terms of the file."""
-    if not error["loc"]:  # a key that is not valid text, such as half a surrogate pair
-        return str(error["msg"])
-    key = str(error["loc"][0])
+    key = ".".join(map(str, error["loc"][:1]))
     match error["type"]:
         case "missing":
             return f"the key {key} is missing"
-        case "extra_forbidden" | "invalid_key":
+        case "extra_forbidden" | "invalid_key" if key:
             return f"unknown key {key}; {did_you_mean(key, SpaceFile.model_fields, 'the keys are')}"
         case "too_short":
             return f"{key} is empty; list at least one primitive"
-        case "list_type":
-            return f"{key} must be a list, not {error['input']!r}"
-        case "string_type":
-            return f"{key}: {error['input']!r} is not text; put it in quotes"
-        case "string_pattern_mismatch":
-            return f"{key}: {error['input']!r} may hold only lower-case letters, digits, + and -"
-        case _:
+        case "value_error":
             return f"{key}: {error['msg'].removeprefix('Value error, ')}"
+        case _:
+            return f"{key}: {error['input']!r}: {error['msg']}"

@@ -33,9 +33,9 @@ def required_by(distribution: str) -> frozenset[str]:
 
 @cache
 def standard_plugins() -> frozenset[str]:
-    """The plug-ins that ``pip install aang`` brings. Its metadata alone lists them."""
-    required = required_by(APPLICATION) or required_by(CORE)
-    return frozenset(name for name in required if name.startswith(_DISTRIBUTIONS))
+    """The application, and the plug-ins that it brings. Its metadata alone lists them."""
+    required = required_by(APPLICATION)
+    return frozenset({APPLICATION, *(n for n in required if n.startswith(_DISTRIBUTIONS))})
 
 
 class Named(Protocol):
@@ -147,8 +147,10 @@ class NameTable(Generic[NamedT]):
         distribution, _, short = name.rpartition(":")
         message = f"there is no {self._kind} {name}"
         absent = self._absent()
-        if distribution in absent:
-            return f"{message}: {distribution} is {absent[distribution]}"
+        # A plug-in is often named after what it brings.
+        supplier = distribution or f"{_DISTRIBUTIONS}{short.replace('_', '-')}"
+        if supplier in absent:
+            return f"{message}: {supplier} is {absent[supplier]}"
         others = sorted(self._owners_of(short))
         if others and not distribution:
             message += (

@@ -1,12 +1,8 @@
-"""Running out of memory, on any device: how to recognise and report it."""
+"""Running out of memory, on any device: how to recognise it."""
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
-
-from aang_core.errors import OutOfMemoryError
 
 _SIGNS = ("can't allocate memory", "out of memory", "alloc_failed", "bad_alloc")
 
@@ -30,21 +26,3 @@ def free() -> None:
     gc.collect()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
-
-
-@contextmanager
-def running_out_told() -> Iterator[None]:
-    """Turn errors about memory into one that tells the user what to do.
-
-    Raises:
-        OutOfMemoryError: memory has run out.
-    """
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise OutOfMemoryError(
-            f"not enough memory: {in_a_line(error)}. Give the run more, or take a smaller --model, "
-            "--max-length or --batch-size"
-        ) from error

@@ -6,14 +6,34 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
+from aang_core.errors import ConfigError
 from aang_core.gradients import DevHeadSettings, EngineSettings, choose_dev_head
 from aang_core.gradients.choose_engine import Called, as_option, check_engine, choose_engine
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.weighting import Weighter, require_several_draws, require_whole_round
 from aang_core.training.bench import RunTasks, StepSettings, TrainingBench
-from aang_core.training.devices import check_trains
 from aang_core.training.optimization import Optimization, OptimizerSettings
 from aang_core.training.trainer import Schedule, Trainer, Watching
+
+
+def can_train(device: torch.device) -> bool:
+    """Whether a training can run on the device. Models of a run predict on every device.
+
+    Apple's MPS has no float64, in which gradient signals are summed.
+    """
+    return device.type != "mps"
+
+
+def check_trains(device: torch.device) -> None:
+    """Refuse a device that cannot train.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if not can_train(device):
+        raise ConfigError(
+            f"the device {device} can predict but not train, because it lacks float64; train on cpu"
+        )
 
 
 @dataclass(frozen=True)

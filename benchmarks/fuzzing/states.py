@@ -17,8 +17,7 @@ from typing import Any
 import torch
 from aang.corpora.text_streams import RepeatedTexts
 from aang.runs import inputs
-from aang.runs.files import refuse_links
-from aang.runs.pretraining import finished_stage
+from aang.runs.files import read_part, refuse_links
 from aang.runs.resume import unfinished
 from aang.runs.schema import PluginsUsed, StageResult, TrainRows
 from safetensors.torch import load_file, save_file
@@ -295,7 +294,7 @@ def _read_resumed(run: Path, now: inputs.Inputs) -> None:
     unfinished(run, _plugins().registry)
     inputs.plugin_changes(run, _plugins())
     inputs.recorded_draw(run)
-    finished_stage(run / _STAGE, f"{_STAGE}/model")
+    read_part(StageResult, run / _STAGE)
     recorded = inputs.recorded_inputs(run)
     with inputs.threads_of(recorded, torch.device("cpu")):
         pass

@@ -8,6 +8,7 @@ from aang.assembly.assembly import Assembly, assemble
 from aang.assembly.sources import Sources
 from aang.config import TrainConfig
 from aang.modeling.heads import EndTaskClassifier, LanguageModelHead
+from aang.runs.computing import in_effect
 from aang.runs.training import build_trainer
 from torch import Tensor, nn
 
@@ -23,7 +24,6 @@ from aang_core.gradients import (
 from aang_core.gradients.passes import Passes, body_gradient
 from aang_core.tasks.task import Batch, Task
 from aang_core.training.bench import TrainingBench
-from aang_core.training.precision import in_effect
 from aang_core.training.rows import Draws
 from aang_core.training.trainer import Trainer
 from benchmarks.signal_quality.calibrated import Calibrated

@@ -284,12 +284,12 @@ BODY = "selected = select_tokens(ordinary, generator)"
     [
         (
             'return ids + "a"',
-            "its call raised TypeError: unsupported operand type(s) for +: 'Tensor' and 'str' at "
-            "{path}:7, in __call__",
+            "TypeError: unsupported operand type(s) for +: 'Tensor' and 'str' "
+            "({path}:7, in __call__)",
         ),
         (
             "return ids",
-            "what it returned: expected a Corruption of ids and selected, got [3, 32] of int64 "
+            "what it returned: expected a Corruption of ids and selected, got [64, 64] of int64 "
             "({path}:4)",
         ),
         (
@@ -460,7 +460,7 @@ def test_every_entry_point_of_a_distribution_is_checked(
     assert "FAILED  alpha: it loads" in done.stdout
     assert "out of order" in done.stdout
     assert "passed  zeta: it loads" in done.stdout
-    assert "passed  zeta: transform mine: its contract" in done.stdout
+    assert "passed  transform mine: its contract" in done.stdout
     assert "6 of 7 checks passed" in done.stdout
     done = CliRunner().invoke(aang, ["check-plugin", "zeta"])
     assert done.exit_code == 0, done.output

@@ -47,7 +47,7 @@ def test_a_reader_that_leaves() -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("module", ["aang_core.cli.app", "aang_core.cli.list_primitives"])
+@pytest.mark.parametrize("module", ["aang_core.cli.app", "aang_core.cli.listings"])
 def test_an_interrupt_while_modules_are_imported(module: str) -> None:
     """As when somebody notices a mistake in the first second."""
     code = (

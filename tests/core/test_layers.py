@@ -12,7 +12,6 @@ KERNEL = [
     "errors",
     "printable",
     "lazy_names",
-    "cores",
     "turns",
     "hookspecs",
     "storage",

@@ -230,7 +230,7 @@ def test_texts_without_labels() -> None:
     task = load_task(table((TEXTS, LABELS)), table((TEXTS[:2], LABELS[:2])))
     for value in (["new", "It rains.", None], pd.DataFrame({"text": ["new", "It rains.", None]})):
         found = table_in_memory(value, "unlabelled", path, columns, labelled=False)
-        texts = UnlabelledTexts([str(path)], columns, task, report, {path: found})
+        texts = UnlabelledTexts([found], columns, task, report)
         assert list(texts) == [Example("new")]
     assert report.counts == {
         "unlabelled text that is also in dev, left out": 1,
@@ -238,4 +238,4 @@ def test_texts_without_labels() -> None:
     }
     empty = table_in_memory([""], "unlabelled", path, columns, labelled=False)
     with pytest.raises(DataError, match="--unlabelled unlabelled list: no usable text"):
-        list(UnlabelledTexts([str(path)], columns, task, report, {path: empty}))
+        list(UnlabelledTexts([empty], columns, task, report))

@@ -272,19 +272,6 @@ def test_excluding_what_the_space_has_not_is_an_error() -> None:
         made({**SMALL, "exclude": ["a/b/c/e"]})
 
 
-def test_excluding_twice_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="exclude, 1: a/b/c/d is excluded twice"):
-        made({**SMALL, "exclude": ["a/b/c/d", "a/b/c/d"]})
-
-
-def test_a_space_too_large_to_train_is_an_error() -> None:
-    many = [primitive("transform", f"t{n}") for n in range(101)]
-    outputs = [primitive("output", f"o{n}") for n in range(100)]
-    source = {**SMALL, "transform": [p.name for p in many], "output": [p.name for p in outputs]}
-    with pytest.raises(ConfigError, match="has 10100 combinations; the most is 10000"):
-        made(source, *many, *outputs)
-
-
 def test_an_unknown_primitive_says_where_it_is_listed(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(

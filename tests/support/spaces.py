@@ -4,4 +4,4 @@ from aang_core.objectives.defaults import DEFAULT_RECIPE
 from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space_file import SpaceFile, parse_space_file, read_space_file
 from aang_core.objectives.stages import Label
-from aang_core.objectives.stages.no_op import NoOp
+from aang_core.objectives.stages.transform import NoOp

@@ -106,7 +106,7 @@ KINDS = {
         checked=(
             "FAILED  transform mine: its contract",
             "selected: expected a tensor [B, T] = [",
-            "] of bool, got [3] of bool",
+            "] of bool, got [64] of bool",
             "_hooks.py:3",
             "To do:",
         ),

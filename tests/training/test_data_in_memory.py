@@ -242,7 +242,8 @@ def test_what_a_run_predicts_and_scores(
     # Although the data has a column "label" itself.
     assert test.join(found)["predicted"].tolist() == found["predicted"].tolist()
     twice = pd.concat([test, test])
-    again = run.predict(twice)
+    with pytest.warns(UserWarning, match="the index holds 100 more than once"):
+        again = run.predict(twice)
     beside = pd.concat([twice, again], axis=1)
     assert beside["predicted"].tolist() == 2 * found["predicted"].tolist()
     scores = run.evaluate(test)

@@ -123,3 +123,16 @@ def random_tokens(shape: torch.Size, vocabulary: Vocabulary, generator: torch.Ge
         vocabulary.ordinary.numel(), shape, generator=generator, device=vocabulary.ordinary.device
     )
     return vocabulary.ordinary[drawn]
+
+
+class NoOp:
+    """The transform that leaves the input as it is (AANG, Table 1).
+
+    It still selects 15% of the ordinary tokens as prediction targets.
+    """
+
+    def __call__(
+        self, ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: torch.Generator
+    ) -> Corruption:
+        """Return ``ids`` ``[B, T]`` themselves, and the tokens that are to be predicted."""
+        return Corruption(ids, select_tokens(ordinary, generator))

@@ -122,17 +122,17 @@ def special_as_text(
 @pytest.mark.parametrize(
     ("transform", "message"),
     [
-        (in_place, "input ids of the transform: expected left as it was, got changed in place"),
+        (in_place, "its input ids: expected left as it was, got changed in place"),
         (global_randomness, "draws from the generator that is passed in alone"),
         (OwnGenerator(), "a second call with a generator of the same seed"),
-        (padding_too, "selected tokens: expected ordinary tokens only"),
+        (padding_too, "selected: expected ordinary tokens alone"),
         (shifted, "special tokens and padding: expected left as they are"),
-        (floats, "selected: expected a tensor of shape .* and dtype torch.bool"),
-        (unknown_ids, "corrupted ids: expected ids below 40"),
+        (floats, r"selected: expected a tensor \[B, T\] = .* of bool"),
+        (unknown_ids, "ids: expected token ids from 0 to 39, got 40"),
         (nothing, "selected of 4,000 ordinary tokens: expected some, got none"),
         (without_specials, "special tokens: expected all, in their order, from"),
         (backwards, "the first one at the beginning, got those from"),
-        (selects_deleted, "selected tokens: expected ordinary tokens that are left, and none that"),
+        (selects_deleted, "selected: expected tokens that are left"),
         (from_beyond, "origin: expected places from 0 to 63, or -1 for an inserted token, got 64"),
         (special_as_text, "special tokens: expected left as they are"),
     ],
@@ -182,8 +182,8 @@ def random_side(real: Tensor, generator: Generator) -> Tensor:
     ("representation", "provides", "message"),
     [
         (everything, (), "padding: expected seen by nobody"),
-        (strictly_before, (), "real tokens: expected each sees at least one"),
-        (lambda real, generator: real, (), "may-attend: expected a tensor of shape"),
+        (strictly_before, (), "a real token: expected one that sees a token"),
+        (lambda real, generator: real, (), "who sees whom: expected a tensor"),
         (Bidirectional(), ("directional",), "trait directional"),
         (random_side, ("directional",), "trait directional"),
         (random_side, ("sentence-representation",), "trait sentence-representation"),
@@ -274,14 +274,14 @@ class Marks(Denoise):
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        (MeanPerRow(), "sums: expected finite losses"),
+        (MeanPerRow(), "sums of losses: expected finite numbers"),
         (WholeBatch(), "dependent on its own hidden states only"),
         (EveryToken(), "gradient at padding: expected zero"),
-        (MoreHits(), "hits: expected between 0 and the targets"),
-        (Detached(), "sums: expected differentiable"),
+        (MoreHits(), "counts of hits: expected 0 to the targets"),
+        (Detached(), "sums of losses: expected a gradient by the hidden states"),
         (SharedHead(), "a second call of head: expected a new module"),
         (Silent(), "targets in some fifty batches: expected some, got none"),
-        (Marks(), "input selected of targets: expected left as it was"),
+        (Marks(), "its input selected: expected left as it was"),
     ],
 )
 def test_an_output_that_breaks_a_promise(output: Output, message: str) -> None:

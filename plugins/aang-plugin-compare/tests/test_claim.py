@@ -90,6 +90,15 @@ def test_a_process_of_this_machine_is_waited_for(tmp_path: Path) -> None:
         pass
 
 
+def test_a_claim_is_laid_before_torch_is_loaded() -> None:
+    """Which takes seconds, in which nobody would know of the attempt."""
+    loads = "import sys, aang_plugin_compare.leashed; print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", loads], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+
+
 class OneAttempt:
     """An attempt at a run in this process, whose training waits for signals.
 

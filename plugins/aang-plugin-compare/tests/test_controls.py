@@ -224,6 +224,15 @@ def test_what_a_draw_leaves_out_is_text_without_labels(tmp_path: Path) -> None:
     assert {c.config.train_rows for c in read(tmp_path, without, train_rows=9).cells} == {9}
 
 
+def test_text_that_a_method_names_itself_is_left_to_its_run(tmp_path: Path) -> None:
+    """Which refuses what it does not read; a task's text goes to the methods that read it."""
+    own = SPEC.replace("{as: plain, same-c", "{as: plain, unlabelled: rest, same-c")
+    own = own.replace("{train: a.jsonl}", "{train: a.jsonl, domain: d.jsonl}")
+    found = {c.method: c.config for c in read(tmp_path, own).cells if c.task == "a"}
+    assert found["compute"].unlabelled == ("rest",)
+    assert {config.domain for config in found.values()} == {()}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -75,9 +75,9 @@ def diagnose(
     from aang.assembly.around_training import before_training
     from aang.assembly.sources import prepare_sources
     from aang.cli.progress import counting
+    from aang.runs.devices import on_usable_cores
     from aang.runs.training import choose_training_device
 
-    from aang_core.training.devices import on_usable_cores
     from aang_plugin_diagnose.objectives import diagnose as measure
 
     click.get_current_context().with_resource(on_usable_cores())

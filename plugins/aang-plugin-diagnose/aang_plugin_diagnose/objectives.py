@@ -12,6 +12,7 @@ from aang.assembly.sources import Sources
 from aang.config import TrainConfig
 from aang.modeling.heads import EndTaskClassifier, LanguageModelHead
 from aang.runs.before import untaught_heads
+from aang.runs.computing import in_effect, settle_precision
 from torch import Tensor, nn
 
 from aang_core.errors import ConfigError
@@ -23,7 +24,6 @@ from aang_core.gradients import (
 )
 from aang_core.gradients.passes import Passes, body_gradient
 from aang_core.tasks.task import Batch, Task
-from aang_core.training.precision import in_effect, settle_precision
 from aang_core.training.rows import Draws
 
 Gradient = Mapping[nn.Parameter, Tensor]

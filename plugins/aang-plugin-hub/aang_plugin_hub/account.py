@@ -49,11 +49,19 @@ class Account:
         """The address of the hub."""
         return self.api.endpoint
 
-    def full_name(self, name: str) -> str:
-        """``name`` with the user's own name before it if it has none.
+    def place(self, name: str, *, update: bool = False) -> tuple[str, bool]:
+        """Where a model of this name goes.
+
+        Args:
+            name: ``model`` or ``owner/model``; without an owner it is the user's.
+            update: whether a model that exists may be replaced.
+
+        Returns:
+            Its full name, and whether there is a model of that name.
 
         Raises:
-            HubError: it is the name of somebody else.
+            HubError: it is no name on the hub, somebody else's, or taken, or the hub cannot be
+                reached.
         """
         full = name if "/" in name else f"{self.user}/{name}"
         owner = full.partition("/")[0]
@@ -62,22 +70,8 @@ class Account:
                 f"{full}: {self.user} may not write to {owner}; give one of "
                 f"{', '.join(f'{n}/…' for n in self.namespaces)}, or a token of {owner}"
             )
-        return full
-
-    def refuse_taken(self, name: str) -> None:
-        """Refuse a name that a model has.
-
-        Raises:
-            HubError: it is taken, or the hub cannot be reached.
-        """
-        if self.has(name):
-            raise HubError(f"{name}: {taken()}")
-
-    def has(self, name: str) -> bool:
-        """Whether there is a model of this name.
-
-        Raises:
-            HubError: it is no name on the hub, or the hub cannot be reached.
-        """
-        with told(self.endpoint, name):
-            return self.api.repo_exists(name)
+        with told(self.endpoint, full):
+            exists = self.api.repo_exists(full)
+        if exists and not update:
+            raise HubError(f"{full}: {taken()}")
+        return full, exists

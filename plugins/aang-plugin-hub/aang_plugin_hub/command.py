@@ -37,12 +37,13 @@ def push(
 
     from aang_plugin_hub.pushing import push as push_run
 
-    pushed = push_run(
-        Run.open(run),
-        name,
-        private=private,
-        update=update,
-        licence=licence,
-        languages=languages,
+    echo(
+        push_run(
+            Run.open(run),
+            name,
+            private=private,
+            update=update,
+            licence=licence,
+            languages=languages,
+        )
     )
-    echo("\n".join(pushed.lines()))

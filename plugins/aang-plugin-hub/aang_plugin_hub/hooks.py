@@ -48,8 +48,7 @@ def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
         return
     from aang_plugin_hub.account import Account
 
-    account = Account.of_token()
-    account.refuse_taken(account.full_name(options["push_to_hub"]))
+    Account.of_token().place(options["push_to_hub"])
 
 
 @hookimpl
@@ -68,4 +67,4 @@ def aang_after_training(run: "Run") -> None:
         licence=options.get("hub_license"),
         languages=tuple(options.get("hub_language") or ()),
     )
-    echo("\n".join(pushed.lines()), err=True)
+    echo(pushed, err=True)

@@ -1,39 +1,17 @@
 """A push: one commit with all files, or nothing."""
 
 import contextlib
-from dataclasses import dataclass
 
 from aang import Run
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from aang_plugin_hub.account import Account
-from aang_plugin_hub.errors import HubError, taken, told
+from aang_plugin_hub.errors import told
 from aang_plugin_hub.files import additions
 from aang_plugin_hub.origins import origins_of
 
 _HUBS_OWN = {".gitattributes"}
-
-
-@dataclass(frozen=True)
-class Pushed:
-    """A model on the hub.
-
-    Attributes:
-        address: where people find it.
-        missing: what its card does not say, with the option that would.
-    """
-
-    address: str
-    missing: tuple[str, ...]
-
-    def lines(self) -> list[str]:
-        """What the user reads about it."""
-        lines = [f"The model is at {self.address}"]
-        if self.missing:
-            names = " and no ".join(self.missing)
-            lines.append(f"Its card names no {names}; push again with --update to add it")
-        return lines
 
 
 def push(
@@ -44,7 +22,7 @@ def push(
     update: bool = False,
     licence: str | None = None,
     languages: tuple[str, ...] = (),
-) -> Pushed:
+) -> str:
     """Push a run's model, its tokenizer and its card in one commit.
 
     If anything fails, the hub is as it was: a repository made for this push is removed again.
@@ -58,7 +36,7 @@ def push(
         languages: the languages; empty takes the encoder's.
 
     Returns:
-        The model's address, and what its card does not say.
+        A text for the user: the model's address, and what its card does not say.
 
     Raises:
         HubError: there is no token, no network, or the name is taken or somebody else's.
@@ -66,10 +44,7 @@ def push(
     """
     disable_progress_bars()
     account = Account.of_token()
-    full = account.full_name(name)
-    exists = account.has(full)
-    if exists and not update:
-        raise HubError(f"{full}: {taken()}")
+    full, exists = account.place(name, update=update)
     origins = origins_of(run, full, account, licence=licence, languages=languages)
     operations = additions(run, origins)
     if not exists:
@@ -84,8 +59,11 @@ def push(
             _remove(account, full)
         raise
     silent = {"licence (--license)": origins.licence, "language (--language)": origins.languages}
-    missing = tuple(what for what, said in silent.items() if not said)
-    return Pushed(f"{account.endpoint}/{full}", missing)
+    text = f"The model is at {account.endpoint}/{full}"
+    if missing := [what for what, said in silent.items() if not said]:
+        names = " and no ".join(missing)
+        text += f"\nIts card names no {names}; push again with --update to add it"
+    return text
 
 
 def _commit(account: Account, name: str, files: list[CommitOperationAdd], *, replace: bool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from aang.runs.encoder_training import ACCURACY, METRIC
-from aang.runs.markdown import plain, table
+from aang.runs.model_card import plain, table
 from aang.runs.preparation_config import PreparationConfig
 from huggingface_hub import ModelCardData
 

@@ -42,9 +42,9 @@ def prepare_encoder(
     MODEL is a folder or a hub name. The result is an ordinary transformers folder, for the option
     --model of aang train and for everything else that loads a masked language model.
     """
+    from aang.runs.devices import on_usable_cores
     from aang.runs.training import join
 
-    from aang_core.training.devices import on_usable_cores
     from aang_core.training.interruption import Interrupted, interruptible
     from aang_plugin_prepare.preparation import (
         check_free,

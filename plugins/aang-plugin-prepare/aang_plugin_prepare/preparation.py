@@ -18,6 +18,7 @@ from aang.assembly.unlabelled import UnlabelledText, read_unlabelled
 from aang.config import read_config_file
 from aang.corpora.places import find_files
 from aang.modeling import TextModel, load_text_model, load_tokenizer
+from aang.runs.computing import settle_precision
 from aang.runs.encoder_training import (
     ACCURACY,
     METRIC,
@@ -26,9 +27,10 @@ from aang.runs.encoder_training import (
     encoder_settings,
     train_encoder,
 )
+from aang.runs.files import ScoresLog
 from aang.runs.inputs import refuse_other_files
+from aang.runs.memory_needed import running_out_told
 from aang.runs.preparation_config import PreparationConfig, resolve_preparation
-from aang.runs.pretraining import HeldOutLog
 from aang.runs.training import join
 
 from aang_core.contracts import CheckedData
@@ -44,8 +46,6 @@ from aang_core.storage.lock import locked, refuse_if_locked
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
 from aang_core.training.interruption import Interruption
-from aang_core.training.memory import running_out_told
-from aang_core.training.precision import settle_precision
 from aang_core.training.trainer import Clock, Observer
 from aang_core.turns import training_turn
 from aang_plugin_prepare.card import preparation_card
@@ -150,7 +150,7 @@ def prepare_encoder(
             ".",
             alone=alone,
             finish=finish,
-            observe=lambda clock: (HeldOutLog(folder, "metrics.jsonl"), *observe(clock)),
+            observe=lambda clock: (ScoresLog(folder, ".", "held_out"), *observe(clock)),
             interruption=asked,
             processes=processes,
         )

@@ -147,13 +147,10 @@ def tables_of(run: Run) -> list[Table]:
         for p in run.plugins.plugins
     ]
     options = [[name, _setting(value)] for name, value in run.options.items()]
+    times = ["first tenth", "last half", "at the end"]
     likelihoods = ["log-likelihood before", "after"]
     tables += [
-        Table(
-            "Weights of objectives",
-            ["objective", "first tenth", "last half", "at the end"],
-            weights,
-        ),
+        Table("Weights of objectives", ["objective", *times], weights),
         Table("Losses", ["task", "first", "lowest", "last"], losses),
         Table("Pre-training", ["stage", "objective", "steps", "best step", *likelihoods], stages),
         _examples_table(run),

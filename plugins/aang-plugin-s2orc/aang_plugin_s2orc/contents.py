@@ -8,14 +8,16 @@ from itertools import islice
 from pathlib import Path
 
 import orjson
-from aang import read_lines
+from aang import read_lines, read_text_lines
 from aang.corpora import stream_table
 
 from aang_core import DataError, ReadReport
-from aang_plugin_s2orc.layouts import reader_of
-from aang_plugin_s2orc.paper import Paper, Record
+from aang_plugin_s2orc.layouts import Paper, Record, reader_of
 
 _LOOK_AT = 20
+
+Found = tuple[int, Paper, str]
+"""The number of a record in its file, in ascending order, the record, and its place."""
 
 
 class Contents(Enum):
@@ -23,9 +25,9 @@ class Contents(Enum):
 
     FULL_TEXT = "full texts of papers"
     METADATA = "metadata of papers"
-    LINES = "one text a line"
-    TABLE = "texts in a table"
-    BINARY = "nothing that is text"
+    LINES = "text file"
+    TABLE = "table"
+    BINARY = "file that is not text"
 
 
 def look_into(path: Path) -> Contents:
@@ -34,10 +36,7 @@ def look_into(path: Path) -> Contents:
     Raises:
         DataError: it is CSV or TSV without a column ``text``, whose lines are no texts either.
     """
-    if is_parquet(path) or _is_array(path):
-        return Contents.TABLE
-    if _named(path, ".csv", ".tsv"):
-        _require_text(path)
+    if _is_table(path):
         return Contents.TABLE
     unknown = lines = 0
     for _, line in islice(read_lines(path, ReadReport()), _LOOK_AT):
@@ -46,55 +45,51 @@ def look_into(path: Path) -> Contents:
         record = _parse(line)
         if record is None:
             lines += not line.lstrip().startswith(b"{")
-        elif paper := _paper(record):
+            continue
+        reader = reader_of(record)
+        if paper := reader and reader(record, lambda fault: None):
             return Contents.FULL_TEXT if paper.full_text else Contents.METADATA
-        else:
-            unknown += 1
+        unknown += 1
     # Reading reports each record of an unknown layout and each broken one.
     claims_json = _named(path, ".jsonl", ".ndjson", ".json")
     return Contents.FULL_TEXT if claims_json or unknown >= lines else Contents.LINES
 
 
-def read_papers(path: Path, report: ReadReport, after: int = 0) -> Iterator[tuple[Paper, str]]:
-    """The papers of a JSON Lines file.
+def read(path: Path, contents: Contents, report: ReadReport, after: int = 0) -> Iterator[Found]:
+    """The records of a file; a line of text or a row is a paper that nothing is known of.
 
     Args:
         path: the file.
+        contents: what it contains.
         report: where faults are reported.
-        after: number of lines to skip unread.
-
-    Yields:
-        Each paper and its place, ``file:line``.
+        after: the number of the last record that is skipped unread.
     """
-    for number, line in read_lines(path, report):
-        if number <= after:
-            continue
-        where = f"{path}:{number}"
-        record = _parse(line)
-        if record is None:
-            report.add("line that is not a JSON object, skipped", where)
-            continue
-        reader = reader_of(record)
-        if reader is None:
-            report.add("record of an unknown layout, skipped", where)
-            continue
-        paper = reader(record, partial(report.add, where=where))
-        if paper is not None:
-            yield paper, where
+    if contents is Contents.BINARY:
+        report.add(f"{contents.value}, skipped", str(path))
+    elif contents in (Contents.LINES, Contents.TABLE):
+        texts = read_text_lines if contents is Contents.LINES else _rows
+        for number, (text, where) in islice(enumerate(texts(path, report), 1), after, None):
+            yield number, Paper(None, full_text=True, body=(text,)), where
+    else:
+        for number, line in read_lines(path, report):
+            if number > after and (paper := _paper(line, f"{path}:{number}", report)):
+                yield number, paper, f"{path}:{number}"
 
 
-def read_table(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
-    """The column ``text`` of Parquet, CSV, TSV or an array in JSON, in order.
+def _paper(line: bytes, where: str, report: ReadReport) -> Paper | None:
+    record = _parse(line)
+    if record is None:
+        report.add("line that is not a JSON object, skipped", where)
+        return None
+    reader = reader_of(record)
+    if reader is None:
+        report.add("record of an unknown layout, skipped", where)
+        return None
+    return reader(record, partial(report.add, where=where))
 
-    Memory does not grow with the file, except for a JSON array, which is read whole.
 
-    Args:
-        path: the file.
-        report: where faults are reported.
-
-    Yields:
-        Each text and its place, ``file, row number`` or ``file:line``.
-    """
+def _rows(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
+    """The column ``text`` of Parquet, CSV, TSV or an array in JSON, each text with its place."""
     try:
         path.open("rb").close()
         table = stream_table(path, ("text",))
@@ -114,54 +109,38 @@ def read_table(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
         report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether a file starts with Parquet's magic number."""
+def _is_table(path: Path) -> bool:
+    """Whether a file is Parquet, whatever its name, CSV, TSV or an array in JSON."""
+    separated = _named(path, ".csv", ".tsv")
     try:
         with path.open("rb") as file:
-            return file.read(4) == b"PAR1"
-    except OSError:
-        return False
-
-
-def _is_array(path: Path) -> bool:
-    """Whether a JSON file holds an array instead of a record a line."""
-    if not _named(path, ".json"):
-        return False
-    try:
-        return stream_table(path, ("text",)).unit == "record"
-    except DataError:
-        return False
+            if file.read(4) == b"PAR1":
+                return True
+        if not separated and not _named(path, ".json"):
+            return False
+        table = stream_table(path, ("text",))
+    except (DataError, OSError):
+        return separated  # reading reports it
+    if separated and "text" not in (table.columns or ()):
+        raise DataError(
+            f"{path}: has no column 'text', from which texts are read; its columns are "
+            f"{', '.join(map(repr, table.columns or ()))}. Name one of them 'text', or if each "
+            "line is a text, let the file's name end in .txt."
+        )
+    return separated or table.unit == "record"
 
 
 def _named(path: Path, *extensions: str) -> bool:
     return path.name.lower().removesuffix(".gz").endswith(extensions)
 
 
-def _require_text(path: Path) -> None:
-    try:
-        columns = stream_table(path, ("text",)).columns or ()
-    except DataError:
-        return  # reading reports it
-    if "text" not in columns:
-        raise DataError(
-            f"{path}: has no column 'text', from which texts are read; its columns are "
-            f"{', '.join(map(repr, columns))}. Name one of them 'text', or if each line is a text, "
-            "let the file's name end in .txt."
-        )
-
-
 def _parse(line: bytes) -> Record | None:
     try:
         record = orjson.loads(line)
     except ValueError:
-        # Python's json also accepts half surrogate pairs, NaN and a byte-order mark.
+        # Python's json also accepts half surrogate pairs and NaN.
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             return None
     return record if isinstance(record, dict) else None
-
-
-def _paper(record: Record) -> Paper | None:
-    reader = reader_of(record)
-    return None if reader is None else reader(record, lambda fault: None)

@@ -42,8 +42,7 @@ class EndlessTexts:
         nothing: Callable[[], DataError],
         at_once: int,
     ) -> None:
-        self._files = sorted(files, key=str)
-        self._names = files
+        self._files = {files[path]: path for path in sorted(files, key=str)}
         self._read = read
         self._nothing = nothing
         self._at_once = at_once
@@ -77,52 +76,51 @@ class EndlessTexts:
         Raises:
             DataError: it is not a state of such a stream.
         """
-        lanes = [self._saved_lane(lane) for lane in state["lanes"]]
+        lanes, given = state["lanes"], state["given"]
         types = {"opened": str, "found": bool, "given": int}
-        if len(lanes) > self._at_once or any(type(state[n]) is not t for n, t in types.items()):
+        if (
+            len(lanes) > self._at_once
+            or any(type(state[name]) is not kind for name, kind in types.items())
+            or not all(type(done) is int and 0 <= done < 2**63 for _, done in lanes)
+            or given < 0
+        ):
             raise DataError("the saved place in the texts is damaged")
-        if state["given"] < 0:
-            raise DataError("the saved place in a text is damaged: it is before its beginning")
-        self._lanes = deque(lanes)
+        self._lanes = deque(self._lane(name, done) for name, done in lanes)
         self._opened = state["opened"]
         self._waiting = iter(self._after(self._opened))
         self._found = state["found"]
         self._record, self._texts, self._given = None, (), 0
-        if state["given"]:
+        if given:
             self._next_record()
-            self._given = min(state["given"], len(self._texts))
+            self._given = min(given, len(self._texts))
 
-    def _saved_lane(self, saved: Any) -> _Lane:
-        name, done = saved
-        if type(done) is not int or not 0 <= done < 2**63:
-            raise DataError(f"the saved place in {name} is damaged: it is {done!r}")
+    def _lane(self, name: str, done: int) -> _Lane:
         # A file may have gone since; and the state may be a stranger's, who must not say what is
         # read.
-        path = self._called(name)
+        path = self._files.get(name)
         return _Lane(name, done, iter(()) if path is None else self._read(path, done))
 
-    def _called(self, name: str) -> Path | None:
-        return next((path for path in self._files if self._names[path] == name), None)
-
-    def _after(self, name: str) -> list[Path]:
-        """The files that come after one that may have gone."""
-        there = self._called(name)
-        if there is not None:
-            return self._files[self._files.index(there) + 1 :]
-        return [path for path in self._files if self._names[path] > name]
+    def _after(self, opened: str) -> list[str]:
+        """The names of the files that come after one that may have gone."""
+        names = list(self._files)
+        if opened in self._files:
+            return names[names.index(opened) + 1 :]
+        return [name for name in names if name > opened]
 
     def _next_record(self) -> None:
         if self._record is not None:
             lane, done = self._record
-            lane.done = done
-            self._lanes.append(lane)
+            self._lanes.append(_Lane(lane.name, done, lane.records))
             self._record = None
-        for path in islice(self._waiting, self._at_once - len(self._lanes)):
-            self._lanes.append(_Lane(self._names[path], 0, self._read(path, 0)))
-            self._opened = self._names[path]
+        for name in islice(self._waiting, self._at_once - len(self._lanes)):
+            self._lanes.append(self._lane(name, 0))
+            self._opened = name
         self._texts, self._given = (), 0
         if not self._lanes:
-            self._begin_again()
+            if not self._found:
+                raise self._nothing()
+            self._found = False
+            self._waiting, self._opened = iter(self._files), ""
             return
         lane = self._lanes.popleft()
         record = next(lane.records, None)
@@ -130,9 +128,3 @@ class EndlessTexts:
             number, self._texts = record
             self._record = lane, number
             self._found |= bool(self._texts)
-
-    def _begin_again(self) -> None:
-        if not self._found:
-            raise self._nothing()
-        self._found = False
-        self._waiting, self._opened = iter(self._files), ""

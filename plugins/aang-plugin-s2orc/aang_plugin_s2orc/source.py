@@ -8,10 +8,8 @@ from aang.corpora import names_of_files
 from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, whole_number_option
 from aang_plugin_s2orc.corpus import Corpus
 from aang_plugin_s2orc.endless import EndlessTexts
-from aang_plugin_s2orc.language import Language
 from aang_plugin_s2orc.marks import Marks
-from aang_plugin_s2orc.wanted import Wanted
-from aang_plugin_s2orc.years import Years
+from aang_plugin_s2orc.wanted import Language, Wanted, Years
 
 EXTENSIONS = (".jsonl", ".ndjson", ".json", ".txt", ".gz", ".parquet")
 """Extensions of the files that are read in a folder."""
@@ -51,17 +49,17 @@ class S2orc:
     ) -> None:
         if field is not None and (not isinstance(field, str) or not field.strip()):
             raise ConfigError(f"s2orc.field is {field!r}; give the name of a field of study.")
-        if limit is not None:
-            whole_number_option(
-                "s2orc.limit", limit, "a whole number, at least 1, or null for no limit"
-            )
         whole_number_option("s2orc.min_length", min_length, "a whole number, at least 0", low=0)
-        if max_length is not None:
-            low = max(1, min_length)
-            meaning = f"a whole number, at least {low}, or null for no limit"
-            whole_number_option("s2orc.max_length", max_length, meaning, low=low)
-        whole_number_option("s2orc.interleave", interleave, "a whole number, at least 1")
-        whole_number_option("s2orc.buffer", buffer, "a whole number, at least 2", low=2)
+        for name, value, low in (
+            ("limit", limit, 1),
+            ("max_length", max_length, max(1, min_length)),
+            ("interleave", interleave, 1),
+            ("buffer", buffer, 2),
+        ):
+            if value is not None or name not in ("limit", "max_length"):
+                or_none = ", or null for no limit" if name in ("limit", "max_length") else ""
+                meaning = f"a whole number, at least {low}{or_none}"
+                whole_number_option(f"s2orc.{name}", value, meaning, low=low)
         if not isinstance(stream, bool):
             raise ConfigError(f"s2orc.stream is {stream!r}; give true or false.")
         if stream and limit is not None:
@@ -117,13 +115,11 @@ class S2orc:
     def _limited(self, corpus: Corpus, report: ReadReport) -> Iterator[Example]:
         count = 0
         for raw, where in corpus.texts():
-            text = self._usable(raw, where, report)
-            if text is None:
-                continue
-            yield Example(text)
-            count += 1
-            if count == self._limit:
-                return
+            if text := self._usable(raw, where, report):
+                yield Example(text)
+                count += 1
+                if count == self._limit:
+                    return
         if not count:
             raise corpus.nothing_found()
 

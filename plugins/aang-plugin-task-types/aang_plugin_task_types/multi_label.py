@@ -213,6 +213,20 @@ class MultiLabel(TaskType):
         whose set of classes is exactly right."""
         return _scores(labels > 0.5, self._predicted(logits))
 
+    def resampled(self, labels: Tensor, logits: Tensor, counts: Tensor) -> Mapping[str, Tensor]:
+        truth, predicted = labels > 0.5, self._predicted(logits)
+        right, given, there = (
+            counts @ marks.double() for marks in (truth & predicted, predicted, truth)
+        )
+        met = given + there
+        f1 = 2 * right / met.clamp(min=1)
+        exact = (truth == predicted).all(dim=1).double()
+        return {
+            "macro-f1": f1.sum(dim=1) / (met > 0).sum(dim=1).clamp(min=1),
+            "micro-f1": 2 * right.sum(dim=1) / met.sum(dim=1).clamp(min=1),
+            "accuracy": counts @ exact / counts.sum(dim=1),
+        }
+
     def errors(self, labels: Tensor, logits: Tensor) -> Errors:
         truth, predicted = (labels > 0.5).tolist(), self._predicted(logits).tolist()
         rates = per_class(truth, predicted, len(self.classes))

@@ -165,6 +165,21 @@ class Regression(TaskType):
             "rmse": math.sqrt(square) * self.scale,
         }
 
+    def resampled(self, labels: Tensor, logits: Tensor, counts: Tensor) -> Mapping[str, Tensor]:
+        truth, found = labels.double(), logits.squeeze(-1).double()
+        share = counts / counts.sum(dim=1, keepdim=True)
+        square = share @ (truth - found).square()
+        centred = truth - truth.mean()
+        spread = share @ centred.square() - (share @ centred).square()
+        # Of one row many times, rounding leaves a little.
+        r2 = torch.where(spread > 1e-12, 1 - square / spread.clamp(min=1e-12), 0.0)
+        return {
+            "spearman": _correlations(_ranks_in(truth, counts), _ranks_in(found, counts), share),
+            "pearson": _correlations(truth, found, share),
+            "r2": r2,
+            "rmse": square.sqrt() * self.scale,
+        }
+
     def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
         return self.scores(labels, train.mean().expand(len(labels), 1))
 
@@ -235,6 +250,23 @@ def _correlation(one: Tensor, other: Tensor) -> float:
     both = float(one.norm() * other.norm())
     # Rounding leaves a little of values that are all alike.
     return float(one @ other) / both if both > 1e-12 else 0.0
+
+
+def _ranks_in(values: Tensor, counts: Tensor) -> Tensor:
+    """`_ranks` of the values in each resample ``[R, N]``, given how often it has each."""
+    _, group, _ = values.unique(return_inverse=True, return_counts=True)
+    sizes = counts.new_zeros(len(counts), int(group.max()) + 1).index_add_(1, group, counts)
+    means = sizes.cumsum(dim=1) - (sizes - 1) / 2
+    return means.index_select(1, group)
+
+
+def _correlations(one: Tensor, other: Tensor, share: Tensor) -> Tensor:
+    """`_correlation` in each resample ``[R]``, given the share of it that each value has."""
+    one = one - (share * one).sum(dim=1, keepdim=True)
+    other = other - (share * other).sum(dim=1, keepdim=True)
+    squares = (share * one.square()).sum(dim=1) * (share * other.square()).sum(dim=1)
+    both = squares.sqrt()
+    return torch.where(both > 1e-12, (share * one * other).sum(dim=1) / both.clamp(min=1e-12), 0.0)
 
 
 def spoils_numbers(value: object) -> bool:

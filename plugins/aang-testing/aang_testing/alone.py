@@ -16,7 +16,7 @@ from aang_core.errors import UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import LOAD_VARIABLE, SLOW, PluginRecord
 from aang_core.plugins.name_table import did_you_mean, normalised, required_by, standard_plugins
-from aang_core.plugins.primitive import Origin
+from aang_core.plugins.primitive import Origin, Primitive
 
 HEAVY = ("torch", "transformers", "sklearn")
 
@@ -46,14 +46,29 @@ class Alone:
     """A plug-in, with only the core, the standard plug-ins and those that it depends on.
 
     Attributes:
-        record: what became of it.
+        records: what became of each of its entry points.
         plugins: all of these plug-ins.
         local: its file, if it is not installed.
     """
 
-    record: PluginRecord
+    records: tuple[PluginRecord, ...]
     plugins: Plugins
     local: tuple[str, ...]
+
+    @property
+    def distribution(self) -> str:
+        """The name of its distribution."""
+        return self.records[0].origin.distribution
+
+    @property
+    def origins(self) -> list[Origin]:
+        """Its entry points."""
+        return [record.origin for record in self.records]
+
+    @property
+    def primitives(self) -> list[Primitive]:
+        """What it registers for the stages and as weighters."""
+        return [p for p in self.plugins.registry.primitives() if p.origin in self.origins]
 
     @cached_property
     def burden(self) -> Burden:
@@ -65,14 +80,13 @@ class Alone:
         return min(measured, key=lambda burden: burden.seconds)
 
     def _measured(self) -> Burden:
-        distribution = self.record.origin.distribution
         # With this process's own path, so that it finds the plug-in wherever this one did.
         code = (
             f"import json, sys; sys.path[:] = {sys.path!r}; "
             "from aang_core.plugins import load_plugins; "
-            f"found = load_plugins(local={self.local!r}, only={{{distribution!r}}}); "
+            f"found = load_plugins(local={self.local!r}, only={{{self.distribution!r}}}); "
             f"seconds = [r.seconds for r in found.records if r.origin.distribution == "
-            f"{distribution!r}]; "
+            f"{self.distribution!r}]; "
             f"heavy = [m for m in {HEAVY!r} if m in sys.modules]; "
             "print(json.dumps([sum(seconds), heavy]))"
         )
@@ -84,14 +98,11 @@ class Alone:
         return Burden(float(seconds), tuple(heavy))
 
 
-def load_alone(plugin: str) -> list[Alone]:
+def load_alone(plugin: str) -> Alone:
     """Load a plug-in, with only the core, the standard plug-ins and those that it depends on.
 
     Args:
         plugin: an installed distribution, its entry point, or a file ``FILE.py``.
-
-    Returns:
-        One for each entry point of a distribution; for an entry point or a file, that one.
 
     Raises:
         UnknownNameError: no such plug-in is installed.
@@ -104,12 +115,12 @@ def load_alone(plugin: str) -> list[Alone]:
     origins = [record.origin for record in found.records]
     named = origins[-1:] if local else _named(plugin, origins)
     distribution = named[0].distribution
-    required = standard_plugins() | required_by(distribution) | {"aang", "aang-testing"}
+    required = standard_plugins() | required_by(distribution) | {"aang-testing"}
     needed = {o.distribution for o in origins if normalised(o.distribution) in required}
     needed.add(distribution)
     plugins = load_plugins(local=local, only=needed)
     records = {record.origin: record for record in reversed(plugins.records)}
-    return [Alone(records[origin], plugins, local) for origin in named]
+    return Alone(tuple(records[origin] for origin in named), plugins, local)
 
 
 def _named(plugin: str, origins: Sequence[Origin]) -> list[Origin]:

@@ -31,10 +31,8 @@ def check_plugin(plugin: str, settings: tuple[str, ...]) -> None:
     for check in checks:
         try:
             check.run()
-        except KeyboardInterrupt:
-            raise
-        # A plug-in is somebody else's code and may raise anything, including SystemExit.
-        except BaseException as error:
+        # A plug-in is somebody else's code and may raise anything.
+        except (Exception, SystemExit) as error:
             failed += 1
             echo(f"FAILED  {check.name}", fg="red")
             echo(f"        {_told(error)}\n        To do: {check.advice}.")

@@ -1,8 +1,9 @@
 """All checks of a plug-in as a whole."""
 
+import inspect
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -10,18 +11,21 @@ from typing import Any
 
 from aang.config import schema_of
 
+from aang_core.checked.weighter import CheckedWeighter
 from aang_core.errors import AangError, ConfigError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space import load_space
 from aang_core.plugins import load_plugins
+from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.loading import SLOW
 from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import Primitive
 from aang_core.plugins.registry import Registry
-from aang_core.plugins.traits import unprovided_traits
+from aang_core.plugins.traits import PREFIX, unprovided_traits
+from aang_core.tasks.weighting import TaskCard
 from aang_testing.alone import Alone, load_alone
 from aang_testing.authoring.names import misspelled_traits, taken_names
-from aang_testing.first_call import call_once, in_words, kind_of
+from aang_testing.rows import SINGLE
 
 Options = Mapping[str, Mapping[str, Any]]
 """Options of primitives and weighters, by name, as ``--set`` gives them to a training."""
@@ -73,28 +77,16 @@ def checks_of_each(plugins: Sequence[str], options: Options | None = None) -> li
         ConfigError: there are options for something that none of them registers.
     """
     loaded = [load_alone(plugin) for plugin in plugins]
-    _require_registered(options or {}, [alone for plugin in loaded for alone in plugin])
-    return [_checks(plugin, options or {}) for plugin in loaded]
-
-
-def _checks(plugin: Sequence[Alone], options: Options) -> list[Check]:
-    """All checks of a plug-in; those of a distribution with several entry points name them."""
-
-    def named(checks: Iterable[Check], alone: Alone) -> list[Check]:
-        if len(plugin) == 1:
-            return list(checks)
-        point = alone.record.origin.entry_point
-        return [replace(check, name=f"{point}: {check.name}") for check in checks]
-
-    usable = [alone for alone in plugin if alone.record.status == "ok"]
-    found = [check for alone in plugin for check in named([_of_outcome(alone)], alone)]
-    # Every command loads all entry points of a distribution, so what they cost is one sum.
-    found += [check for alone in usable[:1] for check in _of_loading(alone)]
-    for alone in usable:
-        primitives = _primitives(alone, options)
-        of_primitives = [check for p in primitives for check in _of_primitive(p, alone)]
-        found += named([*_deprecated(alone), *of_primitives, *_of_names(alone)], alone)
-    return found
+    options = options or {}
+    known = {primitive.name for alone in loaded for primitive in alone.primitives}
+    owners = list(dict.fromkeys(alone.distribution for alone in loaded))
+    has, registers = ("have", "they register") if owners[1:] else ("has", "it registers")
+    # A plug-in that does not load might have registered it; that check fails anyway.
+    if all(record.status == "ok" for alone in loaded for record in alone.records):
+        for name in options.keys() - known:
+            hint = did_you_mean(name, known, registers)
+            raise ConfigError(f"--set {name}.…: {' and '.join(owners)} {has} no {name}; {hint}")
+    return [list(_checks(alone, options)) for alone in loaded]
 
 
 def warnings_of(plugin: str) -> list[str]:
@@ -108,31 +100,32 @@ def warnings_of(plugin: str) -> list[str]:
     Raises:
         UnknownNameError: no such plug-in is installed.
     """
-    usable = [alone for alone in load_alone(plugin) if alone.record.status == "ok"]
-    return [warning for alone in usable for warning in _warnings(alone)]
-
-
-def _warnings(alone: Alone) -> list[str]:
-    origin = alone.record.origin
+    alone = load_alone(plugin)
     everybody = load_plugins(local=alone.local).registry
     registered = everybody.primitives()
-    own = [primitive for primitive in registered if primitive.origin == origin]
-    return [*taken_names(origin, everybody), *misspelled_traits(own, registered)]
+    own = [primitive for primitive in registered if primitive.origin in alone.origins]
+    taken = [sentence for origin in alone.origins for sentence in taken_names(origin, everybody)]
+    return [*taken, *misspelled_traits(own, registered)]
 
 
-def _of_outcome(alone: Alone) -> Check:
-    return Check(
-        "it loads",
-        lambda: _holds(alone.record.status == "ok", str(alone.record.error)),
-        "the message says which hook or registration is wrong",
-    )
-
-
-def _deprecated(alone: Alone) -> list[Check]:
-    return [
-        Check("it uses nothing deprecated", partial(_holds, False, warning), "see the message")
-        for warning in alone.record.warnings
-    ]
+def _checks(alone: Alone, options: Options) -> Iterator[Check]:
+    for record in alone.records:
+        # Those of a distribution with several entry points name them.
+        point = f"{record.origin.entry_point}: " if alone.records[1:] else ""
+        yield Check(
+            f"{point}it loads",
+            partial(_holds, record.status == "ok", str(record.error)),
+            "the message says which hook or registration is wrong",
+        )
+        for warning in record.warnings:
+            name = f"{point}it uses nothing deprecated"
+            yield Check(name, partial(_holds, False, warning), "see the message")
+    if any(record.status == "ok" for record in alone.records):
+        yield from _of_loading(alone)
+        for primitive in alone.primitives:
+            given = primitive.with_options(options.get(primitive.name, {}))
+            yield from _of_primitive(given, alone)
+        yield from _of_names(alone)
 
 
 def _of_loading(alone: Alone) -> list[Check]:
@@ -143,39 +136,14 @@ def _of_loading(alone: Alone) -> list[Check]:
 
     def quick() -> None:
         seconds = alone.burden.seconds
-        name = alone.record.origin.distribution
-        _holds(seconds <= SLOW, f"{name} takes {seconds:.2f} s to load, in every command")
+        told = f"{alone.distribution} takes {seconds:.2f} s to load, in every command"
+        _holds(seconds <= SLOW, told)
 
     advice = 'register targets as "module:Class", and import {} in that module alone'
     return [
         Check("registering imports nothing heavy", light, advice.format("torch")),
         Check(f"it loads in {SLOW} s", quick, advice.format("what takes long")),
     ]
-
-
-def _own(alone: Alone) -> list[Primitive]:
-    """The primitives that the plug-in registers."""
-    origin = alone.record.origin
-    return [p for p in alone.plugins.registry.primitives() if p.origin == origin]
-
-
-def _primitives(alone: Alone, options: Options) -> list[Primitive]:
-    """The primitives of the plug-in, with the options for them."""
-    return [p.with_options(options.get(p.name, {})) for p in _own(alone)]
-
-
-def _require_registered(options: Options, plugins: Sequence[Alone]) -> None:
-    """Refuse options for something that none of the plug-ins registers."""
-    if any(alone.record.status != "ok" for alone in plugins):
-        # It might have registered that; the check that it loads fails anyway.
-        return
-    known = {primitive.name for alone in plugins for primitive in _own(alone)}
-    owners = list(dict.fromkeys(alone.record.origin.distribution for alone in plugins))
-    has, registers = ("have", "they register") if owners[1:] else ("has", "it registers")
-    for name in options:
-        if name not in known:
-            hint = did_you_mean(name, known, registers)
-            raise ConfigError(f"--set {name}.…: {' and '.join(owners)} {has} no {name}; {hint}")
 
 
 def _of_primitive(primitive: Primitive, alone: Alone) -> Iterator[Check]:
@@ -220,6 +188,31 @@ def _of_primitive(primitive: Primitive, alone: Alone) -> Iterator[Check]:
     )
 
 
+def in_words(primitive: Primitive, error: BaseException) -> str:
+    """What went wrong in a check of a primitive: one failure, with file and line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    message = text_of(error).split(" Falsifying example:")[0]
+    if isinstance(error, AangError):
+        # The author reads this, and needs neither the name of the plug-in nor how to disable it.
+        before, after = str(primitive.fault("\0")).split("\0")
+        message = message.removeprefix(before).removesuffix(after)
+    elif not isinstance(error, AssertionError):
+        message = f"{type(error).__name__}: {message}"
+    place = place_of(error) or place_of(error.__cause__ or error) or _defined_at(primitive)
+    return message if not place or place in message else f"{message} ({place})"
+
+
+def _defined_at(primitive: Primitive) -> str:
+    """``FILE:LINE`` of the target; empty if it has none."""
+    try:
+        target = inspect.unwrap(primitive.load())
+        _, line = inspect.getsourcelines(target)
+        return f"{inspect.getsourcefile(target)}:{line}"
+    except (AangError, OSError, TypeError):
+        return ""
+
+
 def _provided(primitive: Primitive, alone: Alone) -> None:
     sentences = unprovided_traits([primitive], alone.plugins.registry.primitives())
     _holds(not sentences, "; ".join(sentences))
@@ -229,10 +222,8 @@ def _problem(primitive: Primitive, check: Callable[[], object]) -> str:
     """What is wrong with a primitive, in one sentence; empty if the check passes."""
     try:
         check()
-    except KeyboardInterrupt:
-        raise
-    # The primitive is somebody else's code and may raise anything, including SystemExit.
-    except BaseException as error:
+    # The primitive is somebody else's code and may raise anything.
+    except (Exception, SystemExit) as error:
         return in_words(primitive, error)
     return ""
 
@@ -245,7 +236,6 @@ def _passes(primitive: Primitive, check: Callable[[], object]) -> None:
 def _check(primitive: Primitive) -> None:
     import aang_testing as testing
 
-    call_once(primitive)
     match primitive.stage:
         case "data":
             testing.check_data(primitive.make(), primitive.provides)
@@ -255,34 +245,38 @@ def _check(primitive: Primitive) -> None:
             testing.check_representation(primitive.make(), primitive.provides)
         case "output":
             labelled = any(trait.startswith("labels:") for trait in primitive.requires)
-            kind = kind_of(primitive)
+            kinds = (t.removeprefix(PREFIX) for t in primitive.requires if t.startswith(PREFIX))
+            kind = next(kinds, SINGLE)
             testing.check_output(primitive.make(), kind=kind)
             if not labelled:
                 testing.check_output(primitive.make(), labelled=False, kind=kind)
         case "weighter":
+            others = [TaskCard(name, {"transform": name}) for name in ("first", "second")]
+            CheckedWeighter.make(primitive, TaskCard("end"), others, {})
             testing.check_weighter(primitive.make)
 
 
 def _of_names(alone: Alone) -> Iterator[Check]:
     """Checks of the spaces and named objectives, which list primitives by name."""
-    registry, origin = alone.plugins.registry, alone.record.origin
+    registry = alone.plugins.registry
     for space in registry.spaces:
-        if space.origin == origin:
+        if space.origin in alone.origins:
             yield Check(
                 f"space {space.name}: it has objectives",
-                partial(_has_objectives, f"{origin.distribution}:{space.name}", alone),
+                partial(_has_objectives, f"{alone.distribution}:{space.name}", registry),
                 "aang show-space says why combinations are dropped; depend on the plug-ins whose "
                 "primitives it lists",
             )
     for entry in registry.objectives:
-        if entry.origin == origin:
+        if entry.origin in alone.origins:
+            theirs = registry.as_meant_by(alone.distribution)
             yield Check(
                 f"objective {entry.name}: it is legal",
-                partial(_all_legal, entry.objectives, alone),
+                partial(_all_legal, entry.objectives, theirs),
                 "correct its four names, or the traits of its primitives; depend on the plug-ins "
                 "that supply them",
             )
-    if any(option.origin == origin for option in registry.options):
+    if any(option.origin in alone.origins for option in registry.options):
         yield Check(
             "its options fit into aang train",
             partial(_options_fit, registry),
@@ -290,19 +284,18 @@ def _of_names(alone: Alone) -> Iterator[Check]:
         )
 
 
-def _has_objectives(space: str, alone: Alone) -> None:
+def _has_objectives(space: str, registry: Registry) -> None:
     try:
-        found = load_space(space, alone.plugins.registry)
+        found = load_space(space, registry)
     except AangError as error:
         raise AssertionError(str(error)) from error
     _holds(bool(found.objectives), "; ".join(["no combination is legal", *found.notes]))
 
 
-def _all_legal(objectives: tuple[str, ...], alone: Alone) -> None:
-    theirs = alone.plugins.registry.as_meant_by(alone.record.origin.distribution)
+def _all_legal(objectives: tuple[str, ...], registry: Registry) -> None:
     for objective in objectives:
         try:
-            reason = Objective.parse(objective, theirs).illegal_because
+            reason = Objective.parse(objective, registry).illegal_because
         except AangError as error:
             reason = str(error)
         _holds(reason is None, f"{objective}: {reason}")

@@ -8,9 +8,10 @@ from typing import Any
 
 from aang.assembly.plan import READ_BY
 
+from aang_core.contracts import AnyLabel, OneClass, check_example, expect
 from aang_core.errors import DataError
 from aang_core.objectives.stages import Data, DataContext, Example, Label, StreamingData
-from aang_testing.expectation import expect, only_generator_draws
+from aang_testing.expectation import only_generator_draws
 from aang_testing.streams import read_stream
 
 _WORDS = ("alpha", "beta", "gamma", "delta")
@@ -73,8 +74,7 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
 def _check_example(
     example: Example, where: str, traits: frozenset[str], known: set[Label | None]
 ) -> None:
-    expect(isinstance(example, Example), where, "an Example", type(example).__name__)
-    expect(isinstance(example.text, str), f"text of {where}", "a string", example.text)
+    check_example(example, where, OneClass() if "labels:own" in traits else AnyLabel())
     if "text" in traits:
         expect(bool(example.text.strip()), f"text of {where}", "not blank", example.text)
     if traits & {"labels:end-task", "labels:own"}:

@@ -1,16 +1,17 @@
-"""The wording of failed checks, and the hypothesis settings."""
+"""Expectations of states and randomness, and the hypothesis settings."""
 
 import json
 import pickle
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 from hypothesis import HealthCheck, Phase, settings
-from torch import Tensor
+
+from aang_core.contracts import ContractError, expect
 
 # Derandomized: a check that passes today passes tomorrow. Neither a deadline nor a limit to the
 # time that inputs take to make, since both fail honest primitives on a busy machine. No database,
@@ -28,27 +29,6 @@ PROPERTY = settings(
 )
 
 
-def expect(kept: bool, what: str, expected: Any, got: Any) -> None:
-    """Do nothing if ``kept``.
-
-    Raises:
-        AssertionError: ``kept`` is False; it says what was expected and found.
-    """
-    if not kept:
-        raise AssertionError(f"{what}: expected {expected}, got {got}")
-
-
-def expect_tensor(
-    value: Any, what: str, shape: tuple[int, ...], dtypes: tuple[torch.dtype, ...]
-) -> None:
-    """Expect a tensor of this shape and one of these dtypes."""
-    expected = f"a tensor of shape {list(shape)} and dtype {' or '.join(map(str, dtypes))}"
-    if not isinstance(value, Tensor):
-        raise AssertionError(f"{what}: expected {expected}, got {type(value).__name__}")
-    got = f"shape {list(value.shape)} and dtype {value.dtype}"
-    expect(tuple(value.shape) == shape and value.dtype in dtypes, what, expected, got)
-
-
 def expect_json(value: Any, what: str) -> str:
     """Expect values that JSON keeps as they are, and return the JSON."""
     try:
@@ -56,7 +36,7 @@ def expect_json(value: Any, what: str) -> str:
         # digit.
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise AssertionError(f"{what}: expected JSON values, got {value!r} ({error})") from error
+        raise ContractError(f"{what}: expected JSON values, got {value!r} ({error})") from error
     expect(json.loads(text) == value, what, "the same after JSON", json.loads(text))
     return text
 
@@ -74,20 +54,6 @@ def only_generator_draws(what: str) -> Iterator[None]:
         "draws from the generator that is passed in alone",
         f"a draw from the global state of {', '.join(used)}",
     )
-
-
-@contextmanager
-def unchanged(what: str, inputs: Mapping[str, Tensor]) -> Iterator[None]:
-    """Expect that the block changes none of the input tensors in place."""
-    before = {name: value.clone() for name, value in inputs.items()}
-    yield
-    for name, value in inputs.items():
-        expect(
-            torch.equal(before[name], value),
-            f"input {name} of {what}",
-            "left as it was",
-            "changed in place",
-        )
 
 
 def _global_states() -> dict[str, bytes]:

@@ -5,19 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor, nn
 
+from aang_core.contracts import check_hits, check_losses, check_targets, expect, unchanged
 from aang_core.objectives.stages import CorruptedRows, CountsHits, Output
 from aang_core.tasks.task import RowLosses
-from aang_testing.expectation import (
-    PROPERTY,
-    expect,
-    expect_tensor,
-    only_generator_draws,
-    unchanged,
-)
+from aang_testing.expectation import PROPERTY, only_generator_draws
 from aang_testing.heads import HIDDEN_SIZE, SmallHeads
 from aang_testing.rows import SINGLE, corrupted_rows, selected_rows
-
-COUNT_TYPES = (torch.int64, torch.int32, torch.float32, torch.float64)
 
 
 def check_output(output: Output, labelled: bool = True, kind: str = SINGLE) -> None:
@@ -38,9 +31,15 @@ def check_output(output: Output, labelled: bool = True, kind: str = SINGLE) -> N
     first, second = output.head(heads), output.head(heads)
     expect(isinstance(first, nn.Module), "head", "a torch module", type(first).__name__)
     expect(first is not second, "a second call of head", "a new module", "the same one")
-    head = first.double()
     views = len(getattr(output, "views", ("corrupted",)))
-    targets_met = _check_contract(output, head, selected_rows(labelled, views, kind), seed=0)
+    rows = selected_rows(labelled, views, kind)
+    # In half precision losses are, and counts must not be, of another dtype.
+    hidden = torch.zeros((*rows.original.shape, HIDDEN_SIZE), dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        check_losses(output.losses(first, hidden, output.targets(rows)), hidden)
+    head = first.double()
+    selected = selected_rows(labelled, views, kind)
+    targets_met = _check_contract(output, head, selected, seed=0)
 
     @PROPERTY
     @given(rows=corrupted_rows(labelled, views, kind), seed=st.integers(0, 2**32))
@@ -62,42 +61,21 @@ def _check_contract(output: Output, head: nn.Module, rows: CorruptedRows, seed: 
         "sees": rows.sees,
         "statistics.document_frequency": rows.statistics.document_frequency,
     }
-    with only_generator_draws("targets"), unchanged("targets", inputs):
+    with only_generator_draws("targets"), unchanged(inputs):
         targets = output.targets(rows)
-    for name, value in targets.items():
-        expect(isinstance(value, Tensor), f"target {name}", "a tensor", type(value).__name__)
+    check_targets(targets)
 
     generator = Generator().manual_seed(seed)
     shape = (*rows.original.shape, HIDDEN_SIZE)
     # Double precision, so that rounding errors and true zeros cannot be confused.
     hidden = torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
-    with unchanged("losses", {"hidden": hidden.detach(), **targets}):
-        losses = output.losses(head, hidden, targets)
-    _check_losses(losses, len(rows.original))
-    if isinstance(output, CountsHits):
-        with unchanged("hits", {"hidden": hidden.detach(), **targets}):
-            hits = output.hits(head, hidden, targets)
-        _check_hits(hits, losses.counts)
+    with unchanged({"hidden": hidden.detach(), **targets}):
+        losses = check_losses(output.losses(head, hidden, targets), hidden)
+        if isinstance(output, CountsHits):
+            check_hits(output.hits(head, hidden, targets), losses.counts)
     coupled = rows.views > 1 or bool(getattr(output, "couples_rows", False))
     _check_gradients(losses, hidden, rows.real, coupled)
     return int(losses.counts.sum())
-
-
-def _check_losses(losses: RowLosses, rows: int) -> None:
-    sums, counts = losses
-    expect_tensor(sums, "sums", (rows,), (torch.float64, torch.float32))
-    expect_tensor(counts, "counts", (rows,), COUNT_TYPES)
-    expect(bool(sums.isfinite().all()), "sums", "finite losses", sums.tolist())
-    expect(bool((counts >= 0).all()), "counts", "none negative", counts.tolist())
-    empty = sums[counts == 0].tolist()
-    expect(not any(empty), "sums of rows without a target", "zeros", empty)
-    expect(sums.requires_grad, "sums", "differentiable, without targets too", "no gradient")
-
-
-def _check_hits(hits: Tensor, counts: Tensor) -> None:
-    expect_tensor(hits, "hits", (len(counts),), (torch.int64,))
-    between = bool(((hits >= 0) & (hits <= counts)).all())
-    expect(between, "hits", f"between 0 and the targets {counts.tolist()}", hits.tolist())
 
 
 def _check_gradients(losses: RowLosses, hidden: Tensor, real: Tensor, coupled: bool) -> None:

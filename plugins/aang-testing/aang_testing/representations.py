@@ -7,14 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor
 
+from aang_core.contracts import check_sees, expect, unchanged, who_sees_whom
 from aang_core.objectives.stages import Representation, ShownRows, TextRepresentation
-from aang_testing.expectation import (
-    PROPERTY,
-    expect,
-    expect_tensor,
-    only_generator_draws,
-    unchanged,
-)
+from aang_testing.expectation import PROPERTY, only_generator_draws
 from aang_testing.rows import SampleRows, token_rows
 
 AnyRepresentation = Representation | TextRepresentation
@@ -64,21 +59,12 @@ def check_representation(representation: AnyRepresentation, provides: Iterable[s
 
 
 def _check_contract(representation: AnyRepresentation, rows: SampleRows, seed: int) -> Tensor:
-    real = rows.real
-    inputs = {"real": real, "ids": rows.ids, "ordinary": rows.ordinary}
-    with only_generator_draws("the representation"), unchanged("the representation", inputs):
+    inputs = {"real": rows.real, "ids": rows.ids, "ordinary": rows.ordinary}
+    with only_generator_draws("the representation"), unchanged(inputs):
         sees = _sees(representation, rows, seed)
-    tokens = real.shape[1]
-    expect_tensor(sees, "may-attend", (len(real), tokens, tokens), (torch.bool,))
-
-    seen = (sees & ~real.unsqueeze(1)).nonzero().tolist()
-    expect(not seen, "padding", "seen by nobody", f"seen at {seen} (row, token, padding)")
-    blind = (real & ~sees.any(dim=2)).nonzero().tolist()
-    expect(not blind, "real tokens", "each sees at least one", f"{blind} see none (row, token)")
-
-    again = _sees(representation, rows, seed)
+    check_sees(sees, rows.real)
     expect(
-        torch.equal(sees, again),
+        torch.equal(sees, _sees(representation, rows, seed)),
         "a second call with a generator of the same seed",
         "the same mask",
         "another one",
@@ -87,11 +73,8 @@ def _check_contract(representation: AnyRepresentation, rows: SampleRows, seed: i
 
 
 def _sees(representation: AnyRepresentation, rows: SampleRows, seed: int) -> Tensor:
-    generator = Generator().manual_seed(seed)
-    if isinstance(representation, TextRepresentation):
-        shown = ShownRows(rows.ids, rows.real, rows.ordinary, rows.vocabulary)
-        return representation.of_text(shown, generator)
-    return representation(rows.real, generator)
+    shown = ShownRows(rows.ids, rows.real, rows.ordinary, rows.vocabulary)
+    return who_sees_whom(representation, shown, Generator().manual_seed(seed))
 
 
 def _check_direction(representation: AnyRepresentation) -> None:

@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
+from aang_core.contracts import expect
 from aang_core.errors import DataError
 from aang_core.objectives.stages import DataContext, Example, StreamingData, TextStream
-from aang_testing.expectation import expect, expect_json, only_generator_draws
+from aang_testing.expectation import expect_json, only_generator_draws
 
 MOST = 200
 """Most texts of a pass that are read: a corpus of its own may be of any size."""

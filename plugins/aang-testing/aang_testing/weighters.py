@@ -8,9 +8,10 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aang_core.contracts import ContractError, expect
 from aang_core.tasks.signals import Signal, StepSignals
 from aang_core.tasks.weighting import TaskCard, Weighter, lacks_observe, problem_of_sum
-from aang_testing.expectation import PROPERTY, expect, expect_json
+from aang_testing.expectation import PROPERTY, expect_json
 from aang_testing.workbench import RecordingWorkbench
 
 Factory = Callable[[TaskCard, Sequence[TaskCard]], Weighter]
@@ -76,12 +77,8 @@ def _bench(
 def _check_declarations(weighter: Weighter) -> None:
     strange = set(weighter.signals) - set(get_args(Signal))
     expect(not strange, "signals", f"some of {get_args(Signal)}", sorted(strange))
-    expect(
-        isinstance(weighter.uses_auxiliaries, bool),
-        "uses_auxiliaries",
-        "True or False",
-        weighter.uses_auxiliaries,
-    )
+    uses = weighter.uses_auxiliaries
+    expect(isinstance(uses, bool), "uses_auxiliaries", "True or False", uses)
     if lacks_observe(weighter):
         asked = ", ".join(sorted(weighter.signals))
         expect(False, "observe", f"a method that learns from {asked}, or no signals", "none")
@@ -99,12 +96,8 @@ def _check_last_round(factory: Factory, cards: Sequence[TaskCard], seed: int) ->
     bench = RecordingWorkbench(cards[0].name, names, seed=seed, steps=steps + 1)
     for taken in (steps, steps + 1):
         weighter.round(bench)
-        expect(
-            bench.steps_taken == taken,
-            f"steps after a round of {steps}, in a run of {steps + 1}",
-            taken,
-            bench.steps_taken,
-        )
+        what = f"steps after a round of {steps}, in a run of {steps + 1}"
+        expect(bench.steps_taken == taken, what, taken, bench.steps_taken)
 
 
 def _check_rounds(
@@ -116,39 +109,32 @@ def _check_rounds(
 ) -> None:
     weighter = factory(cards[0], cards[1:])
     bench = _bench(cards, seed, measure_every, draws_per_step)
-    names = {card.name for card in cards}
+    end, names = cards[0].name, {card.name for card in cards}
     for round_ in range(ROUNDS):
         _expect_weights(weighter.weights(), names, f"weights before round {round_}")
         expect_json(weighter.record(), f"record before round {round_}")
         left = bench.steps_left
         weighter.round(bench)
-        expect(
-            bench.steps_left < left, f"steps, descents and trials in round {round_}", "some", "none"
-        )
+        taken = left - bench.steps_left
+        expect(taken > 0, f"steps, descents and trials in round {round_}", "some", "none")
     for descent in (*bench.descents, *bench.of_heads):
         usable = all(math.isfinite(c) for c in descent.values())
         expect(usable, "coefficients of a descent", "finite", descent)
     for weights in filter(None, bench.sample_weights):
-        known = set(weights) == names - {cards[0].name}
+        known = set(weights) == names - {end}
         expect(known, "tasks of a draw", "all auxiliaries", sorted(weights))
-        usable = all(math.isfinite(w) and w >= 0 for w in weights.values())
-        expect(usable, "weights of a draw", "finite and not negative", dict(weights))
-    for coefficients in bench.trials:
-        strange = sorted(coefficients.keys() - names)
-        expect(not strange, "tasks of a trial", "the end task and auxiliaries", strange)
-        usable = all(math.isfinite(c) and c >= 0 for c in coefficients.values())
-        expect(usable, "coefficients of a trial", "finite and not negative", coefficients)
+        _expect_usable(weights, "weights of a draw")
+    for what, taken_up in (("trial", bench.trials), ("step", bench.coefficients)):
+        for coefficients in taken_up:
+            strange = sorted(coefficients.keys() - names)
+            expect(not strange, f"tasks of a {what}", "the end task and auxiliaries", strange)
+            _expect_usable(coefficients, f"coefficients of a {what}")
     for coefficients in bench.coefficients:
-        strange = sorted(coefficients.keys() - names)
-        expect(not strange, "tasks of a step", "the end task and auxiliaries", strange)
-        _expect_weights(
+        expect(end in coefficients, "tasks of a step", "the end task too", [*coefficients])
+        _expect_sum(
             coefficients,
-            set(coefficients),
             "coefficients of a step",
             normalised=getattr(weighter, "normalised", True),
-        )
-        expect(
-            cards[0].name in coefficients, "tasks of a step", "the end task too", [*coefficients]
         )
 
 
@@ -163,36 +149,23 @@ def _check_state(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None
 
     resumed = factory(cards[0], cards[1:])
     resumed.load_state_dict(json.loads(saved))
-    benches = _bench(cards, seed + 1), _bench(cards, seed + 1)
+    going, back = _bench(cards, seed + 1), _bench(cards, seed + 1)
     for _ in range(ROUNDS):
-        expect(
-            resumed.weights() == weighter.weights(),
-            "weights after loading a state that went through JSON",
-            weighter.weights(),
-            resumed.weights(),
-        )
-        weighter.round(benches[0])
-        resumed.round(benches[1])
-    expect(
-        benches[0].coefficients == benches[1].coefficients,
-        "coefficients of steps after loading a state",
-        benches[0].coefficients,
-        benches[1].coefficients,
-    )
-    expect(
-        benches[0].descents == benches[1].descents,
-        "coefficients of descents after loading a state",
-        benches[0].descents,
-        benches[1].descents,
-    )
-    expect(
-        (benches[0].trials, benches[0].applied) == (benches[1].trials, benches[1].applied),
-        "trials and applied updates after loading a state",
-        benches[0].applied,
-        benches[1].applied,
-    )
-    now = expect_json(state, "a state taken earlier")
-    expect(now == saved, "a state taken earlier, after more rounds", saved, now)
+        what = "weights after loading a state that went through JSON"
+        _expect_same(weighter.weights(), resumed.weights(), what)
+        weighter.round(going)
+        resumed.round(back)
+    after = "after loading a state"
+    _expect_same(going.coefficients, back.coefficients, f"coefficients of steps {after}")
+    _expect_same(going.descents, back.descents, f"coefficients of descents {after}")
+    _expect_same(going.trials, back.trials, f"trials {after}")
+    _expect_same(going.applied, back.applied, f"applied updates {after}")
+    text = expect_json(state, "a state taken earlier")
+    _expect_same(saved, text, "a state taken earlier, after more rounds")
+
+
+def _expect_same(then: object, now: object, what: str) -> None:
+    expect(now == then, what, then, now)
 
 
 def _check_constant_signals(factory: Factory) -> None:
@@ -213,12 +186,18 @@ def _check_constant_signals(factory: Factory) -> None:
     _expect_weights(weighter.weights(), set(value), "weights after 500 equal steps")
 
 
-def _expect_weights(
-    weights: Mapping[str, float], names: set[str], what: str, *, normalised: bool = True
-) -> None:
+def _expect_weights(weights: Mapping[str, float], names: set[str], what: str) -> None:
     expect(set(weights) == names, f"names of the {what}", sorted(names), sorted(weights))
-    usable = all(math.isfinite(weight) and weight >= 0 for weight in weights.values())
-    expect(usable, what, "finite and not negative", dict(weights))
+    _expect_usable(weights, what)
+    _expect_sum(weights, what)
+
+
+def _expect_usable(numbers: Mapping[str, float], what: str) -> None:
+    usable = all(math.isfinite(number) and number >= 0 for number in numbers.values())
+    expect(usable, what, "finite and not negative", dict(numbers))
+
+
+def _expect_sum(weights: Mapping[str, float], what: str, *, normalised: bool = True) -> None:
     problem = problem_of_sum(weights.values(), normalised=normalised)
     if problem is not None:
-        raise AssertionError(f"sum of the {what}: {problem}")
+        raise ContractError(f"sum of the {what}: {problem}")

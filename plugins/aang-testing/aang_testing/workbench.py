@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
+from aang_core.contracts import expect
 from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals, mean_signals
 from aang_core.tasks.workbench import DevLossAlong, Update, require_finite_score
-from aang_testing.expectation import expect
 
 Measure = Callable[[Mapping[str, float]], StepSignals]
 """Signals of a step, given its coefficients."""

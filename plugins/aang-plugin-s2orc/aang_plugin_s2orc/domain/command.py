@@ -1,15 +1,33 @@
-"""``aang prepare-domain``: in-domain text for a task."""
+"""``aang prepare-domain``: in-domain text for a task, drawn from what a data primitive reads."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
+from aang.cli import parse_settings
+from aang.corpora import read_table, well_formed
 
-from aang_core import ConfigError, Plugins, did_you_mean
+from aang_core import ConfigError, DataError, Example, Plugins, ReadReport, did_you_mean
 from aang_core.cli import note, print_table
+from aang_core.storage import whole_file, writing
 
 FILE = click.Path(path_type=Path, dir_okay=False)
+
+COLUMN = "text"
+
+PROVENANCE = b"aang"
+"""Key of the Parquet file's metadata that holds the origin of its texts, as JSON."""
+
+COUNTS = {
+    "read": "read",
+    "duplicates": "that came before",
+    "overlapping": "overlapping with dev or test",
+    "candidates": "drawn from",
+    "written": "written",
+}
+"""What is counted of the texts of the source, and how the command says it."""
 
 
 @click.command(short_help="Draw in-domain text for a task from a corpus.")
@@ -54,14 +72,12 @@ def prepare_domain(
     test: Path | None,
     columns: tuple[str, ...],
     source: str,
-    field: str | None,
-    years: str | None,
-    language: str | None,
     times: float,
-    sample: Literal["nearest", "random", "first"],
+    sample: str,
     settings: tuple[str, ...],
     seed: int,
     out: Path,
+    **filters: str | None,
 ) -> None:
     """Draw in-domain text for a task from FILES, without text that it is evaluated on.
 
@@ -69,72 +85,54 @@ def prepare_domain(
     Japanese, Thai and other scripts without spaces between words, eight characters. Pass the file
     that this writes to training with --domain.
     """
-    import torch
     from aang.assembly import CheckedData
-    from aang.cli import parse_settings
 
-    from aang_core import DataContext, ReadReport
+    from aang_core import DataContext
     from aang_plugin_s2orc.domain.overlap import Overlap
-    from aang_plugin_s2orc.domain.preparation import prepare, read_texts
-    from aang_plugin_s2orc.domain.sampling import first, nearest, uniform
+    from aang_plugin_s2orc.domain.sampling import sampler_of
 
     if times <= 0:
         raise ConfigError(f"--times {times}: give a number above 0")
     if out.suffix != ".parquet":
         raise ConfigError(f"--out {out}: is a Parquet file; let its name end in .parquet")
     report = ReadReport()
-    texts = read_texts(task, columns, report)
-    held_out = {
-        name: read_texts(path, columns, report)
-        for name, path in (("dev", dev), ("test", test))
-        if path is not None
-    }
-    if not held_out:
+    texts = _texts_of(task, columns, report)
+    evaluated = [path for path in (dev, test) if path is not None]
+    if not evaluated:
         note("neither --dev nor --test is given, so no overlap is removed")
+    overlap = Overlap(text for path in evaluated for text in _texts_of(path, columns, report))
     wanted = max(1, round(times * len(texts)))
-    given = {"field": field, "years": years, "language": language}
     primitive = plugins.registry.primitive("data", source)
     options = _options_of(primitive.key, parse_settings(settings)) | {
-        name: value for name, value in given.items() if value is not None
+        name: value for name, value in filters.items() if value is not None
     }
     data = CheckedData(primitive.make(**options), primitive)
     context = DataContext(train=(), domain=corpus, out_of_domain=corpus, seed=seed, report=report)
-    if sample == "nearest":
-        sampler = nearest(wanted, texts)
-    elif sample == "random":
-        sampler = uniform(wanted, torch.Generator().manual_seed(seed))
-    else:
-        sampler = first(wanted)
-    counts = prepare(
-        data.examples(context),
-        sampler,
-        Overlap(text for some in held_out.values() for text in some),
-        out,
-        {
-            "source": source,
-            "options": options,
-            "files": [str(path) for path in corpus],
-            "task": str(task),
-            "held_out": {"dev": str(dev or ""), "test": str(test or "")},
-            "sample": sample,
-            "seed": seed,
-        },
-        report,
-    )
+    counts = dict.fromkeys(COUNTS, 0)
+    draw = sampler_of(sample, wanted, texts, seed)
+    drawn = draw(_usable(data.examples(context), overlap, counts, report))
+    counts["written"] = len(drawn)
+    if not drawn:
+        raise DataError(
+            f"no text is left to draw from: of {counts['read']} texts {counts['duplicates']} came "
+            f"twice and {counts['overlapping']} overlap with the dev or test set"
+        )
+    provenance = {
+        "source": source,
+        "options": options,
+        "files": [str(path) for path in corpus],
+        "task": str(task),
+        "held_out": {"dev": str(dev or ""), "test": str(test or "")},
+        "sample": sample,
+        "seed": seed,
+        "counts": counts,
+    }
+    _write(drawn, out, provenance)
     for line in report.lines():
         note(line)
-    if counts.written < wanted:
+    if len(drawn) < wanted:
         note(f"{wanted} texts were wanted, and there are no more")
-    print_table(
-        ["texts", ""],
-        [
-            ["read", str(counts.read)],
-            ["that came before", str(counts.duplicates)],
-            ["overlapping with dev or test", str(counts.overlapping)],
-            ["drawn from", str(counts.candidates)],
-            ["written", str(counts.written)],
-        ],
-    )
+    print_table(["texts", ""], [[said, str(counts[name])] for name, said in COUNTS.items()])
 
 
 def _options_of(source: str, settings: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -144,3 +142,62 @@ def _options_of(source: str, settings: Mapping[str, dict[str, Any]]) -> dict[str
             hint = did_you_mean(name, [source], "it is")
             raise ConfigError(f"--set {name}.…: the source of the texts is not {name!r}; {hint}")
     return settings.get(source, {})
+
+
+def _texts_of(path: Path, columns: Sequence[str], report: ReadReport) -> list[str]:
+    """The texts of a task's file; a pair counts as two texts.
+
+    Raises:
+        DataError: the file cannot be read, or a column is missing.
+    """
+    table = read_table(path, columns)
+    texts: list[str] = []
+    for number, values in table.rows:
+        for column in columns:
+            if column not in values:
+                raise DataError(
+                    f"{table.where(number)}: there is no column {column!r}. Name the right one "
+                    "with --text."
+                )
+            text = values[column]
+            if isinstance(text, str) and text.strip():
+                texts.append(text)
+            else:
+                report.add("row without a text, skipped", table.where(number))
+    if not texts:
+        raise DataError(f"{path}: there is no text in it.")
+    return texts
+
+
+def _usable(
+    examples: Iterable[Example], overlap: Any, counts: dict[str, int], report: ReadReport
+) -> Iterator[str]:
+    """The texts that are new and do not overlap; only filters for repeated texts are in memory."""
+    from aang_plugin_s2orc.domain.seen import Seen
+
+    seen = Seen()
+    for example in examples:
+        counts["read"] += 1
+        text = well_formed(example.text)
+        if text != example.text:
+            event = "text with half a surrogate pair, replaced by U+FFFD"
+            report.add(event, f"text {counts['read']} of the source")
+        if seen.add(text):
+            counts["duplicates"] += 1
+        elif overlap(text):
+            counts["overlapping"] += 1
+        else:
+            counts["candidates"] += 1
+            yield text
+
+
+def _write(texts: Sequence[str], out: Path, provenance: Mapping[str, Any]) -> None:
+    """Write the texts and their origin to a Parquet file, atomically."""
+    import pyarrow
+    from pyarrow import parquet
+
+    said = json.dumps(provenance, default=str).encode()
+    schema = pyarrow.schema([(COLUMN, pyarrow.string())], metadata={PROVENANCE: said})
+    table = pyarrow.table({COLUMN: list(texts)}, schema=schema)
+    with writing(out), whole_file(out, shared=True) as draft:
+        parquet.write_table(table, draft)

@@ -20,6 +20,20 @@ _AT_ONCE = 1024
 """Number of texts that one product of sparse matrices compares with the task."""
 
 
+def sampler_of(name: str, n: int, task: Sequence[str], seed: int) -> Sampler:
+    """The sampler with this name: ``nearest``, ``random`` or ``first``.
+
+    Args:
+        name: its name.
+        n: how many texts it draws.
+        task: the task's texts.
+        seed: of a random sample.
+    """
+    if name == "nearest":
+        return nearest(n, task)
+    return uniform(n, torch.Generator().manual_seed(seed)) if name == "random" else first(n)
+
+
 def uniform(n: int, generator: torch.Generator) -> Sampler:
     """A sampler that draws ``n`` texts uniformly and keeps the order of the stream.
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -121,8 +121,9 @@ def prepare_sources(
     if config.is_demo:
         unlabelled = UnlabelledParagraphs(HeldOutTexts(task))
     if config.unlabelled:
+        places = [in_memory.get(Path(place), place) for place in config.unlabelled]
         columns = end_task_columns(config)
-        unlabelled = UnlabelledTexts(config.unlabelled, columns, task, report, in_memory)
+        unlabelled = UnlabelledTexts(places, columns, task, report)
     if config.model is None and not config.is_demo:
         report.note(
             "no --model is given, so the small encoder of the demo is trained, which has read "
@@ -197,7 +198,9 @@ def _read(
 ) -> tuple[LabelledTask, tuple[Path, ...], tuple[Path, ...]]:
     """The end task, and where its in-domain and out-of-domain texts are."""
     domain = tuple(
-        _domain_file(in_memory[Path(place)]) if Path(place) in in_memory else Path(place)
+        _cached_file("in-memory/domain.jsonl", in_memory[Path(place)].copy((DOMAIN_TEXT,)))
+        if Path(place) in in_memory
+        else Path(place)
         for place in config.domain
     )
     other = tuple(Path(place) for place in config.out_of_domain)
@@ -225,26 +228,19 @@ def _read(
     demo = load_demo_task()
     for package in demo.missing:
         report.add("package of the demo task that this Python lacks", package)
+    reference = [] if other else out_of_domain_paragraphs(demo)
     return (
         LabelledTask(DEMO, demo.train, demo.dev, demo.test, demo.labels),
-        domain or (_text_file("stdlib", demo.domain),),
-        other or (_text_file("reference", out_of_domain_paragraphs(demo)),),
+        domain or (_cached_file("demo/stdlib.txt", "\n".join(demo.domain) + "\n"),),
+        other or (_cached_file("demo/reference.txt", "\n".join(reference) + "\n"),),
     )
 
 
-def _text_file(name: str, texts: Sequence[str]) -> Path:
-    """Write the demo's unlabelled text to a file, one paragraph per line, and return its path."""
-    return _cached_file("demo", name, ".txt", "\n".join(texts) + "\n")
-
-
-def _domain_file(table: TableInMemory) -> Path:
-    """Write in-domain text that is in memory to a file, which data primitives can read."""
-    return _cached_file("in-memory", "domain", ".jsonl", table.copy((DOMAIN_TEXT,)))
-
-
-def _cached_file(folder: str, name: str, extension: str, content: str) -> Path:
+def _cached_file(name: str, content: str) -> Path:
+    """Write text to a file of the cache, which data primitives can read, and return its path."""
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-    path = cache_folder() / folder / f"{name}-{digest}{extension}"
+    path = cache_folder() / name
+    path = path.with_stem(f"{path.stem}-{digest}")
     if not path.exists():
         with atomic_write(path) as draft:
             draft.write_text(content, encoding="utf-8")

@@ -1,6 +1,7 @@
 """Unlabelled text to train an encoder on: its beginning is checked, then it is read as needed."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -97,8 +98,10 @@ def read_unlabelled(
     held = data.buffer or LOOKED_AT
     first = list(islice(pieces_of(data.examples(context(report)), cutter), held + 1))
     whole, first = len(first) <= held, first[:held]
-    known = _Known.of(first, tokenizer)
-    _check(known, whole, places, batch_size, max_length, report)
+    tokens, unknown = _count(first, tokenizer)
+    share = unknown / max(1, tokens)
+    named = str(places[0]) + (f" and {len(places) - 1} more" if len(places) > 1 else "")
+    _check(tokens, share, named, report, (batch_size, max_length) if whole else None)
     aside = _aside(first, seed)
     left_out = frozenset(map(digest, aside))
     remaining = sum(digest(piece) not in left_out for piece in first)
@@ -127,9 +130,9 @@ def read_unlabelled(
         ),
         held_out=tokenized(aside),
         looked_at=len(first),
-        tokens=known.tokens,
+        tokens=tokens,
         whole=whole,
-        unknown=known.unknown / max(1, known.tokens),
+        unknown=share,
     )
 
 
@@ -139,57 +142,47 @@ def _aside(pieces: Sequence[Example], seed: int) -> list[Example]:
     return [different[i] for i in hold_out_of(len(different), seed)[0].tolist()]
 
 
-@dataclass(frozen=True)
-class _Known:
+def _count(pieces: Sequence[Example], tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
     """The number of tokens, without special ones, and how many of them are unknown.
 
     Unknown are the unknown token and, for tokenizers that fall back to bytes, a token that is only
     a part of a character.
     """
-
-    tokens: int
-    unknown: int
-
-    @classmethod
-    def of(cls, pieces: Sequence[Example], tokenizer: PreTrainedTokenizerBase) -> "_Known":
-        counts: dict[int, int] = {}
-        for some in _in_parts([piece.text for piece in pieces]):
-            for ids in tokenizer(some, add_special_tokens=False, verbose=False)["input_ids"]:
-                for token in ids:
-                    counts[token] = counts.get(token, 0) + 1
-        unknown = sum(
-            count
-            for token, count in counts.items()
-            if token == tokenizer.unk_token_id or "\ufffd" in str(tokenizer.decode([token]))
-        )
-        return cls(sum(counts.values()), unknown)
-
-
-def _in_parts(texts: list[str], size: int = 1000) -> Iterator[list[str]]:
-    for first in range(0, len(texts), size):
-        yield texts[first : first + size]
+    counts: Counter[int] = Counter()
+    for first in range(0, len(pieces), 1000):
+        texts = [piece.text for piece in pieces[first : first + 1000]]
+        for ids in tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]:
+            counts.update(ids)
+    unknown = sum(
+        count
+        for token, count in counts.items()
+        if token == tokenizer.unk_token_id or "\ufffd" in str(tokenizer.decode([token]))
+    )
+    return counts.total(), unknown
 
 
 def _check(
-    known: _Known,
-    whole: bool,
-    places: Sequence[Path],
-    batch_size: int,
-    max_length: int,
-    report: ReadReport,
+    tokens: int, unknown: float, named: str, report: ReadReport, least: tuple[int, int] | None
 ) -> None:
-    named = str(places[0]) + (f" and {len(places) - 1} more" if len(places) > 1 else "")
-    share = known.unknown / max(1, known.tokens)
-    if share > _MOST_UNKNOWN:
+    """Refuse text in another language, and less of it than a batch.
+
+    Args:
+        tokens: the number of tokens.
+        unknown: the share of them that the tokenizer does not know.
+        named: what messages call the text.
+        report: collects notes.
+        least: rows of a batch and their tokens, if these tokens are all of the text.
+    """
+    if unknown > _MOST_UNKNOWN:
         raise DataError(
             f"--text {named}: the tokenizer of this encoder does not know the language: "
-            f"{share:.0%} of {known.tokens:,} tokens are unknown to it. Take an encoder for that "
+            f"{unknown:.0%} of {tokens:,} tokens are unknown to it. Take an encoder for that "
             "language, or one for many, such as xlm-roberta-base"
         )
-    if share > _NOTED_UNKNOWN:
-        report.note(f"{share:.0%} of the tokens in --text are unknown to the tokenizer")
-    if whole and known.tokens < batch_size * max_length:
+    if unknown > _NOTED_UNKNOWN:
+        report.note(f"{unknown:.0%} of the tokens in --text are unknown to the tokenizer")
+    if least is not None and tokens < least[0] * least[1]:
         raise DataError(
-            f"--text {named}: holds {known.tokens:,} tokens, which is less than a batch of "
-            f"{batch_size} rows of {max_length}; give more text, or a smaller --batch-size"
+            f"--text {named}: holds {tokens:,} tokens, which is less than a batch of "
+            f"{least[0]} rows of {least[1]}; give more text, or a smaller --batch-size"
         )

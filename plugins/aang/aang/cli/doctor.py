@@ -3,18 +3,16 @@
 import json
 import os
 import platform
-import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, requires, version
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
 
+from aang.runs.devices import usable_cores
 from aang_core.cli.output import echo
-from aang_core.cores import usable_cores
-from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from aang_core.plugins.primitive import CORE
 from aang_core.printable import one_line
@@ -68,40 +66,22 @@ def _facts(section: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
 
 
 def _machine() -> dict[str, str]:
-    free = shutil.disk_usage(Path.cwd()).free
-    facts = {
+    return {
         "system": platform.platform(),
-        "processor": f"{_processor()}, {usable_cores()} of {os.cpu_count()} cores usable",
-        "memory": _memory(),
-        "free here": _size(free),
+        "processor": f"{platform.machine()}, {usable_cores()} of {os.cpu_count()} cores usable",
+        "memory": _size(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
+        "free here": _size(shutil.disk_usage(Path.cwd()).free),
         "Python": f"{platform.python_version()} in {_short(sys.prefix)}",
+        "C++ compiler, for --compile": shutil.which(os.environ.get("CXX", "c++")) or "none",
     }
-    compiler = next(filter(shutil.which, (os.environ.get("CXX", "c++"), "g++", "clang++")), None)
-    return {**facts, "C++ compiler, for --compile": compiler or "none"}
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:  # not Linux
-        return platform.processor() or platform.machine()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
-
-
-def _memory() -> str:
-    try:
-        return _size(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (ValueError, OSError, AttributeError):  # Windows
-        return "unknown"
 
 
 def _device() -> dict[str, str]:
     import torch
 
+    from aang.runs.computing import gains_by_bf16
+    from aang.runs.devices import on_usable_cores
     from aang.runs.training import choose_training_device
-    from aang_core.training.devices import on_usable_cores
-    from aang_core.training.precision import gains_by_bf16
 
     device = choose_training_device("auto")
     facts = {"--device auto": str(device)}
@@ -118,61 +98,40 @@ def _device() -> dict[str, str]:
 
 
 def _packages() -> dict[str, str]:
-    found = {name: _version(name) for name in (CORE, *PACKAGES)}
-    needed = {re.split(r"[^\w.-]", line)[0] for line in requires(CORE) or [] if "extra" not in line}
-    return {n: v or "not installed" for n, v in found.items() if v or n in needed}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    found: dict[str, str] = {}
+    for name in (CORE, *PACKAGES):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
 
 
 def _plugins(plugins: Plugins) -> dict[str, str]:
-    return {
-        f"{record.origin.distribution} ({record.origin.entry_point})": " ".join(
-            [
-                record.origin.version,
-                *([] if record.status == "ok" else [f"{record.status}: {record.error or ''}"]),
-                *record.warnings,
-            ]
-        )
-        for record in plugins.records
-        if record.origin.distribution != CORE
-    }
+    facts = {}
+    for record in plugins.records[1:]:
+        wrong = [] if record.status == "ok" else [f"{record.status}: {record.error}"]
+        told = " ".join([record.origin.version, *wrong, *record.warnings])
+        facts[f"{record.origin.distribution} ({record.origin.entry_point})"] = told
+    return facts
 
 
-def _caches() -> Mapping[str, str]:
+def _caches() -> dict[str, str]:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     from aang.corpora.cache import chosen_cache_folder
 
-    hub = Path(HF_HUB_CACHE)
-    found = {"models of the hub": f"{_short(hub)}, {_held(hub)}"}
-    try:
-        own = chosen_cache_folder()
-    except ConfigError as error:
-        return {"AANG": str(error), **found}
-    return {"AANG": f"{_short(own)}, {_held(own)}", **found}
+    return {"AANG": _held(chosen_cache_folder()), "models of the hub": _held(Path(HF_HUB_CACHE))}
 
 
 def _held(folder: Path) -> str:
     if not folder.is_dir():
-        return "does not exist yet"
-    sizes = list(_sizes(folder))
+        return f"{_short(folder)}, does not exist yet"
+    # Links lead to files that are counted elsewhere.
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     writable = "" if os.access(folder, os.W_OK) else ", read-only"
-    return f"{len(sizes)} files, {_size(sum(sizes))}{writable}"
-
-
-def _sizes(folder: Path) -> Iterator[int]:
-    """Bytes of each file; what is removed meanwhile, and links to other files, are left out."""
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            path = Path(parent, name)
-            if path.is_file() and not path.is_symlink():
-                yield path.stat().st_size
+    size = _size(sum(path.stat().st_size for path in files))
+    return f"{_short(folder)}, {len(files)} files, {size}{writable}"
 
 
 def _size(count: int) -> str:
@@ -181,8 +140,5 @@ def _size(count: int) -> str:
 
 def _short(path: str | Path) -> str:
     """The path, without the name of the user in it."""
-    try:
-        home = str(Path.home())
-    except RuntimeError:  # there is none
-        return str(path)
-    return str(path).replace(home, "~") if home != "/" else str(path)
+    home = os.environ.get("HOME", "")
+    return str(path).replace(home, "~") if len(home) > 1 else str(path)

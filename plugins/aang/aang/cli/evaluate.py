@@ -59,13 +59,13 @@ def evaluate(
     RUN is a run folder, MODEL any folder with a transformers classifier or its name on the hub.
     """
     from aang.corpora.labelled import read_rows
+    from aang.runs.devices import on_usable_cores
     from aang.runs.evaluate import evaluate_rows
     from aang.runs.predict import Predictor
     from aang.runs.prediction_files import columns_to_read
     from aang.runs.run import Run
     from aang.runs.training import choose_device
     from aang_core.objectives.stages import ReadReport
-    from aang_core.training.devices import on_usable_cores
 
     if (model / "config.yaml").is_file():
         for difference in Run.open(model).differences(plugins):

@@ -75,10 +75,10 @@ def predict(
     from aang.cli.progress import counting
     from aang.corpora.labelled import Columns
     from aang.runs import prediction_files as files
+    from aang.runs.devices import on_usable_cores
     from aang.runs.predict import WINDOW, Predictor
     from aang.runs.training import choose_device
     from aang_core.objectives.stages import ReadReport
-    from aang_core.training.devices import on_usable_cores
 
     if [bool(texts), bool(pairs), data is not None].count(True) != 1:
         raise ConfigError("give either texts, or pairs with --pair, or a file of texts with --data")

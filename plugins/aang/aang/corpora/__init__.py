@@ -2,13 +2,15 @@
 
 Import each module by its own name, so that reading a file does not load a tokenizer library:
 
-- :mod:`~aang.corpora.labelled`: labelled examples from one file, with
-  :mod:`~aang.corpora.tables` for the formats and :mod:`~aang.corpora.text_files` for
-  compression and encoding;
-- :mod:`~aang.corpora.labelled_task`: train, dev and test of the end task, with
-  :mod:`~aang.corpora.dev_split` if there is no dev set;
+- :mod:`~aang.corpora.places`: the files that options name;
+- :mod:`~aang.corpora.text_files`: their lines, whatever the compression and encoding;
+- :mod:`~aang.corpora.tables`: files of records, with a reader for each format, and data in
+  memory, which :mod:`~aang.corpora.in_memory` makes tables of;
+- :mod:`~aang.corpora.labelled`: labelled examples from one table;
+- :mod:`~aang.corpora.labelled_task`: train, dev and test of the end task;
 - :mod:`~aang.corpora.dataset_task`: the same from a Hugging Face data set;
 - :mod:`~aang.corpora.unlabelled_texts`: texts like the end task's own, without labels;
+- :mod:`~aang.corpora.text_streams`: texts without end, in pieces that fit a row;
 - :mod:`~aang.corpora.demo`: the built-in task;
 - :mod:`~aang.corpora.tokens`: texts as rows of token ids, with
   :mod:`~aang.corpora.token_cache` to tokenise only once;

@@ -161,7 +161,7 @@ def _json_lines(path: Path, wanted: Sequence[str] | None) -> Table:
                 if not isinstance(record, dict):
                     raise DataError(
                         f"{path}:{number}: expected one JSON object a line, such as "
-                        f'{{"text": "...", "label": "..."}}, found {_json_type(record)}.'
+                        f'{{"text": "...", "label": "..."}}, found {json.dumps(record):.40}.'
                     )
                 yield number, record
 
@@ -175,7 +175,7 @@ def _json_array(path: Path) -> Iterator[Row]:
         if not isinstance(record, dict):
             raise DataError(
                 f"{path}, record {number}: expected an object in the array, "
-                f"found {_json_type(record)}."
+                f"found {json.dumps(record):.40}."
             )
         yield number, record
 
@@ -193,17 +193,6 @@ def _json_told(where: str) -> Iterator[None]:
         ) from error
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits; deep nesting
         raise DataError(f"{where}: this JSON cannot be read: {error}.") from error
-
-
-def _json_type(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-    return "a string" if isinstance(value, str) else "an array"
 
 
 def _parquet(path: Path, wanted: Sequence[str] | None) -> Table:

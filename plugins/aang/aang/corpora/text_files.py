@@ -34,6 +34,14 @@ LONGEST_LINE = 2**26
 """Longest line that is read, in bytes: a gzip file of some kilobytes can hold one of gigabytes."""
 
 
+class _Raising(ReadReport):
+    """Raises the first fault, for data that must be whole."""
+
+    def add(self, event: str, where: str) -> None:
+        fault = event.removesuffix(", skipped").removesuffix(", rest skipped")
+        raise DataError(f"{where}: {fault}. Copy or convert the file again, one record a line.")
+
+
 def text_lines(path: Path, longest: int | None = None) -> Iterator[str]:
     """The lines of a file as they are read, one in memory at a time, with their line endings.
 
@@ -50,43 +58,30 @@ def text_lines(path: Path, longest: int | None = None) -> Iterator[str]:
             the line.
     """
     require_file(path)
-    longest = longest or LONGEST_LINE
-    number = place = 0
-    with _damage_told(path), _opened(path) as (readline, encoding):
+    place = 0
+    for number, line in _numbered(path, _Raising(), longest or LONGEST_LINE):
         try:
-            for number, line in enumerate(_lines(readline, longest), start=1):
-                if len(line) > longest:
-                    raise DataError(
-                        f"{path}:{number}: this line is over {longest >> 20} MB, which is no "
-                        "record of a text. Write one record a line"
-                    )
-                text = line.decode()
-                if "\0" in text:
-                    byte = f" (byte {place + line.index(0)})" if encoding is None else ""
-                    raise DataError(
-                        f"{path}:{number}: a null byte{byte}. Either the file is UTF-16 without a "
-                        f"byte-order mark, which iconv -f UTF-16LE -t UTF-8 {path.name} converts, "
-                        f"or it is damaged; tr -d '\\000' < {path.name} removes null bytes"
-                    )
-                yield text
-                place += len(line)
+            text = line.decode()
         except UnicodeDecodeError as error:
-            where = f"{path}:{number}: not UTF-8 text (byte {place + error.start})"
-            if encoding is not None:  # its decoder works on blocks
-                where = f"{path}:{number + 1}: not {encoding.upper()} text (here or soon after)"
             raise DataError(
-                f"{where}. Save the file as UTF-8, for example with: "
-                f"iconv -f LATIN1 -t UTF-8 {path.name}"
+                f"{path}:{number}: not UTF-8 text (byte {place + error.start}). Save the file as "
+                f"UTF-8, for example with: iconv -f LATIN1 -t UTF-8 {path.name}"
             ) from error
+        if "\0" in text:
+            raise DataError(
+                f"{path}:{number}: a null byte (byte {place + line.index(0)}). Either the file is "
+                "UTF-16 without a byte-order mark, which "
+                f"iconv -f UTF-16LE -t UTF-8 {path.name} converts, or it is damaged; "
+                f"tr -d '\\000' < {path.name} removes null bytes"
+            )
+        yield text
+        place += len(line)
 
 
 def begins_with(path: Path, mark: bytes) -> bool:
-    """Whether ``mark`` is the first of a file's text that is not blank.
-
-    Raises:
-        DataError: the file cannot be read, or its compressed data is damaged.
-    """
-    with _damage_told(path), _opened(path) as (readline, _), suppress(UnicodeDecodeError):
+    """Whether ``mark`` is the first of a file's text that is not blank."""
+    # Reading tells what is wrong with a file.
+    with suppress(UnicodeDecodeError, OSError, *_GZIP_DAMAGE), _opened(path) as readline:
         return next(filter(None, map(bytes.lstrip, _lines(readline, 2**10))), b"").startswith(mark)
     return False
 
@@ -105,20 +100,9 @@ def read_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, bytes]]:
         >>> [(number, line.strip()) for number, line in read_lines(Path("texts.txt"), ReadReport())]
         [(1, b'one'), (3, b'three')]
     """
-    number = 0
-    try:
-        with _opened(path) as (readline, _):
-            for number, line in enumerate(_lines(readline, LONGEST_LINE), start=1):
-                if len(line) > LONGEST_LINE:
-                    report.add(f"line over {LONGEST_LINE >> 20} MB, skipped", f"{path}:{number}")
-                elif line.strip():
-                    yield number, line
-    except UnicodeDecodeError as error:
-        report.add(f"{error.encoding} file damaged or cut off, rest skipped", f"{path}:{number}")
-    except _GZIP_DAMAGE:
-        report.add("gzip file damaged or cut off, rest skipped", f"{path}:{number}")
-    except OSError as error:
-        report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
+    for number, line in _numbered(path, report, LONGEST_LINE):
+        if line.strip():
+            yield number, line
 
 
 def read_text_lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
@@ -173,19 +157,38 @@ def well_formed_value(value: Any) -> Any:
     return well_formed_value(value.tolist()) if hasattr(value, "tolist") else value
 
 
+def _numbered(path: Path, report: ReadReport, longest: int) -> Iterator[tuple[int, bytes]]:
+    """Number and bytes of each line, up to what cannot be read, which ``report`` gets."""
+    number = 0
+    try:
+        with _opened(path) as readline:
+            for number, line in enumerate(_lines(readline, longest), start=1):
+                if len(line) > longest:
+                    report.add(f"line over {longest >> 20} MB, skipped", f"{path}:{number}")
+                else:
+                    yield number, line
+    except UnicodeDecodeError as error:
+        event = f"{error.encoding.upper()} file damaged or cut off, rest skipped"
+        report.add(event, f"{path}:{number + 1}")
+    except _GZIP_DAMAGE:
+        report.add("gzip file damaged or cut off, rest skipped", f"{path}:{number}")
+    except OSError as error:
+        report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[_ReadLine, str | None]]:
-    """What reads a file's lines as UTF-8, and its encoding if it is UTF-16 or UTF-32."""
+def _opened(path: Path) -> Iterator[_ReadLine]:
+    """What reads a file's lines, those of UTF-16 and UTF-32 as UTF-8."""
     with path.open("rb") as raw:
         # By content: a downloaded "train.jsonl.gz" has often been unpacked on the way.
         stream = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP) else raw
         start = stream.peek(4)
         encoding = next((name for mark, name in _MARKS if start.startswith(mark)), None)
         if encoding is None:
-            yield stream.readline, None
+            yield stream.readline
         else:
             with TextIOWrapper(stream, encoding, newline="\n") as decoded:
-                yield lambda size: decoded.readline(size).encode(), encoding
+                yield lambda size: decoded.readline(size).encode()
 
 
 def _lines(readline: _ReadLine, longest: int) -> Iterator[bytes]:
@@ -196,16 +199,3 @@ def _lines(readline: _ReadLine, longest: int) -> Iterator[bytes]:
         while len(line) > longest and not line.endswith(b"\n"):
             line = readline(longest + 1)
         line = readline(longest + 1)
-
-
-@contextmanager
-def _damage_told(path: Path) -> Iterator[None]:
-    """Raise a DataError if the file cannot be read or its compressed data is damaged."""
-    try:
-        yield
-    except _GZIP_DAMAGE as error:
-        raise DataError(
-            f"{path}: the gzip data is damaged or cut off ({error}). Copy or download it again."
-        ) from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error

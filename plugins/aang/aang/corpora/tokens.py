@@ -58,13 +58,7 @@ class TokenRows:
     """
 
     def __init__(
-        self,
-        encoded: pa.Table,
-        *,
-        labels: EncodedLabels,
-        pad_id: int,
-        pad_type: int,
-        vocabulary_size: int,
+        self, encoded: pa.Table, labels: EncodedLabels, tokenizer: PreTrainedTokenizerBase
     ) -> None:
         ids = encoded.column("ids").combine_chunks()
         self.lengths = torch.from_numpy(ids.value_lengths().to_numpy().astype(np.int64))
@@ -79,9 +73,9 @@ class TokenRows:
         self.empty: list[int] = (ordinary == 0).nonzero().flatten().tolist()
         types = _flat(encoded.column("types").combine_chunks(), np.int8)
         self._types = types if len(types) == len(self._ids) else None
-        self._pad_id = pad_id
-        self._pad_type = pad_type
-        self._vocabulary_size = vocabulary_size
+        self._pad_id: int = tokenizer.pad_token_id
+        self._pad_type: int = tokenizer.pad_token_type_id
+        self._vocabulary_size = vocabulary_size(tokenizer)
 
     def __len__(self) -> int:
         """Number of rows, N."""
@@ -218,13 +212,7 @@ def tokenize(
             return token_offsets(texts.column("text").to_pylist(), tokenizer, max_length)
 
         labels = task_type.encode(given, offsets, source)
-    rows = TokenRows(
-        encoded,
-        labels=labels,
-        pad_id=tokenizer.pad_token_id,
-        pad_type=tokenizer.pad_token_type_id,
-        vocabulary_size=vocabulary_size(tokenizer),
-    )
+    rows = TokenRows(encoded, labels, tokenizer)
     if rows.truncated:
         first = int(np.argmax(encoded.column("cut").to_numpy()))
         event = f"text longer than {max_length} tokens, cut; {source} has {len(rows)} texts"

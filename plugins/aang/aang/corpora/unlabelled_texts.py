@@ -1,13 +1,13 @@
 """Texts like the end task's own, without labels: from files, or left out by a draw."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aang.corpora.labelled import Columns
 from aang.corpora.labelled_task import HeldOutTexts, LabelledTask
 from aang.corpora.places import REST, find_files
-from aang.corpora.tables import NOTHING_IN_MEMORY, READERS, Row, Table, TableInMemory, stream_table
+from aang.corpora.tables import READERS, Row, Table, TableInMemory, stream_table
 from aang.corpora.text_files import read_lines, read_text_lines, well_formed
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
@@ -30,24 +30,22 @@ class UnlabelledTexts:
     Texts that are also in dev or test are left out; see :class:`.labelled_task.HeldOutTexts`.
 
     Args:
-        places: files, folders and globs; :data:`.places.REST` stands for the training rows that a
-            draw has left out.
+        places: files, folders and globs, or tables in memory; :data:`.places.REST` stands for the
+            training rows that a draw has left out.
         columns: names of the columns. That of the label is not read.
         task: the end task.
         report: where to count what was left out. Another pass does not count it again.
-        in_memory: places that are tables in memory, by the path of their copy.
     """
 
     def __init__(
         self,
-        places: Sequence[str],
+        places: Sequence[str | TableInMemory],
         columns: Columns,
         task: LabelledTask,
         report: ReadReport,
-        in_memory: Mapping[Path, TableInMemory] = NOTHING_IN_MEMORY,
     ) -> None:
-        self._tables = [in_memory[Path(p)] for p in places if Path(p) in in_memory]
-        self._places = tuple(dict.fromkeys(p for p in places if Path(p) not in in_memory))
+        self._tables = [place for place in places if isinstance(place, TableInMemory)]
+        self._places = tuple(dict.fromkeys(place for place in places if isinstance(place, str)))
         self._columns = columns
         self._task = task
         self._report = report

@@ -17,9 +17,11 @@ from aang.modeling.heads import LanguageModelHead
 from aang.modeling.loading import encoder_width
 from aang.modeling.trained_part import part_in_words
 from aang.runs import outcome
+from aang.runs.computing import check_compiler, check_precision, settle_precision
+from aang.runs.devices import on_usable_cores
 from aang.runs.expected import measure
 from aang.runs.inputs import refuse_other_files
-from aang.runs.memory_needed import check_memory, lowering_told, memory_cost
+from aang.runs.memory_needed import MemoryCost, check_memory, lowering_told, memory_cost
 from aang.runs.pretraining import ready
 from aang.runs.schema import DataStatistics
 from aang.runs.summary import Summary, summary_of
@@ -29,10 +31,6 @@ from aang_core.gradients.passes import Precision
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins.registry import Registry
 from aang_core.tasks.processes import Processes
-from aang_core.training.compiling import check_compiler
-from aang_core.training.devices import on_usable_cores
-from aang_core.training.memory_cost import MemoryCost
-from aang_core.training.precision import check_precision, settle_precision
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from aang.assembly.objective_task import ObjectiveTask
 from aang.assembly.plan import StageSettings
 from aang.assembly.stream_rows import StreamRows
 from aang.config import TrainConfig
+from aang.runs.computing import in_effect
 from aang.runs.preparation_config import PreparationConfig
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.contracts import CheckedOutput
@@ -28,7 +29,6 @@ from aang_core.training.evaluation import LOG_LIKELIHOOD
 from aang_core.training.interruption import Interruption
 from aang_core.training.numbers import OnNan
 from aang_core.training.optimization import OptimizerSettings
-from aang_core.training.precision import in_effect
 from aang_core.training.rows import RowBudget
 from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.trainer import Clock, Observer, Schedule, Trainer, Watching

@@ -2,14 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import ValidationError
 
-from aang.runs.schema import Count, FilePart, Part, Result
+from aang.runs.schema import Count, DevScores, FilePart, Part, Result
 from aang_core.errors import DataError
 from aang_core.storage.checksums import difference, summary
 from aang_core.storage.run_folder import RunFolder
@@ -85,6 +85,30 @@ def write_part(folder: RunFolder, part: FilePart, place: str = ".") -> None:
 def append_line(folder: RunFolder, line: FilePart, place: str = ".") -> None:
     """Append ``line`` to its log, in the folder ``place`` of the run."""
     folder.append(str(Path(place, line.file)), line.document())
+
+
+class ScoresLog:
+    """Writes the ``metrics.jsonl`` of a training, one line of JSON per evaluation.
+
+    Args:
+        folder: the run folder.
+        place: the folder of the training in it.
+        called: the name that the scores have in a line.
+    """
+
+    def __init__(self, folder: RunFolder, place: str = ".", called: str = "dev") -> None:
+        self._folder = folder
+        self._name = str(Path(place, DevScores.file))
+        self._called = called
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        """Does nothing: with one task there are no weights to write."""
+
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
+        line = {"step": step, self._called: dict(dev), "best": best}
+        self._folder.append(self._name, line | ({"losses": dict(losses)} if losses else {}))
 
 
 def inside(folder: Path, name: str) -> Path:

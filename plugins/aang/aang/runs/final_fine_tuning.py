@@ -6,15 +6,14 @@ a better dev score.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import torch
 
 from aang.assembly.assembly import Assembly
 from aang.runs import outcome
-from aang.runs.files import append_line
+from aang.runs.computing import in_effect
+from aang.runs.files import ScoresLog
 from aang.runs.schema import DevScores, FinalFineTuning, Scores
 from aang.runs.training import During, base_optimizer, score_rows
 from aang_core.checked.weighter import CheckedWeighter
@@ -23,7 +22,6 @@ from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.weighting import TaskCard
 from aang_core.training.bench import RunTasks, StepSettings
 from aang_core.training.checkpoint import Checkpointer
-from aang_core.training.precision import in_effect
 from aang_core.training.rows import RowBudget
 from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.trainer import Schedule, Watching
@@ -120,19 +118,3 @@ def _scores(assembly: Assembly) -> Scores:
     """The metric on dev and on test; None for test if there is no test data."""
     evaluated, _ = outcome.evaluation(assembly)
     return outcome.chosen_scores(assembly.config, evaluated)
-
-
-class ScoresLog:
-    """Writes the ``metrics.jsonl`` of a training."""
-
-    def __init__(self, folder: RunFolder, place: str = ".") -> None:
-        self._folder = folder
-        self._place = place
-
-    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
-        """Does nothing."""
-
-    def after_evaluation(
-        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
-    ) -> None:
-        append_line(self._folder, DevScores.of(step, dev, best, losses), self._place)

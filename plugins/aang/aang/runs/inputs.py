@@ -26,6 +26,7 @@ from aang.config.paths import NAMES_OF_SOURCES
 from aang.corpora.places import find_files, names_of_files
 from aang.corpora.tokenizer import tokenizer_digest
 from aang.corpora.train_draw import TrainDraw
+from aang.runs.devices import on_usable_cores
 from aang.runs.files import read_part
 from aang.runs.schema import FilePart, PluginsUsed, PluginUsed, TrainRows
 from aang_core.errors import DataError
@@ -33,7 +34,6 @@ from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import Plugins
 from aang_core.plugins.loading import plugin_differences
 from aang_core.tasks.processes import Processes
-from aang_core.training.devices import on_usable_cores
 
 _FREE = frozenset(
     {

@@ -1,8 +1,10 @@
 """What memory a run needs by the cost model, and what to lower where there is less."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 
@@ -10,12 +12,110 @@ from aang.assembly.assembly import Assembly
 from aang.config import TrainConfig
 from aang.modeling.trained_part import layers_trained
 from aang_core.errors import ConfigError, OutOfMemoryError
+from aang_core.tasks.processes import local_processes
 from aang_core.tasks.signals import AGAINST_DEV
-from aang_core.training.memory import running_out_told
-from aang_core.training.memory_cost import MemoryCost, device_memory, in_gigabytes
+from aang_core.training.memory import in_a_line, is_out_of_memory
 
 _ROOM = 0.9
 """The share of a device's memory that is counted on; its driver and kernels take the rest."""
+
+FLOAT = 4
+"""Bytes of a number; weights, moments and gradients are float32 in every precision."""
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+@dataclass(frozen=True)
+class MemoryCost:
+    """What a training needs, in bytes.
+
+    Examples:
+        MiniLM, all of which is trained, with gradient signals, on rows of 128 tokens:
+
+        >>> cost = MemoryCost(22_700_000, 0, 6, layers=6, hidden=384, heads=12, tokens=128)
+        >>> f"{cost.kept / 1e9:.2f} GB, {cost.row / 1e6:.0f} MB a row"
+        '0.54 GB, 37 MB a row'
+        >>> cost.rows_within(2e9)
+        39
+
+    Attributes:
+        trained: number of trained parameters, of body and heads.
+        frozen: number of the others.
+        copies: how many numbers are kept for each trained parameter: itself, two moments, the
+            step's gradient and, with signals, v and the gradient of one task.
+        layers: layers that record something for the backward pass.
+        hidden: width of the encoder.
+        heads: attention heads of a layer.
+        tokens: tokens of the longest row.
+        half: whether forward passes run in half precision.
+        recomputed: whether the activations of a layer are recomputed (``--save-memory``).
+    """
+
+    trained: int
+    frozen: int
+    copies: int
+    layers: int
+    hidden: int
+    heads: int
+    tokens: int
+    half: bool = False
+    recomputed: bool = False
+
+    @property
+    def kept(self) -> int:
+        """Bytes that are kept however few rows a pass has."""
+        return FLOAT * (self.copies * self.trained + self.frozen)
+
+    @property
+    def row(self) -> float:
+        """Bytes that a row of ``tokens`` adds to a pass: what its layers record.
+
+        A layer records some twenty vectors of its width for a token, and three numbers for each
+        other token and head. Attention with a fused kernel leaves out the latter.
+        """
+        numbers = (48, 8) if self.half else (78, 12)
+        of_layer = self.tokens * (numbers[0] * self.hidden + numbers[1] * self.tokens * self.heads)
+        if self.recomputed:
+            return self.layers * self.tokens * FLOAT * self.hidden + of_layer
+        return self.layers * of_layer
+
+    def rows_within(self, available: float) -> int:
+        """The largest number of rows in a pass for which ``available`` bytes are enough."""
+        return max(0, int((available - self.kept) // self.row))
+
+    def recomputing(self) -> "MemoryCost":
+        """The same training with ``--save-memory``."""
+        return replace(self, recomputed=True)
+
+
+def device_memory(device: torch.device) -> int | None:
+    """Bytes of memory that this process may use on a device; None if nobody knows.
+
+    Processes on the same CPU share its memory. Accelerators have a process each.
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory())
+    if device.type != "cpu":
+        return None
+    try:
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # Windows
+        return None
+    return min(size, _limit_of_container(size)) // local_processes()
+
+
+def _limit_of_container(otherwise: int) -> int:
+    try:
+        limit = _CGROUP.read_text(encoding="ascii").strip()
+    except OSError:
+        return otherwise
+    return int(limit) if limit.isdecimal() else otherwise
+
+
+def in_gigabytes(size: float) -> str:
+    """A size for people, such as ``2.10 GB``."""
+    return f"{size / 1e9:.2f} GB"
 
 
 def memory_cost(config: TrainConfig, assembly: Assembly) -> MemoryCost:
@@ -118,3 +218,21 @@ def _lower(cost: MemoryCost, there: int | None, rows: int, least: int) -> tuple[
 def _pass(cost: MemoryCost, rows: int) -> str:
     of = f"{rows} rows" if rows > 1 else "one row"
     return f"a pass of {of} of {cost.tokens} tokens takes {in_gigabytes(rows * cost.row)}"
+
+
+@contextmanager
+def running_out_told() -> Iterator[None]:
+    """Turn errors about memory into one that tells the user what to do.
+
+    Raises:
+        OutOfMemoryError: memory has run out.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise OutOfMemoryError(
+            f"not enough memory: {in_a_line(error)}. Give the run more, or take a smaller --model, "
+            "--max-length or --batch-size"
+        ) from error

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
@@ -13,9 +13,11 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_from_cache
 from yaml import YAMLError
 
-from aang.runs.markdown import plain, table
 from aang.runs.run import Run
 from aang.task_types.choose import task_type_named
+from aang.task_types.task_type import TaskType
+from aang_core.errors import AangError
+from aang_core.printable import printable
 from aang_core.training.evaluation import shown_score
 
 LISTED = 10
@@ -164,7 +166,7 @@ def _what(run: Run, origins: Origins) -> str:
         how += f" over {result.objectives} objective{several} of the space `{space}`"
     if result.recipe:
         how += f", recipe `{result.recipe}`"
-    what = task_type_named(run.records.data.task_type).model
+    what = _kind_of(run).model
     if labels:
         what += f" with the classes {labels}"
     return (
@@ -184,13 +186,21 @@ def _encoder(run: Run, origins: Origins) -> str:
 
 def _use(run: Run, origins: Origins) -> str:
     argument = '{"text": "…", "text_pair": "…"}' if run.options.get("text_pair") else '"…"'
-    kind = task_type_named(run.records.data.task_type)
+    kind = _kind_of(run)
     model = f'"{run.outcome.pipeline}", model="{origins.name or "."}", {kind.pipeline_options}'
     code = "\n".join([f"classify = pipeline({model})", *kind.usage(argument)])
     return (
         f"## How to load it\n\n```python\nfrom transformers import pipeline\n\n{code}\n```\n\n"
         f"Texts are cut to {longest_text(run)} tokens, as in training.{_chosen(run)}\n"
     )
+
+
+def _kind_of(run: Run) -> type[TaskType]:
+    """The kind of end task; what all kinds have in common if its plug-in is not installed."""
+    try:
+        return task_type_named(run.records.data.task_type)
+    except AangError:
+        return TaskType
 
 
 def longest_text(run: Run) -> int:
@@ -276,3 +286,33 @@ def _made(run: Run) -> str:
 
 def _code(label: str) -> str:
     return f"“{plain(label)}”"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose cells already are Markdown."""
+    lines = [list(header), ["---"] * len(header), *map(list, rows)]
+    # A bar ends a cell even in code.
+    cells = ([re.sub(r"(?<!\\)\|", r"\|", cell) for cell in line] for line in lines)
+    return "".join("| " + " | ".join(line) + " |\n" for line in cells)
+
+
+def plain(text: Any) -> str:
+    """Escape Markdown and HTML: labels come from untrusted files.
+
+    What acts without any markup cannot be escaped, since it is looked for when the escapes are
+    gone: addresses, mentions, formulas and names of emoji. A text with such a thing becomes code.
+    """
+    shown = printable(" ".join(str(text).split()))
+    if _ACTING.search(shown):
+        return _fenced(shown)
+    escaped = "".join(f"\\{c}" if c in "\\`*_[]#|" else c for c in shown)
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+_ACTING = re.compile(r"://|\bwww\.|@|\$|:[\w+-]+:", re.IGNORECASE)
+
+
+def _fenced(text: str) -> str:
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{space}{text}{space}{fence}"

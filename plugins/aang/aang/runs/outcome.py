@@ -18,7 +18,6 @@ from aang.runs.schema import (
     DataStatistics,
     Evaluation,
     LabelledRows,
-    PlainFineTuning,
     Result,
     Scores,
     SourceTexts,
@@ -108,9 +107,7 @@ def result(assembly: Assembly, evaluated: Evaluation, **took: Any) -> Result:
         precision=config.precision,
         model="model",
         recipe=config.recipe,
-        fine_tuning=None
-        if sources.fine_tuning is None
-        else PlainFineTuning.model_validate(dict(sources.fine_tuning)),
+        fine_tuning=sources.fine_tuning,
         **took,
     )
 

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -223,6 +224,13 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
     names = [PREDICTED, *(f"P({label})" for label in predictor.labels)]
     # The index of a DataFrame or Series, so that its predictions can be joined to it.
     index = data.index if hasattr(data, "iloc") and hasattr(data, "index") else None
+    if index is not None and (twice := index[index.duplicated()].tolist()):
+        warnings.warn(
+            f"the index holds {twice[0]!r} more than once, and DataFrame.join would pair each such "
+            "row with several predictions; pd.concat([frame, predictions], axis=1) puts each "
+            "prediction beside its row",
+            stacklevel=3,
+        )
     return DataFrame(rows, columns=names, index=index)
 
 

@@ -1,9 +1,6 @@
 """Continued pre-training on a single objective (Gururangan et al., 2020), as a stage of a run."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -22,7 +19,7 @@ from aang.runs.encoder_training import (
     encoder_settings,
     train_encoder,
 )
-from aang.runs.files import read_part, write_part
+from aang.runs.files import ScoresLog, read_part, write_part
 from aang.runs.schema import StageResult
 from aang.runs.training import During
 from aang_core.errors import DataError
@@ -77,7 +74,7 @@ def pretrain(
     """
     place, steps = f"pretraining/{stage.name}", stage.settings.steps
     if (folder.path / place / StageResult.file).is_file():
-        return finished_stage(folder.path / place, f"{place}/model")
+        return read_part(StageResult, folder.path / place)
     torch.manual_seed(sources.config.seed)
     model = load_model(sources, reader.tokenizer)
     rows = ready(sources, stage, reader, model)
@@ -99,7 +96,7 @@ def pretrain(
         alone=sources.plan.alone,
         finish=finish,
         observe=lambda _: (
-            HeldOutLog(folder, f"{place}/metrics.jsonl"),
+            ScoresLog(folder, place, "held_out"),
             *during.observe(stage.name, steps, METRIC),
         ),
         interruption=during.interruption,
@@ -131,24 +128,6 @@ def _outcome(stage: PretrainingStage, trained: TrainedEncoder, rows: EncoderRows
     )
 
 
-def finished_stage(place: Path, model: str) -> StageResult:
-    """Read ``stage.json`` of a finished stage.
-
-    Args:
-        place: the folder of the stage.
-        model: the folder of its model, relative to the run folder.
-
-    Raises:
-        DataError: it is damaged, or names another model folder.
-    """
-    done = read_part(StageResult, place)
-    if done.model != model:
-        raise DataError(
-            f"{place / StageResult.file}: is damaged: it does not name the model {model}"
-        )
-    return done
-
-
 def _hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
     """Split the rows, by ``seed``, into rows to train on and held-out rows.
 
@@ -163,25 +142,3 @@ def _hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
     if isinstance(task.rows, StreamRows):
         return task, RowSubset(replace(task, rows=task.rows.set_aside()), held_out)
     return RowSubset(task, others), RowSubset(task, held_out)
-
-
-class HeldOutLog:
-    """Writes held-out scores and training losses to a file, one line of JSON per evaluation.
-
-    Args:
-        folder: the run folder.
-        name: the name of the file.
-    """
-
-    def __init__(self, folder: RunFolder, name: str) -> None:
-        self._folder = folder
-        self._name = name
-
-    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
-        """Does nothing: there is one task, whose weight is one."""
-
-    def after_evaluation(
-        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
-    ) -> None:
-        line = {"step": step, "held_out": dict(dev), "best": best}
-        self._folder.append(self._name, line | ({"losses": dict(losses)} if losses else {}))

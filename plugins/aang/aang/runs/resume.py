@@ -145,7 +145,7 @@ def opened(out: Path, *, resume: bool, processes: "Processes") -> Iterator[RunFo
     folder is removed if nothing could be written to it. With several processes, the first one
     creates the folder and writes to it.
     """
-    from aang_core.training.memory import running_out_told
+    from aang.runs.memory_needed import running_out_told
 
     if not processes.first:
         processes.wait()

@@ -4,7 +4,6 @@ A field that does not apply to a run is left out of its file and is never null. 
 versions may have more fields than the schema; these are kept and ignored.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -366,14 +365,6 @@ class DevScores(FilePart):
     dev: dict[Metric | Loss, Number]
     best: bool = False
     losses: Numbers = Field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
-    ) -> "DevScores":
-        """The line of an evaluation; see :class:`aang_core.training.trainer.Observer`."""
-        line = {"step": step, "dev": dict(dev), "best": best}
-        return cls.model_validate(line | ({"losses": dict(losses)} if losses else {}))
 
 
 class Cost(FilePart):

@@ -19,8 +19,8 @@ from aang.config import TrainConfig, with_absolute_paths
 from aang.runs import inputs, outcome
 from aang.runs.before import check, prepare
 from aang.runs.cost import CostLog
-from aang.runs.files import append_line, record_model, what_is_wrong, write_part
-from aang.runs.final_fine_tuning import ScoresLog, fine_tune
+from aang.runs.files import ScoresLog, append_line, record_model, what_is_wrong, write_part
+from aang.runs.final_fine_tuning import fine_tune
 from aang.runs.linear_controls import controls_of
 from aang.runs.memory_needed import lowering_told
 from aang.runs.model_card import card_of
@@ -183,7 +183,7 @@ def _pretrained(
     stages = {}
     for stage in sources.plan.pretraining:
         stages[stage.name] = pretrain(sources, stage, reader, folder, during)
-        sources = sources.after(str(folder.path / stages[stage.name].model))
+        sources = sources.after(str(folder.path / "pretraining" / stage.name / "model"))
     return stages, sources
 
 

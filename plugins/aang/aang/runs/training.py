@@ -12,6 +12,9 @@ from aang.assembly.assembly import Assembly
 from aang.assembly.prediction import Classifier, predict
 from aang.config import TrainConfig
 from aang.corpora.tokens import TokenRows
+from aang.runs.computing import in_effect
+from aang.runs.devices import CPU, automatic_device, device_called
+from aang.runs.free_memory import ReturnsFreeMemory
 from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.choose_engine import check_engine
@@ -19,19 +22,10 @@ from aang_core.gradients.passes import Passes, Precision
 from aang_core.plugins.registry import TargetEntry
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
 from aang_core.training.bench import RunTasks, StepSettings
-from aang_core.training.devices import (
-    CPU,
-    automatic_device,
-    can_train,
-    check_trains,
-    device_called,
-)
 from aang_core.training.evaluation import LOSS
-from aang_core.training.free_memory import ReturnsFreeMemory
 from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import OptimizerSettings
-from aang_core.training.precision import in_effect
-from aang_core.training.setup import TrainingSettings, make_trainer
+from aang_core.training.setup import TrainingSettings, can_train, check_trains, make_trainer
 from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer, Watching
 
 if TYPE_CHECKING:

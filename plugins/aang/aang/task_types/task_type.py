@@ -106,7 +106,7 @@ class TaskType(ABC):
     Logits are ``[N, C]`` for kinds with a label for every row, and ``[N, T, C]`` for kinds with a
     label for every token. Labels are what :meth:`encode` made of them: ``[N, ...]`` or ``[N, T]``.
 
-    A kind of your own has ``name``, ``model``, ``metrics``, ``baseline`` and the abstract methods.
+    A kind of your own has ``name``, ``metrics``, ``baseline`` and the abstract methods.
     The rest has defaults.
 
     Attributes:
@@ -136,7 +136,7 @@ class TaskType(ABC):
     unseen: tuple[str, ...] = field(default=(), kw_only=True)
 
     name: ClassVar[str]
-    model: ClassVar[str]
+    model: ClassVar[str] = "A model"
     metrics: ClassVar[tuple[Metric, ...]]
     baseline: ClassVar[str]
     label_form: ClassVar[str] = "a string"

@@ -1,10 +1,11 @@
-"""Choosing the precision of a training if the user does not."""
+"""How a run computes: its precision, and whether torch can compile."""
 
 import warnings
 from collections.abc import Mapping
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from aang_core.errors import ConfigError
 from aang_core.gradients.passes import Precision
@@ -124,3 +125,30 @@ def gains_by_bf16(device: torch.device, width: int) -> tuple[bool, str]:
     if found is None or not torch.backends.mkldnn.is_available():
         return False, "this CPU has no instructions for bf16 that torch uses"
     return True, f"this CPU has instructions for bf16 ({found})"
+
+
+def check_compiler(device: torch.device) -> None:
+    """Compile a function of one line, as ``--compile`` does with the encoder.
+
+    Without this, a compiler that is missing or broken is found out at the first step, in the middle
+    of a pass through the model.
+
+    Args:
+        device: the device to compile for.
+
+    Raises:
+        ConfigError: it cannot be compiled; the message says why.
+    """
+    try:
+        torch.compile(_twice, dynamic=True)(torch.zeros(8, device=device))
+    # The errors of compilers have many classes, and torch wraps them in others.
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise ConfigError(
+            f"--compile: torch cannot compile on this machine: {lines[0] if lines else error!r}. "
+            "Install a C++ compiler such as g++, or name one with CXX, or leave --compile out"
+        ) from error
+
+
+def _twice(x: Tensor) -> Tensor:
+    return x + x
