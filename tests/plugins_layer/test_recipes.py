@@ -91,14 +91,12 @@ def test_a_recipe_that_sets_what_is_no_option_is_the_plugins_fault() -> None:
 def test_an_unknown_recipe_gets_near_ones_offered_or_its_plugin() -> None:
     with pytest.raises(UnknownNameError, match=r"--recipe fsat: .* did you mean fast\?"):
         find_recipe("fsat", Registry([recipe("fast")]))
-    with pytest.raises(UnknownNameError, match=r"aang-plugin-contrast, .* are not installed"):
+    with pytest.raises(UnknownNameError, match=r"aang-plugin-contrast is not installed"):
         find_recipe("aang-td", Registry())
 
 
 def test_the_default_says_what_to_install_and_what_else_can_be_given() -> None:
-    with pytest.raises(
-        UnknownNameError, match=r"aang-plugin-contrast, .* are not installed"
-    ) as caught:
+    with pytest.raises(UnknownNameError, match=r"aang-plugin-contrast is not installed") as caught:
         resolve_training({}, {}, Registry())
     assert "--recipe, or --space and --weighter, choose something else" in str(caught.value)
 

@@ -3,7 +3,7 @@
 from aang.runs import computing as precision
 from aang.runs import devices
 from aang.runs.computing import check_compiler, check_precision, in_effect, settle_precision
-from aang.runs.devices import usable_cores
+from aang.runs.cores import usable_cores
 from aang.runs.free_memory import ReturnsFreeMemory
 from aang.runs.memory_needed import MemoryCost, running_out_told
 

@@ -18,5 +18,5 @@ def test_it_is_found_by_name_and_by_auto() -> None:
 def test_without_it_auto_is_stream_and_packed_is_answered_with_what_to_install() -> None:
     registry = Registry([])
     assert find_engine("auto", registry) is None
-    with pytest.raises(UnknownNameError, match="pip install aang-plugin-packed"):
+    with pytest.raises(UnknownNameError, match="aang-plugin-packed is not installed"):
         find_engine("packed", registry)

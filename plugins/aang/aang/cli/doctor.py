@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from aang.runs.devices import usable_cores
+from aang.runs.cores import usable_cores
 from aang_core.cli.output import echo
 from aang_core.plugins import Plugins
 from aang_core.plugins.primitive import CORE

@@ -24,7 +24,7 @@ from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from aang.runs.before import settled_precision
-    from aang.runs.devices import usable_cores
+    from aang.runs.cores import usable_cores
     from aang.runs.files import read_lines, read_part, refuse_links
     from aang.runs.inputs import recorded_draw
     from aang.runs.linear_controls import PENALTIES, TF_IDF, linear_result, tf_idf
@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "aang.runs.devices": "usable_cores",
+    "aang.runs.cores": "usable_cores",
     "aang.runs.before": "settled_precision",
     "aang.runs.files": "read_lines read_part refuse_links",
     "aang.runs.inputs": "recorded_draw",
