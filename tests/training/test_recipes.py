@@ -203,7 +203,7 @@ def test_the_default_needs_a_plugin_and_says_which(
     run = tmp_path / "run"
     done = aang("--disable-plugin", "contrast", "train", *train_options, "--out", run)
     assert done.status == 2
-    assert "(aang-plugin-contrast is disabled). It is what aang train does by default" in done.err
+    assert "aang-plugin-contrast is disabled. It is what aang train does by default" in done.err
     assert not run.exists()
 
 
