@@ -265,21 +265,21 @@ def fit(
     """
     chosen = FitOptions.checked(options)
     _require_names([end_task, *auxiliaries])
+    tasks = RunTasks(end_task, dev, auxiliaries)
     device = next(body.parameters()).device
     processes = processes_of_environment(device)
     torch.manual_seed(chosen.seed)
     made = _weighter(weighter, chosen.options, end_task, auxiliaries)
     history = _History()
     trainer = make_trainer(
-        *(body, RunTasks(end_task, dev, auxiliaries), made, chosen.settings()),
+        *(body, tasks, made, chosen.settings()),
         evaluate=evaluate,
         score=lambda rows: evaluate()[chosen.metric],
         watching=Watching((history, *observers)),
         processes=processes,
     )
-    tasks = [end_task, dev, *auxiliaries]
-    require_same_rows(tasks, processes, device)
-    copy_from_first([body, *(task.head for task in tasks)], processes)
+    require_same_rows([end_task, dev, *auxiliaries], processes, device)
+    copy_from_first([body, end_task.head, dev.head, *tasks.heads[1:]], processes)
     progress = trainer.train()
     return FitResult(
         best_step=progress.best_step,

@@ -129,8 +129,8 @@ FAULTS = (
         "gradients",
         "a rider's gradient ignores its coefficient",
         "aang_core/gradients/stream.py",
-        "sink.begin(rider.coefficient)",
-        "sink.begin(1.0)",
+        "ledger.begin(rider.coefficient)",
+        "ledger.begin(1.0)",
         ("tests/core/test_riders.py", "tests/core/test_engines.py"),
     ),
     Fault(
@@ -210,7 +210,7 @@ FAULTS = (
     Fault(
         "checkpoints",
         "the loss means lose their counts",
-        "aang_core/training/means.py",
+        "aang_core/training/numbers.py",
         "self._steps = {name: saved_count(counts, name, least=1) for name in counts}",
         "self._steps = dict.fromkeys(counts, 1)",
         ("tests/training/test_losses.py", "tests/training/test_resume.py"),

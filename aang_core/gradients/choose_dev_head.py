@@ -93,15 +93,3 @@ def _fitted(
         lr=settings.lr,
         weight_decay=settings.weight_decay,
     )
-
-
-def first_token(features: Tensor) -> Tensor:
-    """The first token's hidden state, which classification reads.
-
-    Args:
-        features: hidden states ``[B, T, H]``.
-
-    Returns:
-        ``[B, 1, H]``, a copy.
-    """
-    return features[:, :1].clone()

@@ -490,6 +490,18 @@ class DrawnDevHead(DevHead):
         return self.inner.fit(end_task, seen, drawn)
 
 
+def first_token(features: Tensor) -> Tensor:
+    """The first token's hidden state, which classification reads.
+
+    Args:
+        features: hidden states ``[B, T, H]``.
+
+    Returns:
+        ``[B, 1, H]``, a copy.
+    """
+    return features[:, :1].clone()
+
+
 def _part(features: Tensor, batch: Batch) -> _Part:
     part = {_FEATURES: features, **{f"targets|{k}": t for k, t in batch.targets.items()}}
     if batch.numbers is not None:

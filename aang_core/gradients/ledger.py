@@ -1,6 +1,6 @@
 """What a step measures: sums over the gradients of its tasks, taken as backward computes them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -40,24 +40,6 @@ class TaskClip:
         if self.norm is None:
             return torch.ones_like(square)
         return (self.norm / square.sqrt().clamp(min=torch.finfo(square.dtype).tiny)).clamp(max=1.0)
-
-    def clipped(
-        self, gradient: Mapping[nn.Parameter, Tensor], body: Sequence[nn.Parameter]
-    ) -> Mapping[nn.Parameter, Tensor]:
-        """Clip a task's gradient.
-
-        Args:
-            gradient: the gradient of body and head.
-            body: the parameters to clip over.
-
-        Returns:
-            The gradient with its body part clipped.
-        """
-        of_body = dict.fromkeys(p for p in body if p in gradient)
-        if self.norm is None or not of_body:
-            return gradient
-        factor = self.factor(torch.stack([gradient[p].square().sum() for p in of_body]).sum())
-        return {p: g * factor if p in of_body else g for p, g in gradient.items()}
 
 
 UNCLIPPED = TaskClip()
@@ -209,10 +191,6 @@ class Ledger:
         self._squares.append([])
         return len(self._coefficients) - 1
 
-    def of_body(self, parameter: nn.Parameter) -> bool:
-        """Whether statistics cover a parameter."""
-        return parameter in self._body
-
     def enter_v(self, parameter: nn.Parameter, gradient: Tensor) -> None:
         """Enter a parameter's part of the dev gradient."""
         self.v[parameter] = gradient
@@ -237,10 +215,6 @@ class Ledger:
             self.totals[parameter].add_(gradient, alpha=self._coefficients[task])
         else:
             self.totals[parameter] = gradient.mul_(self._coefficients[task])
-
-    def square(self, task: int) -> Tensor:
-        """Squared norm of what has been measured of a task's gradient, a scalar."""
-        return self._sum(self._squares[task])
 
     def measured(self) -> tuple[Tensor, Tensor]:
         """Dots and squares of all tasks, ``[K]`` each."""
@@ -300,12 +274,14 @@ def _square(gradient: Tensor) -> Tensor:
     return torch.dot(flat, flat)
 
 
-class GradientSink:
-    """Enters each parameter's gradient in a ledger as soon as backward has computed it.
+class StreamLedger(Ledger):
+    """A ledger that takes each parameter's gradient as soon as backward has computed it.
 
     Args:
-        ledger: sums the gradients. v must be entered before the first task begins.
+        body: θ; statistics cover only these parameters.
         parameters: all trained parameters, of the body and of heads.
+        device: device of the model.
+        end: number of the end task; None if its gradient is not entered.
         scale: the loss scale.
         clip: clips each task's body gradient. With a limit, the body's part is held back until
             its norm is known, which needs one more buffer of the body's size.
@@ -313,22 +289,23 @@ class GradientSink:
 
     def __init__(
         self,
-        ledger: Ledger,
+        body: Sequence[nn.Parameter],
         parameters: Sequence[nn.Parameter],
+        device: torch.device,
         *,
+        end: int | None,
         scale: LossScale,
-        clip: TaskClip = UNCLIPPED,
+        clip: TaskClip,
     ) -> None:
-        self._ledger = ledger
+        super().__init__(body, device, end=end)
         self._parameters = dict.fromkeys(parameters)
-        self._scale = scale
+        self._loss_scale = scale
         self._clip = clip
-        self._task = -1
         self._divisor: Tensor | None = None
         self._held: dict[nn.Parameter, Tensor] = {}
         self._waiting = False
 
-    def begin(self, coefficient: float, *, in_parts: bool = False) -> None:
+    def begin(self, coefficient: float, *, in_parts: bool = False) -> int:
         """Start the next task; the gradients that follow belong to it.
 
         Args:
@@ -336,10 +313,10 @@ class GradientSink:
             in_parts: whether gradients of several backward passes are summed in ``.grad`` until
                 `last_part` is called.
         """
-        self.settle()
-        self._task = self._ledger.begin(coefficient)
+        self._settle()
         self._divisor = None
         self._waiting = in_parts
+        return super().begin(coefficient)
 
     def last_part(self, divisor: Tensor) -> None:
         """Take the sum after the next backward pass, divided by ``divisor``, a scalar."""
@@ -355,21 +332,13 @@ class GradientSink:
         finally:
             for hook in hooks:
                 hook.remove()
+        self._settle()
 
     def take_left_over(self) -> None:
         """Take sums of earlier parts that the last backward pass did not reach."""
         for parameter in self._parameters:
             if parameter.grad is not None:
                 self._take(parameter)
-
-    def settle(self) -> None:
-        """Clip and add what is held back of the last task."""
-        if not self._held:
-            return
-        factor = self._clip.factor(self._ledger.square(self._task))
-        for parameter, gradient in self._held.items():
-            self._ledger.weigh(parameter, self._task, gradient.mul_(factor))
-        self._held = {}
 
     def _take(self, parameter: Tensor) -> None:
         if self._waiting:
@@ -380,10 +349,21 @@ class GradientSink:
         parameter.grad = None
         if self._divisor is not None:
             gradient.div_(self._divisor)
-        gradient = self._scale.off(gradient)
-        self._ledger.measure(parameter, self._task, gradient)
-        if self._clip.norm is None or not self._ledger.of_body(parameter):
-            self._ledger.weigh(parameter, self._task, gradient)
+        gradient = self._loss_scale.off(gradient)
+        task = len(self._coefficients) - 1
+        self.measure(parameter, task, gradient)
+        if self._clip.norm is None or parameter not in self._body:
+            self.weigh(parameter, task, gradient)
             return
         held = self._held.get(parameter)
         self._held[parameter] = gradient if held is None else held.add_(gradient)
+
+    def _settle(self) -> None:
+        """Clip and add what is held back of the last task."""
+        if not self._held:
+            return
+        task = len(self._coefficients) - 1
+        factor = self._clip.factor(self._sum(self._squares[task]))
+        for parameter, gradient in self._held.items():
+            self.weigh(parameter, task, gradient.mul_(factor))
+        self._held = {}

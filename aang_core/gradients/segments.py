@@ -68,7 +68,8 @@ def group_by_length(
     """Put rows or batches into passes so that padding and passes together cost least.
 
     A pass costs its number of rows times its longest row, plus ``overhead``. The optimal split of
-    items sorted by length is contiguous, so a shortest path over them finds it in O(B²).
+    items sorted by length is contiguous, so a shortest path over them finds it. Without a limit it
+    never separates items of equal length, so the path is only as long as there are lengths.
 
     Args:
         lengths: length of each item, in tokens.
@@ -83,9 +84,16 @@ def group_by_length(
     before = [0, *itertools.accumulate(1 if rows is None else rows[i] for i in order)]
     best = [0.0] + [float("inf")] * len(order)
     start = [0] * (len(order) + 1)
-    for end in range(1, len(order) + 1):
+    ends = [
+        i
+        for i in range(len(order) + 1)
+        if most_rows is not None
+        or i in (0, len(order))
+        or lengths[order[i - 1]] < lengths[order[i]]
+    ]
+    for number, end in enumerate(ends[1:], 1):
         longest = lengths[order[end - 1]]
-        for first in range(end):
+        for first in ends[:number]:
             count = before[end] - before[first]
             if most_rows is not None and count > most_rows and end - first > 1:
                 continue

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.gradients.dev_head import DevHead
-from aang_core.gradients.ledger import UNCLIPPED, GradientSink, GradientStatistics, Ledger, TaskClip
+from aang_core.gradients.ledger import UNCLIPPED, GradientStatistics, StreamLedger, TaskClip
 from aang_core.gradients.packing import CannotPackError, Pack, batch_norm_of
 from aang_core.gradients.passes import (
     Passes,
@@ -87,7 +87,7 @@ class StreamEngine:
             self.losses = self.add_up(auxiliaries, largest_batch((*auxiliaries, end)), end)
             return None
         members = members_of((*auxiliaries, end))
-        ledger, sink = self.measuring([*auxiliaries, end], end=len(members) - 1)
+        ledger = self.ledger([*auxiliaries, end], end=len(members) - 1)
         held: list[Tensor] | None = None
         if dev is not None:
             # The end task's forward pass comes first, because the dev head needs its features. Its
@@ -102,10 +102,9 @@ class StreamEngine:
                 ledger.enter_v(parameter, gradient)
             held = features if hold else None
             del features
-        with sink.attached():
-            losses = self.measure(sink, auxiliaries)
-            self.losses = [*losses, *self._one_by_one(sink, end, held)]
-        sink.settle()
+        with ledger.attached():
+            losses = self.measure(ledger, auxiliaries)
+            self.losses = [*losses, *self._one_by_one(ledger, end, held)]
         ledger.release()
         if dev is None and not norms:
             return None
@@ -214,31 +213,33 @@ class StreamEngine:
         losses = [rider_loss(self.passes, rider, features) for rider in segment.riders]
         return [*losses, RowLosses.pool(own).mean()]
 
-    def measuring(
-        self, segments: Sequence[Segment], *, end: int | None
-    ) -> tuple[Ledger, GradientSink]:
-        """An empty ledger for the body, and a sink that enters the segments' gradients in it."""
-        device = next(self.passes.body.parameters()).device
-        ledger = Ledger(self.passes.trained(), device, end=end)
+    def ledger(self, segments: Sequence[Segment], *, end: int | None) -> StreamLedger:
+        """An empty ledger that takes the gradients of the segments' tasks."""
         heads = [member.task.head for member in members_of(segments)]
-        parameters = trained(self.passes.body, *heads)
-        return ledger, GradientSink(ledger, parameters, scale=self.scale, clip=self.clip)
+        return StreamLedger(
+            self.passes.trained(),
+            trained(self.passes.body, *heads),
+            next(self.passes.body.parameters()).device,
+            end=end,
+            scale=self.scale,
+            clip=self.clip,
+        )
 
-    def measure(self, sink: GradientSink, segments: Sequence[Segment]) -> list[Tensor]:
-        """Run every task of the segments backward by itself, with the sink attached.
+    def measure(self, ledger: StreamLedger, segments: Sequence[Segment]) -> list[Tensor]:
+        """Run every task of the segments backward by itself, with the ledger attached.
 
         Returns:
             The mean loss of each task, in the order of `members_of`.
         """
-        return [loss for segment in segments for loss in self._one_by_one(sink, segment)]
+        return [loss for segment in segments for loss in self._one_by_one(ledger, segment)]
 
     def _one_by_one(
-        self, sink: GradientSink, segment: Segment, held: list[Tensor] | None = None
+        self, ledger: StreamLedger, segment: Segment, held: list[Tensor] | None = None
     ) -> list[Tensor]:
         """Run the riders of a segment, then its own task, and return their mean losses.
 
         Args:
-            sink: takes the gradients.
+            ledger: takes the gradients.
             segment: the segment.
             held: features of its batches if they are computed already; emptied along the way.
         """
@@ -246,27 +247,27 @@ class StreamEngine:
             held = [self.passes.features(batch) for batch in segment.batches]
         losses = []
         for rider in segment.riders:
-            sink.begin(rider.coefficient)
+            ledger.begin(rider.coefficient)
             loss = rider_loss(self.passes, rider, held or [])
             # The graph of the body is kept for the next.
             loss.backward(retain_graph=True)
             losses.append(loss.detach())
         several = len(segment.batches) > 1
-        sink.begin(segment.coefficient, in_parts=several)
-        loss, _ = self._backward(segment, self._features(segment, held), sink)
+        ledger.begin(segment.coefficient, in_parts=several)
+        loss, _ = self._backward(segment, self._features(segment, held), ledger)
         if several:
-            sink.take_left_over()
+            ledger.take_left_over()
         return [*losses, loss]
 
     def _backward(
-        self, segment: Segment, features: Iterator[Tensor], sink: GradientSink | None = None
+        self, segment: Segment, features: Iterator[Tensor], ledger: StreamLedger | None = None
     ) -> tuple[Tensor, Tensor]:
         """Run a segment's own task backward, batch by batch.
 
         Args:
             segment: the segment.
             features: of its batches.
-            sink: takes the gradients; None to leave them in ``.grad``.
+            ledger: takes the gradients; None to leave them in ``.grad``.
 
         Returns:
             The task's mean loss, and the number of targets by which the gradients of several
@@ -279,7 +280,7 @@ class StreamEngine:
             return mean.detach(), mean.new_ones(())
         total, count = backward_over(
             *(self.passes, task, task.head, batches, features),
-            before_last=None if sink is None else sink.last_part,
+            before_last=None if ledger is None else ledger.last_part,
         )
         count = count.clamp(min=1)
         return total / count, count

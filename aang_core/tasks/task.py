@@ -238,31 +238,3 @@ class TensorTask(Task):
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         losses = self.loss(head(features), targets["targets"])
         return RowLosses(losses, torch.ones_like(losses))
-
-
-class RowSubset(Task):
-    """Some rows of a task as a task of their own, with the same name and head.
-
-    Args:
-        task: the full task.
-        rows: int64 indices of its rows.
-    """
-
-    def __init__(self, task: Task, rows: Tensor) -> None:
-        self.name, self.head, self.factors = task.name, task.head, task.factors
-        self._task = task
-        self._rows = rows
-
-    @property
-    def lengths(self) -> Tensor | None:
-        lengths = self._task.lengths
-        return None if lengths is None else lengths[self._rows]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
-        return self._task.batch(self._rows[rows], generator)
-
-    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        return self._task.losses(head, features, targets)

@@ -18,9 +18,8 @@ from aang_core.tasks.signals import AGAINST_DEV, END_TASK, Signal, StepSignals
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import problem_of_sum
 from aang_core.tasks.workbench import DevLossAlong, Update
-from aang_core.training.means import LossMeans, SignalMean
 from aang_core.training.model_state import FrozenPart, ModelState
-from aang_core.training.numbers import NumberPolicy, OnNan
+from aang_core.training.numbers import LossMeans, NumberPolicy, OnNan, SignalMean
 from aang_core.training.optimization import Optimization
 from aang_core.training.rows import Draws, RowBudget, RowStream, draw_segments, rows_together
 from aang_core.training.step import Rows, StepResult, StepRunner

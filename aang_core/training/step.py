@@ -162,9 +162,11 @@ class StepRunner:
         found = torch.stack([loss.to(length) for loss in (*self._engine.losses, length)]).double()
         if statistics is not None:
             found = torch.cat([found, statistics.values()])
-        # Dropout of heads differs between processes, and with it the losses of riders.
+        if self._engine.processes.size > 1:
+            # Dropout of heads differs between processes, and with it the losses of riders.
+            found = self._engine.processes.of_first(found)
         # The only transfer from the device in a step.
-        numbers = self._engine.processes.of_first(found).tolist()
+        numbers = found.tolist()
         members = members_of([*auxiliaries, end])
         losses = {member.task.name: numbers[i] for i, member in enumerate(members)}
         values = numbers[len(members) + 1 :]

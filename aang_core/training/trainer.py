@@ -14,7 +14,7 @@ from aang_core.tasks.saved import saved_count, saved_number, saved_part, saved_t
 from aang_core.tasks.signals import StepSignals
 from aang_core.tasks.weighting import Weighter
 from aang_core.training.bench import TrainingBench
-from aang_core.training.means import LossMeans
+from aang_core.training.numbers import LossMeans
 from aang_core.training.rows import separate_dropout
 from aang_core.turns import let_others_load
 

@@ -35,13 +35,14 @@ ELSEWHERE = {
 """File in the tree → page of the site."""
 
 IN_REFERENCE = {
+    "plugins": "plugins/index.md",
     "aang_core/hookspecs.py": "reference/hooks.md",
     "aang_core/objectives/stages/__init__.py": "reference/stages.md",
     "aang_core/tasks/weighting.py": "reference/weighters.md",
     "aang_core/tasks/workbench.py": "reference/weighters.md",
     "aang_core/cli/__init__.py": "reference/for-commands.md",
 }
-"""Source file → the reference page that documents it."""
+"""Source file or folder → the page that documents it."""
 
 
 def index_of(package: str) -> list[str]:
@@ -157,7 +158,9 @@ with mkdocs_gen_files.open("plugins/index.md", "w") as out:
     out.write("# Standard plug-ins\n\n")
     for readme in sorted((ROOT / "plugins").glob("*/README.md")):
         name, summary = readme.parent.name, readme.read_text(encoding="utf-8").split("\n\n")[1]
-        out.write(f"- [`{name}`]({name}.md): {' '.join(summary.split())}\n")
+        # A link in it is relative to the plug-in's folder.
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(summary.split()))
+        out.write(f"- [`{name}`]({name}.md): {words}\n")
 
 with mkdocs_gen_files.open("reference/commands.md", "w") as out:
     out.write(

@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from transformers import BertConfig
 
-from aang_core import DataError, Example, ReadReport, TaggedWord
-from tests.support.data import LabelledTask, load_dataset_task, load_task
+from aang_core import (
+    AangError,
+    DataError,
+    Example,
+    ReadReport,
+    Registry,
+    TaggedWord,
+    load_plugins,
+)
+from tests.support.data import LabelledTask, load_dataset_task, load_task, task_type_of_model
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
@@ -404,3 +413,44 @@ def test_a_few_texts_of_different_classes_can_be_split(tmp_path: Path) -> None:
     task = load_task(path)
     assert (len(task.train), len(task.dev)) == (3, 1)
     assert task.labels == ("0", "1", "2")
+
+
+@pytest.fixture(scope="module")
+def bare() -> Registry:
+    """Without the plug-in of the other kinds."""
+    return load_plugins(disable=["aang-plugin-task-types"]).registry
+
+
+@pytest.mark.parametrize(
+    ("labels", "name", "holds"),
+    [
+        ([["a"], ["a", "b"]], None, "holds lists"),
+        (["['a']", "[]"], None, "holds lists"),
+        ([1.5, 2, 3], None, "holds numbers that are not whole"),
+        (["a", "b"], "regression", "--task-type regression"),
+    ],
+)
+def test_a_kind_that_is_not_installed_says_which_plugin_has_it(
+    tmp_path: Path, bare: Registry, labels: Sequence[object], name: str | None, holds: str
+) -> None:
+    """Whether it is asked for, or the labels are hardly names of classes."""
+    path = write(tmp_path / "a.jsonl", rows_of(labels))
+    with pytest.raises(AangError, match=rf"{holds}.*pip install aang-plugin-task-types"):
+        load_task(path, path, task_type=name, registry=bare)
+
+
+def test_names_are_classes_whatever_is_installed(tmp_path: Path, bare: Registry) -> None:
+    for labels in (["a", "b"], [1, 2], ["1.5", "x", "y"]):
+        path = write(tmp_path / "a.jsonl", rows_of(labels))
+        assert load_task(path, path, registry=bare).task_type.name == "single-label"
+    with pytest.raises(AangError, match="ordinl; it is one of"):
+        load_task(path, path, task_type="ordinl", registry=bare)
+
+
+def test_a_model_of_a_kind_that_is_not_installed(bare: Registry) -> None:
+    """Its numbers would be taken for a class."""
+    config = BertConfig(num_labels=1, problem_type="regression")
+    assert task_type_of_model(config).name == "regression"
+    with pytest.raises(AangError, match="aang-plugin-task-types supplies"):
+        task_type_of_model(config, bare)
+    assert task_type_of_model(BertConfig(num_labels=2), bare).name == "single-label"

@@ -115,6 +115,7 @@ def test_a_metric_that_is_better_when_lower_is_refused() -> None:
         ({"task_clip": 0.0}, r"^task_clip=0\.0: "),
         ({"on_nan": "ignore"}, r"^on_nan='ignore': input should be 'stop' or 'skip'$"),
         ({"batch_size": 2, "draws_per_step": 3}, r"^batch_size=2 is less than one row for each"),
+        ({"step": 3}, r"^fit has no option step; it has options, steps, eval_every, "),
     ],
 )
 def test_what_no_training_can_have_is_refused(argument: dict[str, Any], message: str) -> None:
@@ -122,6 +123,22 @@ def test_what_no_training_can_have_is_refused(argument: dict[str, Any], message:
     given = {"dev": end, "evaluate": lambda: {"accuracy": 0.5}, "weighter": "single-task"}
     with pytest.raises(ConfigError, match=message):
         fit(nn.Linear(1, 4), end, [], **given, **argument)
+
+
+def test_a_task_derives_from_task() -> None:
+    """It would lack what tasks need not define."""
+    end = line("end", nn.Linear(4, 1), 1.0)
+
+    class Alike:
+        name, head, batch, losses = "alike", end.head, end.batch, end.losses
+
+    with pytest.raises(ConfigError, match=r"Alike is no subclass of aang_core\.Task"):
+        fit(
+            *(nn.Linear(1, 4), end, [Alike()]),  # type: ignore[list-item]
+            dev=end,
+            evaluate=lambda: {"accuracy": 0.5},
+            weighter="static",
+        )
 
 
 def test_the_end_tasks_head_keeps_its_best_state_and_the_others_their_last() -> None:

@@ -101,12 +101,12 @@ class DistributedEngine:
         seen = [live.get(i, features) for i, features in enumerate(everywhere)]
         of_riders = [self._rider_gradient(rider, seen, parameters) for rider in end.riders]
         for rider, (gradient, _) in zip(end.riders, of_riders, strict=True):
-            _add(auxiliary, self.clip.clipped(gradient, body), rider.coefficient)
+            _add(auxiliary, _clipped(self.clip, gradient, body), rider.coefficient)
         batches = [end.batches[i] for i in mine]
         own, loss = self._mean_gradient(end.task, end.task.head, batches, parameters, features)
         self.losses = [*numbers[LOSS], *(loss for _, loss in of_riders), loss]
         square = _dot(auxiliary, auxiliary, body)
-        self._leave(auxiliary, self.clip.clipped(own, body), end.coefficient)
+        self._leave(auxiliary, _clipped(self.clip, own, body), end.coefficient)
         if not measures:
             return None
         whole = [*(gradient for gradient, _ in of_riders), own]
@@ -145,12 +145,11 @@ class DistributedEngine:
         mine = [place for i in own for place in range(first[i], first[i + 1])]
         segments = [auxiliaries[i] for i in own]
         if measures or self.clip.norm is not None:
-            ledger, sink = self._stream.measuring(segments, end=None)
+            ledger = self._stream.ledger(segments, end=None)
             for parameter, part in v.items():
                 ledger.enter_v(parameter, part)
-            with sink.attached():
-                losses = self._stream.measure(sink, segments)
-            sink.settle()
+            with ledger.attached():
+                losses = self._stream.measure(ledger, segments)
             found = ledger.totals
             if mine:
                 for place, dot, square in zip(mine, *ledger.measured(), strict=True):
@@ -332,3 +331,12 @@ def shares(costs: Sequence[float], processes: int) -> list[list[int]]:
         loads[process] += costs[piece]
         found[process].append(piece)
     return [sorted(share) for share in found]
+
+
+def _clipped(clip: TaskClip, gradient: Gradients, body: Sequence[nn.Parameter]) -> Gradients:
+    """A task's gradient with its part over ``body`` clipped."""
+    of_body = dict.fromkeys(p for p in body if p in gradient)
+    if clip.norm is None or not of_body:
+        return gradient
+    factor = clip.factor(torch.stack([gradient[p].square().sum() for p in of_body]).sum())
+    return {p: g * factor if p in of_body else g for p, g in gradient.items()}

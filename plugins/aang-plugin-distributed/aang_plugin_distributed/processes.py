@@ -146,6 +146,8 @@ def _meet(device: torch.device | AangError) -> None:
         store.set(f"aang/has-read/{rank}", "")
     else:
         store.wait([f"aang/has-read/{other}" for other in range(1, size)])
+    if isinstance(device, AangError):
+        raise device
     refused = next((other for other, what in enumerate(said) if what.startswith(_REFUSED)), None)
     if refused is not None:
         raise ConfigError(
@@ -157,7 +159,6 @@ def _meet(device: torch.device | AangError) -> None:
             f"--device: the processes of this training compute on different kinds of devices "
             f"({on}); give --device cpu, or start them only where there is {max(said)}"
         )
-    assert isinstance(device, torch.device)
     backends = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
     if device.type not in backends:
         raise ConfigError(

@@ -111,7 +111,8 @@ class DataOptions(Section):
     text_pair: str | None = Field(None, description="column of the second text, for pairs")
     label: str = Field("label", description="column of the label")
     task_type: str | None = None
-    """what a label is; default: chosen from the labels of --train"""
+    """what a label is, single-label for one class or the name of another kind; default: chosen from
+    the labels of --train"""
     label_names: Annotated[tuple[str, ...], BeforeValidator(_at_commas)] = ()
     """names of the classes, with commas between them, where labels are zeros and ones; default:
     their places"""

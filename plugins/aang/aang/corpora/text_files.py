@@ -30,6 +30,13 @@ _ReadLine = Callable[[int], bytes]
 
 _GZIP_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
+_ADVICE = {
+    "line": "Write one record a line",
+    "gzip": "Copy or download it again",
+    "file": "See that it is there and may be read",
+}
+"""What to do about a fault, by its first word; the others are of encodings."""
+
 LONGEST_LINE = 2**26
 """Longest line that is read, in bytes: a gzip file of some kilobytes can hold one of gigabytes."""
 
@@ -39,7 +46,7 @@ class _Raising(ReadReport):
 
     def add(self, event: str, where: str) -> None:
         fault = event.removesuffix(", skipped").removesuffix(", rest skipped")
-        raise DataError(f"{where}: {fault}. Copy or convert the file again, one record a line.")
+        raise DataError(f"{where}: {fault}. {_ADVICE.get(fault.split()[0], 'Save it as UTF-8')}")
 
 
 def text_lines(path: Path, longest: int | None = None) -> Iterator[str]:

@@ -1,8 +1,10 @@
 """Continued pre-training on a single objective (Gururangan et al., 2020), as a stage of a run."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
+from torch import Tensor, nn
 
 from aang.assembly.assembly import load_model, make_task
 from aang.assembly.objective_task import ObjectiveTask
@@ -24,7 +26,35 @@ from aang.runs.schema import StageResult
 from aang.runs.training import During
 from aang_core.errors import DataError
 from aang_core.storage.run_folder import RunFolder
-from aang_core.tasks.task import RowSubset, Task
+from aang_core.tasks.task import Batch, RowLosses, Task
+
+
+class RowSubset(Task):
+    """Some rows of a task as a task of their own, with the same name and head.
+
+    Args:
+        task: the full task.
+        rows: int64 indices of its rows.
+    """
+
+    def __init__(self, task: Task, rows: Tensor) -> None:
+        self.name, self.head, self.factors = task.name, task.head, task.factors
+        self._task = task
+        self._rows = rows
+
+    @property
+    def lengths(self) -> Tensor | None:
+        lengths = self._task.lengths
+        return None if lengths is None else lengths[self._rows]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
+        return self._task.batch(self._rows[rows], generator)
+
+    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        return self._task.losses(head, features, targets)
 
 
 def ready(
