@@ -25,7 +25,6 @@ from aang_core.gradients import (
     choose_dev_head,
     loss_scale,
 )
-from aang_core.gradients.choose_dev_head import first_token
 from aang_core.gradients.choose_engine import (
     as_argument,
     as_option,
@@ -33,6 +32,7 @@ from aang_core.gradients.choose_engine import (
     choose_engine,
     find_engine,
 )
+from aang_core.gradients.dev_head import first_token
 from aang_core.gradients.ledger import UNCLIPPED
 from aang_core.gradients.logistic_head import PENALTIES
 from aang_core.gradients.loss_scale import FIRST
