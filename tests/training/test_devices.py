@@ -92,7 +92,7 @@ def test_a_mac_trains_on_its_cpu_and_predicts_on_its_gpu(monkeypatch: pytest.Mon
 _JOIN = """
 import sys
 from aang_core.errors import AangError
-from aang.runs.training import joi
+from aang.runs.training import join
 try:
     join(sys.argv[1])
 except AangError as error:

@@ -129,7 +129,7 @@ def names_of_files(places: Sequence[Path], files: Iterable[Path]) -> dict[Path, 
         >>> from pathlib import Path
         >>> from aang import find_files
         >>> from aang_core import ReadReport
-        >>> from aang.corpora import ames_of_files
+        >>> from aang.corpora import names_of_files
         >>> Path("shards/new").mkdir(parents=True)
         >>> for name in ("shards/new/a.txt", "b.txt"):
         ...     Path(name).touch()

@@ -65,7 +65,7 @@ def train(
             has been written, and a note of the error says how to continue.
 
     Examples:
-        >>> from aang_core import train
+        >>> from aang import train
         >>> texts = 10 * ["It rains again.", "What a fine day!"]
         >>> labels = 10 * ["bad", "good"]
         >>> run = train(

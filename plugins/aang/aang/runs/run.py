@@ -128,8 +128,7 @@ class Run:
 
     Examples:
         >>> from pathlib import Path
-        >>> from aang import Run
-        >>> from aang_core import trai
+        >>> from aang import Run, train
         >>> lines = ["text,label"] + 10 * ["It rains again.,bad", "What a fine day!,good"]
         >>> characters = Path("mood.csv").write_text("\\n".join(lines))
         >>> trained = train(train="mood.csv", weighter="single-task", steps=2, out="mood")

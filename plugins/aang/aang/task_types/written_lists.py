@@ -19,7 +19,7 @@ def list_in(text: str) -> list[object] | None:
     Nothing is evaluated but literals, and tuples become lists.
 
     Examples:
-        >>> from aang.task_types.written_lists import list_i
+        >>> from aang.task_types.written_lists import list_in
         >>> list_in('["sport", "news"]'), list_in("['sport']"), list_in("[sport]")
         (['sport', 'news'], ['sport'], None)
     """
