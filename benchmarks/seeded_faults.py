@@ -136,10 +136,10 @@ FAULTS = (
     Fault(
         "gradients",
         "the packed engine drops the mask of padding embeddings",
-        "aang_core/gradients/rules.py",
+        _plugin("packed", "rules.py"),
         "values = values * (ids != module.padding_idx).unsqueeze(1)",
         "pass",
-        ("tests/core/test_packed_rules.py", "tests/core/test_engines.py"),
+        (*_tests("packed"), "tests/core/test_engines.py"),
     ),
     Fault(
         "gradients",
@@ -276,7 +276,7 @@ FAULTS = (
     Fault(
         "weighters",
         "PCGrad projects gradients that agree",
-        _plugin("surgery", "projection.py"),
+        _plugin("surgery", "pcgrad.py"),
         "if along < 0:",
         "if along > 0:",
         _tests("surgery"),
@@ -310,9 +310,9 @@ FAULTS = (
     Fault(
         "kinds of task",
         "classes are numbered backwards",
-        "plugins/aang/aang/task_types/single_label.py",
-        "{label: i for i, label in enumerate(self.classes)}",
-        "{label: i for i, label in enumerate(reversed(self.classes))}",
+        "plugins/aang/aang/task_types/task_type.py",
+        "enumerate(self.labels + self.unseen)",
+        "enumerate(reversed(self.labels + self.unseen))",
         ("tests/task_types", "tests/training/test_predict.py"),
     ),
     Fault(
@@ -377,7 +377,7 @@ FAULTS = (
     Fault(
         "commands",
         "predictions in the order of their length",
-        "plugins/aang/aang/runs/predictor.py",
+        "plugins/aang/aang/runs/predict.py",
         "yield from (found[i] for i in range(len(part)))",
         "yield from (found[i] for i in order)",
         ("tests/training/test_predict.py",),
