@@ -22,6 +22,7 @@ from aang.assembly.sources import prepare_sources
 from aang.config import resolve_config
 from aang.runs.training import build_trainer
 
+import aang
 import aang_core
 from aang_core.plugins import load_plugins
 from aang_core.training.trainer import Trainer
@@ -29,7 +30,8 @@ from aang_core.training.trainer import Trainer
 WARM_UP = 4
 """Steps before measuring, in which the dev head's memory fills."""
 
-CORE = Path(aang_core.__file__).parent
+RINGS = [Path(ring.__file__).parent for ring in (aang_core, aang)]
+"""The folders of the kernel and of the application, whose functions count."""
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>")
 """Code objects that are not functions."""
 
@@ -39,7 +41,7 @@ class Passage:
     """The functions that a step calls.
 
     Attributes:
-        functions: qualified names of functions of the core, by module.
+        functions: qualified names of functions of kernel and application, by module.
         depth: depth of the deepest call.
     """
 
@@ -53,7 +55,7 @@ class Passage:
 
 
 class Watch:
-    """A profile function that records every call of a function of the core."""
+    """A profile function that records every call of a function of kernel or application."""
 
     def __init__(self) -> None:
         self._found: dict[str, set[str]] = {}
@@ -68,7 +70,9 @@ class Watch:
             return
         self._depth += 1
         self._deepest = max(self._deepest, self._depth)
-        module = ".".join(Path(frame.f_code.co_filename).relative_to(CORE).with_suffix("").parts)
+        file = Path(frame.f_code.co_filename)
+        ring = next(ring for ring in RINGS if file.is_relative_to(ring))
+        module = ".".join(file.relative_to(ring.parent).with_suffix("").parts)
         self._found.setdefault(module, set()).add(frame.f_code.co_qualname)
 
     def passage(self) -> Passage:
@@ -77,7 +81,7 @@ class Watch:
 
 
 def _counts(code: CodeType) -> bool:
-    inside = Path(code.co_filename).is_relative_to(CORE)
+    inside = any(Path(code.co_filename).is_relative_to(ring) for ring in RINGS)
     return inside and code.co_name not in COMPREHENSIONS
 
 
@@ -108,7 +112,7 @@ def _round(trainer: Trainer) -> None:
 @click.option("--space", default="td", show_default=True)
 @click.option("--names", is_flag=True, help="list every function by its module")
 def main(gradients: str, space: str, names: bool) -> None:
-    """Print how many modules and functions of the core a step of factored calls, and how deep."""
+    """Print how many modules and functions of kernel and application a step of factored calls, and how deep."""
     found = step_of({"weighter": "factored", "space": space, "gradients": gradients})
     if names:
         for module, functions in sorted(found.functions.items()):
