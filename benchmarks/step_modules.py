@@ -15,6 +15,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import aang
 import click
 import torch
 from aang.assembly.assembly import assemble
@@ -22,7 +23,6 @@ from aang.assembly.sources import prepare_sources
 from aang.config import resolve_config
 from aang.runs.training import build_trainer
 
-import aang
 import aang_core
 from aang_core.plugins import load_plugins
 from aang_core.training.trainer import Trainer
@@ -112,7 +112,7 @@ def _round(trainer: Trainer) -> None:
 @click.option("--space", default="td", show_default=True)
 @click.option("--names", is_flag=True, help="list every function by its module")
 def main(gradients: str, space: str, names: bool) -> None:
-    """Print how many modules and functions of kernel and application a step of factored calls, and how deep."""
+    """Print how many modules and functions of ours a step of factored calls, and how deep."""
     found = step_of({"weighter": "factored", "space": space, "gradients": gradients})
     if names:
         for module, functions in sorted(found.functions.items()):

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from aang.config import TrainConfig, schema_of
+from aang.config import schema_of
 from aang.from_python.arrays import class_names, labelled_columns, labels_of, text_columns, texts_of
 from aang.from_python.training import train
 from aang.runs.predict import WINDOW, Predictor, Text
@@ -84,23 +84,13 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
         for name, default in _defaults().items():
             setattr(self, name, parameters.get(name, default))
 
-    # help() reads the parameters from here.
+    # help() and scikit-learn read the parameters from here.
     __init__.__signature__ = Signature(  # type: ignore[attr-defined]
         [
             Parameter("self", Parameter.POSITIONAL_ONLY),
-            *(
-                Parameter(name, Parameter.KEYWORD_ONLY, default=None)
-                for name in TrainConfig.model_fields
-                if name not in _OF_FIT
-            ),
-            *(Parameter(n, Parameter.KEYWORD_ONLY, default=d) for n, d in _OF_ITS_OWN.items()),
+            *(Parameter(n, Parameter.KEYWORD_ONLY, default=d) for n, d in _defaults().items()),
         ]
     )
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        """The names for scikit-learn, which would miss those of plug-ins in the signature."""
-        return sorted(_defaults())
 
     @training_turn()
     def fit(
