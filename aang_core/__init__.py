@@ -205,6 +205,8 @@ _MOVED = {
     "AangClassifier": "aang",
     "Diagnosis": "aang_plugin_diagnose",
     "Run": "aang",
+    "TextModel": "aang",
+    "TrainedPart": "aang",
     "atomic_write": "aang",
     "cache_folder": "aang",
     "find_files": "aang",

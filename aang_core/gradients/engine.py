@@ -22,7 +22,8 @@ class GradientEngine(Protocol):
         processes: the processes that share a step. Rows of the end task and of dev should come in
             at least as many batches.
         dev_head: the head that the dev gradient goes through.
-        scale: factor on losses in half precision; gradients are divided by it again.
+        scale: that of the engine's `Passes`. Every gradient of a loss that passes through
+            ``Passes.losses`` or `rider_loss` goes through ``scale.off(gradient)``.
         losses: scalars on the device, for the tasks of the last step in the order of `members_of`
             over the auxiliary segments and, last, the end task's.
     """
@@ -49,6 +50,9 @@ class GradientEngine(Protocol):
         norms: bool = False,
     ) -> GradientStatistics | None:
         """Leave Σ coefficient · ∇loss in ``.grad`` of every parameter of the body and the heads.
+
+        ``.grad`` is empty when it is called. It fits the dev head and tells it of the segments that
+        it shall remember, as `StreamEngine.step` does.
 
         Args:
             end: the end task's rows.

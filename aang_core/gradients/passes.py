@@ -28,7 +28,7 @@ class Passes:
             parameters' own precision.
 
     Attributes:
-        scale: factor on the losses; their gradients must be divided by it.
+        scale: what scales the losses; each gradient of theirs goes through ``scale.off``.
     """
 
     def __init__(self, body: nn.Module, precision: Precision) -> None:

@@ -91,3 +91,20 @@ def test_text_offered_to_several_methods_stays_with_those_that_read_it(
     config = resolve_config({"train": "train.jsonl", **texts, **options}, {}, registry)
     left = without_unread_text(config, registry)
     assert tuple(name for name in texts if getattr(left, name)) == kept
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"steps": True}, "should be a number, not true"),
+        ({"lr": False}, "should be a number, not false"),
+        ({"train": "a.csv", "text": "says", "label": "says"}, "--label says is a column of texts"),
+        ({"train": "a.csv", "text": "says", "text_pair": "says"}, "both name the column says"),
+        ({"train": "a.csv", "label_names": {"a": 1}}, "should be a list of names"),
+    ],
+)
+def test_what_would_train_on_something_else_is_refused(
+    options: dict[str, object], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        resolve_config({}, options)

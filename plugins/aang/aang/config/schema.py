@@ -8,9 +8,17 @@ reads, and is given the whole. What is written below a field is its help.
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from aang.corpora.places import REST, plain_name, task_name
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
@@ -41,6 +49,8 @@ def in_a_list(value: Any) -> Any:
 def _at_commas(value: Any) -> Any:
     """Names in a list, or in one text with commas between them; ``1`` in YAML is the name 1."""
     items = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(item, str | int | float) for item in items):
+        raise ValueError("should be a list of names, or one text with commas between them")
     names = tuple(str(item).strip() for item in items)
     if len(names) == 1:
         names = tuple(name.strip() for name in names[0].split(","))
@@ -90,10 +100,25 @@ ClassWeights = Annotated[
 """The weight of each class, or ``balanced``."""
 
 
+def _kinds(annotation: Any) -> set[Any]:
+    """The types that an annotation is made of, such as int and None of ``int | None``."""
+    inner = get_args(annotation)
+    return {annotation}.union(*map(_kinds, inner))
+
+
 class Section(BaseModel):
     """Options that belong together."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_no_truth_value(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse ``steps: yes``, which Python would take for the number 1."""
+        kinds = _kinds(cls.model_fields[info.field_name or ""].annotation)
+        if isinstance(value, bool) and bool not in kinds and kinds & {int, float}:
+            raise ValueError(f"should be a number, not {str(value).lower()}")
+        return value
 
 
 class DataOptions(Section):
@@ -162,6 +187,13 @@ class DataOptions(Section):
             raise ValueError("--train and --dataset both name the end task; give one of them")
         if self.label_names and self.is_demo:
             raise ValueError("--label-names goes with --train or --dataset; give one of them")
+        if self.label in (self.text, self.text_pair):
+            raise ValueError(
+                f"--label {self.label} is a column of texts, too; a text that is its own label "
+                "teaches nothing"
+            )
+        if self.text == self.text_pair:
+            raise ValueError(f"--text and --text-pair both name the column {self.text}")
         if self.train is None and (self.dev is not None or self.test is not None):
             raise ValueError("--dev and --test are files that go with --train; give that too")
         if REST in self.unlabelled and self.train_rows is None:
