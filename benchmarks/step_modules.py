@@ -30,7 +30,7 @@ from aang_core.training.trainer import Trainer
 WARM_UP = 4
 """Steps before measuring, in which the dev head's memory fills."""
 
-RINGS = [Path(ring.__file__).parent for ring in (aang_core, aang)]
+RINGS = [Path(path) for ring in (aang_core, aang) for path in ring.__path__]
 """The folders of the kernel and of the application, whose functions count."""
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>")
 """Code objects that are not functions."""
