@@ -7,16 +7,15 @@ import torch
 from aang.assembly.assembly import Assembly, assemble
 from aang.assembly.sources import Sources
 from aang.config import TrainConfig
-from aang.modeling.heads import EndTaskClassifier, LanguageModelHead
 from aang.runs.computing import in_effect
 from aang.runs.training import build_trainer
+from aang_plugin_diagnose.objectives import fit_of_head, fresh_dev_head
 from torch import Tensor, nn
 
 from aang_core.errors import ConfigError
 from aang_core.gradients import (
     DevAverage,
     DevHead,
-    FreshDevHead,
     LogisticDevHead,
     RememberingDevHead,
     RowMemory,
@@ -164,13 +163,17 @@ class _Measuring:
         self._mean_of_end_task: dict[nn.Parameter, Tensor] = {}
         rows = config.dev_head_rows
         self._fits: dict[str, tuple[DevHead, int]] = {
-            f"adamw-{few}": (self._fresh(), few),
-            self._base: (self._fresh(), rows),
+            f"adamw-{few}": (fresh_dev_head(config, self._generator), few),
+            self._base: (fresh_dev_head(config, self._generator), rows),
         }
         if not assembly.end_task.task_type.reads_every_token:
             logistic = LogisticDevHead(assembly.end_task.head_reads)
             self._fits[f"logistic-{rows}"] = (logistic, rows)
-        self._heads = {task.name: self._head_fit(task) for task in assembly.auxiliaries}
+        # A training that weights objectives teaches their heads; otherwise new ones are fitted.
+        self._heads = {
+            task.name: None if plan.weighted else fit_of_head(task, config, self._generator)
+            for task in assembly.auxiliaries
+        }
         self._samples: dict[str, list[Sample]] = {}
 
     @property
@@ -310,20 +313,6 @@ class _Measuring:
 
     def _take(self, task: Task, reference: Reference, pair: Sequence[Gradient]) -> None:
         self._samples.setdefault(task.name, []).append(Sample.of(reference, pair))
-
-    def _fresh(self) -> FreshDevHead:
-        return FreshDevHead(
-            self._generator,
-            iterations=self._config.dev_head_steps,
-            lr=self._config.dev_head_lr,
-            weight_decay=self._config.dev_head_weight_decay,
-        )
-
-    def _head_fit(self, task: Task) -> FreshDevHead | None:
-        """The fit of a new head for an untrained objective; None to use its head as it is."""
-        known = (LanguageModelHead, EndTaskClassifier)
-        as_it_is = any(isinstance(module, known) for module in task.head.modules())
-        return None if self._plan.weighted or as_it_is else self._fresh()
 
     def _head(self, task: Task) -> nn.Module:
         """The objective's head, or one fitted to other rows than the measured ones."""

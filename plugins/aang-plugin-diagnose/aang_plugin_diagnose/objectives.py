@@ -184,6 +184,24 @@ def diagnose(
     )
 
 
+def fresh_dev_head(config: TrainConfig, generator: torch.Generator) -> FreshDevHead:
+    """The dev head that the options describe, fitted anew each time."""
+    return FreshDevHead(
+        generator,
+        iterations=config.dev_head_steps,
+        lr=config.dev_head_lr,
+        weight_decay=config.dev_head_weight_decay,
+    )
+
+
+def fit_of_head(task: Task, config: TrainConfig, generator: torch.Generator) -> FreshDevHead | None:
+    """The dev head's fit for a task; None if it has a pre-trained head or the end task's."""
+    known = (LanguageModelHead, EndTaskClassifier)
+    if any(isinstance(module, known) for module in task.head.modules()):
+        return None
+    return fresh_dev_head(config, generator)
+
+
 class _Measuring:
     """Draws batches of every task and compares their gradients."""
 
@@ -199,9 +217,11 @@ class _Measuring:
             device=device,
             at_once=config.micro_batch_size,
         )
-        self._heads = {task.name: self._fitted(task) for task in assembly.auxiliaries}
+        self._heads = {
+            task.name: fit_of_head(task, config, self._generator) for task in assembly.auxiliaries
+        }
         reads = assembly.end_task.head_reads
-        fit: DevHead = self._fresh()
+        fit: DevHead = fresh_dev_head(config, self._generator)
         if config.dev_head_fit == "logistic":
             fit = LogisticDevHead(reads)
         self._dev_head = RememberingDevHead(fit, config.dev_head_rows, reads)
@@ -236,21 +256,6 @@ class _Measuring:
                 if task.name in before:
                     before[task.name] = self._features(rows)
             yield values
-
-    def _fitted(self, task: Task) -> FreshDevHead | None:
-        """The dev head's fit for the task; None if it has a pre-trained head or the end task's."""
-        known = (LanguageModelHead, EndTaskClassifier)
-        if any(isinstance(module, known) for module in task.head.modules()):
-            return None
-        return self._fresh()
-
-    def _fresh(self) -> FreshDevHead:
-        return FreshDevHead(
-            self._generator,
-            iterations=self._config.dev_head_steps,
-            lr=self._config.dev_head_lr,
-            weight_decay=self._config.dev_head_weight_decay,
-        )
 
     def _head(
         self,

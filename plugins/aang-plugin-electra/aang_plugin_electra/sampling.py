@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from aang.progress_bars import no_model_bars
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -20,7 +21,6 @@ from transformers import (
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
-from transformers.utils import logging
 
 from aang_core import DataError, ModelError
 
@@ -92,7 +92,7 @@ class LanguageModel:
                     "roberta-base, or none to train a small one"
                 )
             auto: Any = AutoModelForMaskedLM if masked else AutoModelForCausalLM
-            with _no_progress_bar():
+            with no_model_bars():
                 model, info = auto.from_pretrained(
                     source, dtype=torch.float32, trust_remote_code=False, output_loading_info=True
                 )
@@ -218,17 +218,6 @@ def _drawn(logits: Tensor, top_k: int) -> Tensor:
         return torch.empty(0, dtype=torch.int64, device=logits.device)
     drawn: Tensor = torch.multinomial(logits.softmax(dim=1), 1).squeeze(1)
     return drawn
-
-
-@contextmanager
-def _no_progress_bar() -> Iterator[None]:
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 @contextmanager

@@ -115,9 +115,10 @@ class Section(BaseModel):
     @classmethod
     def _is_no_truth_value(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse ``steps: yes``, which Python would take for the number 1."""
-        kinds = _kinds(cls.model_fields[info.field_name or ""].annotation)
-        if isinstance(value, bool) and bool not in kinds and kinds & {int, float}:
-            raise ValueError(f"should be a number, not {str(value).lower()}")
+        if isinstance(value, bool):
+            kinds = _kinds(cls.model_fields[info.field_name or ""].annotation)
+            if bool not in kinds and kinds & {int, float}:
+                raise ValueError(f"should be a number, not {str(value).lower()}")
         return value
 
 
