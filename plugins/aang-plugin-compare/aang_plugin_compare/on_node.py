@@ -1,14 +1,16 @@
 """What a node of a cluster does for a comparison: check that it can train, and train a run."""
 
 import os
+import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from types import FrameType
 
 from aang_core import AangError
 from aang_core.storage import Holder, holder_of
@@ -82,7 +84,7 @@ def train(
 ) -> Status:
     """Train a run in a separate process, which ends with this one.
 
-    KeyboardInterrupt makes it save a checkpoint and end; repeating it changes nothing.
+    SIGINT makes it save a checkpoint and end; repeating it changes nothing.
 
     Args:
         order: the run.
@@ -95,7 +97,7 @@ def train(
         return Status(node, None, why)
     log_file = site.directory / order.log
     replace(order, log=log_file).begin_log(attempt, f"{node}, {socket.gethostname()}")
-    with log_file.open("a", encoding="utf-8") as log:
+    with log_file.open("a", encoding="utf-8") as log, _marking_interrupts(log_file, attempt):
         process = subprocess.Popen(
             order.command(attempt, node),
             stdin=subprocess.PIPE,
@@ -105,17 +107,27 @@ def train(
             env={**os.environ, **environment},
             process_group=0,
         )
-        return Status(node, _wait_for(process, log_file, attempt))
-
-
-def _wait_for(process: "subprocess.Popen[bytes]", log: Path, attempt: int) -> int:
-    while True:
-        try:
-            # With a timeout, because Python raises KeyboardInterrupt only between two instructions.
+        while True:
+            # With a timeout, because Python handles signals only between two instructions.
             with suppress(subprocess.TimeoutExpired):
-                return process.wait(timeout=0.5)
-        except KeyboardInterrupt:
-            # The training looks for the mark, whoever writes it, and ends with a checkpoint. A
-            # signal from here too would be the second one, after which it ends without.
-            with suppress(AangError):  # a full disk: the next interrupt tries again
-                ask_to_end(log, attempt)
+                return Status(node, process.wait(timeout=0.5))
+
+
+@contextmanager
+def _marking_interrupts(log: Path, attempt: int) -> Iterator[None]:
+    """Ask the training to end at every SIGINT, which raises nothing meanwhile.
+
+    A KeyboardInterrupt could end this function while the training still saves its checkpoint, and
+    the training dies with this process. The training looks for the mark, whoever writes it; a
+    signal from here too would be the second one, after which it ends without a checkpoint.
+    """
+
+    def mark(number: int, frame: FrameType | None) -> None:
+        with suppress(AangError):  # a full disk: the next interrupt tries again
+            ask_to_end(log, attempt)
+
+    before = signal.signal(signal.SIGINT, mark)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
