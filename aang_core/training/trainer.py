@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from aang_core.errors import AangError, NumericalError
+from aang_core.errors import NumericalError
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.saved import saved_count, saved_number, saved_part, saved_tensor, wrong
 from aang_core.tasks.signals import StepSignals
@@ -173,14 +173,10 @@ class Observer(Protocol):
 
 
 class Boundary(Protocol):
-    """What happens between two rounds."""
+    """What happens between two rounds, as a `Checkpointer` saves."""
 
     def reached(self, trainer: "Trainer") -> None:
         """Called between any two rounds, where a checkpoint can be saved."""
-        ...
-
-    def save(self, trainer: "Trainer") -> None:
-        """Called if a round fails, with the state from before it, before training stops."""
         ...
 
 
@@ -253,7 +249,10 @@ class Trainer:
         while not self._spent() and not self._out_of_patience():
             let_others_load()
             before = self.bench.steps
-            self._round()
+            # In every round, because a checkpoint has the dropout of the first process alone.
+            separate_dropout(self._seed, self.bench.steps, self.bench.processes)
+            self.bench.begin_round()
+            self.weighter.round(self.bench)
             self._losses.include(self.bench.losses)
             self.clock.look(self.bench.processes)
             for observer in self._observers:
@@ -306,22 +305,6 @@ class Trainer:
             raise wrong("best_state", "the tensors of body and head", sorted(found))
         for name in found:
             saved_tensor(found, name, own[name])
-
-    def _round(self) -> None:
-        """Run one round; if it fails, save the state from before it."""
-        # In every round, because a checkpoint has the dropout of the first process alone.
-        separate_dropout(self._seed, self.bench.steps, self.bench.processes)
-        self.bench.begin_round()
-        before = self.bench.state_dict(whole=False)
-        weighter = self.weighter.state_dict()
-        try:
-            self.weighter.round(self.bench)
-        except AangError:
-            if self.boundary is not None and not self.bench.changed:
-                self.bench.load_state_dict(before)
-                self.weighter.load_state_dict(weighter)
-                self.boundary.save(self)
-            raise
 
     def _reached(self) -> None:
         if self.boundary is not None:

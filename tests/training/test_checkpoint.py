@@ -173,24 +173,6 @@ def test_the_clock_goes_on_from_what_it_was(tmp_path: Path) -> None:
     assert again.bench.steps == 0
 
 
-def test_a_round_that_changed_nothing_can_be_undone() -> None:
-    """What it drew is drawn again; a round that has changed parameters says so."""
-    trained = trainer({})
-    rounds(trained, 3)
-    trained.bench.begin_round()
-    assert not trained.bench.changed
-    before = trained.bench.state_dict(whole=False)
-    trained.bench.sample(1)
-    trained.bench.dev_loss([], [], batches=2)
-    trained.bench.trial({"a": 1.0}, fraction=0.5)
-    assert not trained.bench.changed
-    assert trained.bench.steps > 3
-    trained.bench.load_state_dict(before)
-    assert same(before, trained.bench.state_dict(whole=False))
-    rounds(trained, 1)
-    assert trained.bench.changed
-
-
 def test_another_format_is_refused_in_one_line(tmp_path: Path) -> None:
     """As all those are that earlier versions saved."""
     save_checkpoint(tmp_path, trainer({}))

@@ -233,7 +233,7 @@ def test_losses_and_norms_pay_for_no_dev_head(signals: Any) -> None:
     found = bench.step({"end": 0.5, "a": 0.2, "b": 0.3}, signals)
     assert found is not None
     assert head.fits == 0
-    assert bench.state_dict(whole=False)["draws"]["rows"]["dev"]["position"] == 0
+    assert bench.state_dict()["draws"]["rows"]["dev"]["position"] == 0
     assert set(found.tasks) == set(NAMES)
     assert found.dev_norm is None
     assert (found.cosine, found.dot) == ({}, {})

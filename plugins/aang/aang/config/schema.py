@@ -363,8 +363,7 @@ class ComputingOptions(Section):
     micro_batch_size: Positive | None = None
     """maximum rows in one pass through the body; the step stays the same"""
     on_nan: Literal["stop", "skip"] = "stop"
-    """what to do with a step whose loss or gradient is NaN or infinite: stop, with a checkpoint of
-    the state before it, or skip it"""
+    """what to do with a step whose loss or gradient is NaN or infinite: stop, or skip it"""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """precision of training's forward passes and dev scores; parameters, signals and the result's
     scores stay in fp32, and fp16 scales its losses; auto is bf16 where the device has
