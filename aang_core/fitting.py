@@ -11,16 +11,11 @@ from torch import Tensor, nn
 
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.errors import ConfigError, DataError
-from aang_core.gradients import (
-    DevHeadFit,
-    DevHeadRows,
-    DevHeadSettings,
-    EngineSettings,
-)
-from aang_core.gradients.choose_engine import as_argument, find_engine
+from aang_core.gradients import DevHeadSettings, EngineSettings
+from aang_core.gradients.dev_head import find_dev_heads
+from aang_core.gradients.engine import as_argument, find_engine
 from aang_core.objectives.defaults import DEFAULT_WEIGHTER
 from aang_core.plugins import load_plugins
-from aang_core.plugins.registry import TargetEntry
 from aang_core.tasks.processes import Processes, processes_of_environment
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import TaskCard, Weighter
@@ -52,11 +47,13 @@ class FitOptions(BaseModel):
         aux_batch_size: rows per step of all auxiliary tasks together.
         optimizer: learning rates, weight decay and schedule; 1e-3 for body and heads by default.
         dev_head: the head of the dev gradient. It is fitted to end-task rows of earlier steps
-            (``"remembered"``), to rows drawn for it (``"drawn"``) or to the rows of the step
-            (``"own-rows"``); ``"end-task"`` uses the end task's own head. With ``"remembered"`` the
-            first two steps measure no signals, because too few rows are remembered.
+            (``"remembered"``) or to the rows of the step (``"own-rows"``); ``"end-task"`` uses the
+            end task's own head, ``"drawn"`` of aang-plugin-dev-heads draws rows for it. With
+            ``"remembered"`` the first two steps measure no signals, because too few rows are
+            remembered.
         dev_head_rows: how many remembered or drawn rows the dev head is fitted to.
-        dev_head_fit: a few iterations of AdamW, or penalised logistic regression.
+        dev_head_fit: ``"adamw"`` for a few iterations of it, or ``"logistic"`` of
+            aang-plugin-dev-heads for penalised logistic regression.
         dev_average: decay of the running mean of the dev gradient over steps; 0 uses no mean.
         task_clip: clip the gradient of each task over the body to this norm before weighting it.
         gradients: the engine: ``"stream"`` takes one task at a time, ``"packed"`` of
@@ -80,9 +77,9 @@ class FitOptions(BaseModel):
     dev_batch_size: int = Field(32, gt=0)
     aux_batch_size: int = Field(32, gt=0)
     optimizer: OptimizerSettings = OptimizerSettings(lr=1e-3, head_lr=1e-3)
-    dev_head: DevHeadRows = "remembered"
+    dev_head: str = "remembered"
     dev_head_rows: int = Field(256, gt=0)
-    dev_head_fit: DevHeadFit = "adamw"
+    dev_head_fit: str = "adamw"
     dev_average: float = Field(0.0, ge=0, lt=1)
     task_clip: float | None = Field(None, gt=0, allow_inf_nan=False)
     gradients: str = "stream"
@@ -125,14 +122,9 @@ class FitOptions(BaseModel):
             )
         return made
 
-    def _engine(self) -> TargetEntry | None:
-        """The engine of a plug-in of that name; None for the core's own."""
-        if self.gradients == "stream":
-            return None
-        return find_engine(self.gradients, load_plugins().registry)
-
     def settings(self) -> TrainingSettings:
         """The same options in the sections that a training reads."""
+        registry = load_plugins().registry
         return TrainingSettings(
             optimizer=self.optimizer,
             schedule=Schedule(self.steps, self.eval_every, self.patience, self.metric),
@@ -144,9 +136,15 @@ class FitOptions(BaseModel):
                 on_nan=self.on_nan,
             ),
             seed=self.seed,
-            engine=EngineSettings(self.gradients, task_clip=self.task_clip, plugin=self._engine()),
+            engine=EngineSettings(
+                self.gradients,
+                task_clip=self.task_clip,
+                plugin=find_engine(self.gradients, registry),
+            ),
             dev_head=DevHeadSettings(
-                self.dev_head, self.dev_head_rows, self.dev_head_fit, average=self.dev_average
+                *(self.dev_head, self.dev_head_rows, self.dev_head_fit),
+                average=self.dev_average,
+                plugins=find_dev_heads(self.dev_head, self.dev_head_fit, registry),
             ),
             called=as_argument,
         )

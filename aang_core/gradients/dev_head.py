@@ -5,18 +5,24 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from aang_core.errors import AangError
 from aang_core.gradients.passes import Gradients, Passes
+from aang_core.plugins.registry import Registry, TargetEntry
 from aang_core.tasks.saved import saved_tensor, wrong
 from aang_core.tasks.task import Batch, RowLosses, Task, to_device
 
 ROWS = 256
 """Default number of end-task rows that a dev head is fitted to. With 32 rows, the cosines against
 the dev gradient cannot be distinguished from zero."""
+
+_KINDS, _FITS = ("remembered", "own-rows", "end-task"), ("adamw",)
+"""The dev heads that need no plug-in: which rows they are fitted to, and how."""
 
 _FEATURES, _NUMBERS = "features", "targets|/numbers"
 _PLACE = re.compile(r"([0-9]{1,9})\|([0-9]{1,9})\|(features|targets\|.+)", re.DOTALL)
@@ -182,7 +188,7 @@ class FreshDevHead(DevHead):
     """A head with new random weights at every step, fitted to the rows that it is given.
 
     An engine passes the step's own end-task rows, whose gradient g_E is then measured, as in
-    TARTAN's Algorithm 1. `RememberingDevHead` and `DrawnDevHead` pass other rows. The body is fixed
+    TARTAN's Algorithm 1. `RememberingDevHead` passes other rows. The body is fixed
     during the fit, so it only needs features that are computed anyway and no pass through the body.
     Dropout is off, because φ* stands for the minimiser on its rows. Frozen parameters and buffers
     are those of the end task's head.
@@ -447,49 +453,6 @@ class RememberingDevHead(DevHead):
         self.memory.load_state_dict(rows)
 
 
-class DrawnDevHead(DevHead):
-    """Fits φ* to end-task training rows drawn only for it, as AANG's code does.
-
-    This costs one more pass through the body, without gradients and without dropout, because the
-    head stands for the minimiser on its rows. Every process makes this pass.
-
-    Args:
-        inner: fits a head to given features.
-        passes: passes through the body.
-        rows: number of rows drawn per step.
-    """
-
-    def __init__(self, inner: DevHead, passes: Passes, rows: int = ROWS) -> None:
-        self.inner = inner
-        self._passes = passes
-        self.draws = rows
-        self._source: Callable[[int], Sequence[Batch]] | None = None
-
-    def draw_from(self, source: Callable[[int], Sequence[Batch]]) -> None:
-        self._source = source
-
-    def fit(
-        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
-    ) -> nn.Module:
-        """See `DevHead.fit`.
-
-        Raises:
-            AangError: `draw_from` has not been called.
-        """
-        if self._source is None:
-            raise AangError("a dev head on drawn rows needs rows to draw: call draw_from first")
-        drawn = self._source(self.draws)
-        body = self._passes.body
-        was_training = body.training
-        body.eval()
-        try:
-            with torch.no_grad():
-                seen = self._passes.dev_features([self._passes.features(b) for b in drawn])
-        finally:
-            body.train(was_training)
-        return self.inner.fit(end_task, seen, drawn)
-
-
 def first_token(features: Tensor) -> Tensor:
     """The first token's hidden state, which classification reads.
 
@@ -554,3 +517,105 @@ def _shapes(part: _Part) -> dict[str, torch.Size]:
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors whose names begin with ``prefix``, by the rest of their names."""
     return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
+
+
+@dataclass(frozen=True)
+class DevHeadSettings:
+    """Options of the dev head.
+
+    Attributes:
+        kind: which rows it is fitted to: ``remembered`` of earlier steps or the step's
+            ``own-rows``; ``end-task`` fits nothing and takes the end task's own head; or the name
+            of a dev head that a plug-in brings.
+        rows: number of rows that it is fitted to.
+        fit: how it is fitted: ``adamw``, or the name of a dev head that a plug-in brings.
+        iterations: iterations of AdamW.
+        lr: learning rate of AdamW.
+        weight_decay: weight decay of AdamW.
+        average: β of the running mean of the dev gradient over steps; 0 for no mean.
+        plugins: the dev heads of plug-ins that ``kind`` and ``fit`` stand for.
+    """
+
+    kind: str = "remembered"
+    rows: int = ROWS
+    fit: str = "adamw"
+    iterations: int = 10
+    lr: float = 1e-2
+    weight_decay: float = 0.1
+    average: float = 0.0
+    plugins: Mapping[str, TargetEntry] = field(default_factory=dict)
+
+
+class DevHeadFactory(Protocol):
+    """What ``aang_register_dev_heads`` registers."""
+
+    def __call__(
+        self,
+        settings: DevHeadSettings,
+        passes: Passes,
+        generator: torch.Generator,
+        keep: Callable[[Tensor], Tensor],
+    ) -> DevHead:
+        """Make the dev head.
+
+        Args:
+            settings: the options. A dev head that chooses rows has `fitted_dev_head` fit them.
+            passes: passes through the body that all tasks share.
+            generator: source of all random numbers.
+            keep: selects the part of features ``[B, ...]`` that a head reads.
+        """
+        ...
+
+
+def find_dev_heads(kind: str, fit: str, registry: Registry) -> dict[str, TargetEntry]:
+    """The dev heads of plug-ins that ``--dev-head`` and ``--dev-head-fit`` name.
+
+    Raises:
+        UnknownNameError: no plug-in brings a dev head of that name; the message says what does.
+        AmbiguousNameError: several do.
+    """
+    return {
+        name: registry.dev_heads.find(name, known)
+        for name, known in ((kind, _KINDS), (fit, _FITS))
+        if name not in known
+    }
+
+
+def choose_dev_head(
+    settings: DevHeadSettings,
+    passes: Passes,
+    generator: torch.Generator,
+    keep: Callable[[Tensor], Tensor] = lambda features: features,
+) -> DevHead:
+    """Make the dev head that the options ask for; see `DevHeadFactory`."""
+    head: DevHead
+    if settings.kind == "end-task":
+        head = EndTaskHead()
+    elif settings.kind == "own-rows":
+        head = fitted_dev_head(settings, passes, generator, keep)
+    elif settings.kind == "remembered":
+        fitted = fitted_dev_head(settings, passes, generator, keep)
+        head = RememberingDevHead(fitted, settings.rows, keep)
+    else:
+        head = settings.plugins[settings.kind].load()(settings, passes, generator, keep)
+    if settings.average:
+        head.average = DevAverage(passes.body, settings.average)
+    return head
+
+
+def fitted_dev_head(
+    settings: DevHeadSettings,
+    passes: Passes,
+    generator: torch.Generator,
+    keep: Callable[[Tensor], Tensor] = lambda features: features,
+) -> DevHead:
+    """Make a dev head that fits whatever rows it is given; see `DevHeadFactory`."""
+    if settings.fit != "adamw":
+        made: DevHead = settings.plugins[settings.fit].load()(settings, passes, generator, keep)
+        return made
+    return FreshDevHead(
+        generator,
+        iterations=settings.iterations,
+        lr=settings.lr,
+        weight_decay=settings.weight_decay,
+    )

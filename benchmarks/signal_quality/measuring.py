@@ -9,6 +9,7 @@ from aang.assembly.sources import Sources
 from aang.config import TrainConfig
 from aang.runs.computing import in_effect
 from aang.runs.training import build_trainer
+from aang_plugin_dev_heads.logistic import LogisticDevHead
 from aang_plugin_diagnose.objectives import fit_of_head, fresh_dev_head
 from torch import Tensor, nn
 
@@ -16,7 +17,6 @@ from aang_core.errors import ConfigError
 from aang_core.gradients import (
     DevAverage,
     DevHead,
-    LogisticDevHead,
     RememberingDevHead,
     RowMemory,
 )
