@@ -19,10 +19,9 @@ Public, for plug-ins with an engine of their own (``aang_register_engines``):
   :class:`PacksRows`, and raises :class:`CannotPackError`; :func:`batch_norm_of` finds what mixes
   the rows of a pass.
 - A :class:`DevHead` provides the head that v goes through: :class:`RememberingDevHead`,
-  :class:`FreshDevHead`, :class:`EndTaskHead`; :class:`DevAverage` smooths it, and
-  :class:`RowMemory` keeps features. A :class:`DevHeadFactory` makes one from
-  :class:`DevHeadSettings` (``aang_register_dev_heads``); one that chooses rows leaves the fit to
-  :func:`fitted_dev_head`.
+  :class:`FreshDevHead`, :class:`EndTaskHead`; :class:`DevAverage` smooths it. A
+  :class:`DevHeadFactory` makes one from :class:`DevHeadSettings` (``aang_register_dev_heads``);
+  one that chooses rows leaves the fit to :func:`fitted_dev_head`.
 """
 
 from aang_core.gradients.dev_head import (
@@ -33,7 +32,6 @@ from aang_core.gradients.dev_head import (
     EndTaskHead,
     FreshDevHead,
     RememberingDevHead,
-    RowMemory,
     choose_dev_head,
     fitted_dev_head,
 )
@@ -65,7 +63,6 @@ __all__ = [
     "Passes",
     "RememberingDevHead",
     "Rider",
-    "RowMemory",
     "Segment",
     "StreamEngine",
     "TaskClip",

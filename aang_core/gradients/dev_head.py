@@ -1,6 +1,7 @@
 """The head that the dev gradient goes through (TARTAN, section 3.3 and Algorithm 1)."""
 
 import copy
+import itertools
 import math
 import re
 from abc import ABC, abstractmethod
@@ -286,42 +287,67 @@ class FreshDevHead(DevHead):
                 parameter.fill_(1.0 if name.endswith("weight") else 0.0)
 
 
-class RowMemory:
-    """The latest observed rows: their features and targets.
+class RememberingDevHead(DevHead):
+    """Fits φ* to end-task rows of earlier steps, without this step's own. The default.
+
+    If φ* is fitted to the rows whose gradient g_E is then measured, v points away from what is
+    specific to these rows, while g_E points towards it: with few rows per step, every loss on the
+    label looks worse than it is. AANG's code draws separate rows for the dev head. Rows of earlier
+    steps are different rows, too, and cost no pass through the body; their features are a few
+    steps old, but θ moves little in that time. If rows of the current step are remembered from an
+    earlier pass over the data, they are left out.
 
     Which rows are dropped depends only on their positions, not on how the rows of a step are split
     into batches: several processes split them differently than one, but remember the same.
 
+    A head fitted to few rows is mostly noise, and so is v. The head is therefore ready only once
+    it remembers the rows of two steps, or ``rows`` rows of one: the first two steps of a training
+    measure nothing.
+
     Args:
-        rows: number of rows to keep; the oldest are dropped.
-        keep: selects the part of features ``[B, ...]`` to keep; by default all.
+        inner: fits a head to given features.
+        rows: number of rows that it remembers and is fitted to; the oldest are dropped.
+        keep: selects the part of features ``[B, ...]`` to remember; by default all.
     """
 
+    remembers = True
+
     def __init__(
-        self, rows: int, keep: Callable[[Tensor], Tensor] = lambda features: features
+        self,
+        inner: DevHead,
+        rows: int = ROWS,
+        keep: Callable[[Tensor], Tensor] = lambda features: features,
     ) -> None:
+        self.inner = inner
         self.rows = rows
         self._keep = keep
+        # Never changed in place: a repeated step takes the old ones back.
         self._steps: list[list[_Part]] = []
 
-    def __len__(self) -> int:
-        """Number of remembered rows."""
-        return sum(len(part[_FEATURES]) for step in self._steps for part in step)
-
     @property
-    def steps(self) -> int:
-        """Number of steps whose rows are remembered."""
-        return len(self._steps)
+    def ready(self) -> bool:
+        known = sum(len(part[_FEATURES]) for step in self._steps for part in step)
+        return len(self._steps) > 1 or known >= self.rows
+
+    def fit(
+        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
+    ) -> nn.Module:
+        """See `DevHead.fit`.
+
+        Raises:
+            AangError: nothing is remembered yet.
+        """
+        if not self._steps:
+            raise AangError(
+                "the dev head is fitted to end-task rows of earlier steps, but there are none yet; "
+                "call fit only if it is ready"
+            )
+        return self.inner.fit(end_task, *self.latest(self.rows, without=batches))
 
     def observe(
         self, features: Sequence[Tensor], batches: Sequence[Batch], *, begins: bool = True
     ) -> None:
-        """Remember the rows of a step.
-
-        Args:
-            features: the body's features ``[B, ...]`` of each batch, detached.
-            batches: the rows.
-            begins: False for further rows of the same step.
+        """See `DevHead.observe`.
 
         Raises:
             AangError: a target does not have one entry per row.
@@ -346,21 +372,15 @@ class RowMemory:
         numbers = [batch.numbers for batch in without if batch.numbers is not None]
         if numbers:
             parts = _without(parts, torch.cat(numbers)) or parts
-        groups: list[list[_Part]] = []
-        for part in parts:
-            # Neighbours of equal shapes are joined, for fewer passes through a head.
-            if groups and _shapes(part) == _shapes(groups[-1][0]):
-                groups[-1].append(part)
-            else:
-                groups.append([part])
+        # Neighbours of equal shapes are joined, for fewer passes through a head.
+        alike = itertools.groupby(parts, lambda part: {k: t.shape[1:] for k, t in part.items()})
+        groups = [list(group) for _, group in alike]
         joined = [{key: torch.cat([p[key] for p in group]) for key in group[0]} for group in groups]
-        features = [part.pop(_FEATURES) for part in joined]
-        for part in joined:
-            part.pop(_NUMBERS, None)
-        targets = [_under("targets|", part) for part in joined]
-        return features, [Batch({}, t, len(f)) for f, t in zip(features, targets, strict=True)]
+        features = [part[_FEATURES] for part in joined]
+        batches = [Batch({}, _under("targets|", p), len(p[_FEATURES])) for p in joined]
+        return features, batches
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def remembered(self) -> dict[str, Tensor]:
         """All remembered tensors, named by step and batch; not copied."""
         return {
             f"{i}|{j}|{name}": tensor
@@ -369,14 +389,14 @@ class RowMemory:
             for name, tensor in part.items()
         }
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a saved state.
+    def remember(self, rows: Mapping[str, Tensor]) -> None:
+        """Restore what `remembered` returned.
 
         Raises:
             SavedStateError: it is not such a state.
         """
         parts: dict[tuple[int, int], _Part] = {}
-        for name, tensor in state.items():
+        for name, tensor in rows.items():
             place = _PLACE.fullmatch(name)
             if place is None:
                 raise wrong(name, "a tensor of features or targets", tensor)
@@ -384,73 +404,11 @@ class RowMemory:
             part[place[3]] = tensor.cpu() if place[3] == _NUMBERS else tensor
         steps: dict[int, list[_Part]] = {}
         for (number, _), part in sorted(parts.items(), key=lambda item: item[0]):
-            rows = {key: len(tensor) if tensor.dim() else 0 for key, tensor in part.items()}
-            if _FEATURES not in part or len({*rows.values()}) > 1:
-                raise wrong(_FEATURES, "features and targets of the same rows", rows)
+            lengths = {key: len(tensor) if tensor.dim() else 0 for key, tensor in part.items()}
+            if _FEATURES not in part or len({*lengths.values()}) > 1:
+                raise wrong(_FEATURES, "features and targets of the same rows", lengths)
             steps.setdefault(number, []).append(part)
         self._steps = list(steps.values())
-
-
-class RememberingDevHead(DevHead):
-    """Fits φ* to end-task rows of earlier steps, without this step's own. The default.
-
-    If φ* is fitted to the rows whose gradient g_E is then measured, v points away from what is
-    specific to these rows, while g_E points towards it: with few rows per step, every loss on the
-    label looks worse than it is. AANG's code draws separate rows for the dev head. Rows of earlier
-    steps are different rows, too, and cost no pass through the body; their features are a few
-    steps old, but θ moves little in that time. If rows of the current step are remembered from an
-    earlier pass over the data, they are left out.
-
-    A head fitted to few rows is mostly noise, and so is v. The head is therefore ready only once
-    it remembers the rows of two steps, or ``rows`` rows of one: the first two steps of a training
-    measure nothing.
-
-    Args:
-        inner: fits a head to given features.
-        rows: number of rows that it is fitted to, see `RowMemory`.
-        keep: selects the part of features to remember; by default all.
-    """
-
-    remembers = True
-
-    def __init__(
-        self,
-        inner: DevHead,
-        rows: int = ROWS,
-        keep: Callable[[Tensor], Tensor] = lambda features: features,
-    ) -> None:
-        self.inner = inner
-        self.memory = RowMemory(rows, keep)
-
-    @property
-    def ready(self) -> bool:
-        return self.memory.steps > 1 or len(self.memory) >= self.memory.rows
-
-    def fit(
-        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
-    ) -> nn.Module:
-        """See `DevHead.fit`.
-
-        Raises:
-            AangError: nothing is remembered yet.
-        """
-        if not len(self.memory):
-            raise AangError(
-                "the dev head is fitted to end-task rows of earlier steps, but there are none yet; "
-                "call fit only if it is ready"
-            )
-        return self.inner.fit(end_task, *self.memory.latest(self.memory.rows, without=batches))
-
-    def observe(
-        self, features: Sequence[Tensor], batches: Sequence[Batch], *, begins: bool = True
-    ) -> None:
-        self.memory.observe(features, batches, begins=begins)
-
-    def remembered(self) -> dict[str, Tensor]:
-        return self.memory.state_dict()
-
-    def remember(self, rows: Mapping[str, Tensor]) -> None:
-        self.memory.load_state_dict(rows)
 
 
 def first_token(features: Tensor) -> Tensor:
@@ -508,10 +466,6 @@ def _without(parts: Sequence[_Part], numbers: Tensor) -> list[_Part]:
             # Numbers are on the CPU, and targets may be.
             kept.append({key: t[to_device(left, t.device)] for key, t in part.items()})
     return kept
-
-
-def _shapes(part: _Part) -> dict[str, torch.Size]:
-    return {key: tensor.shape[1:] for key, tensor in part.items()}
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -27,6 +27,7 @@ from aang_core import Example, TensorTask
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings
+from aang_core.gradients.dev_head import find_dev_heads
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.storage.checkpoint_store import CheckpointStore
 from aang_core.storage.lock import LOCK, holder_of, locked, refuse_if_locked, take_from
@@ -45,11 +46,12 @@ OWN = "own"
 """What a tensor is filled with if it keeps its values."""
 
 ROWS = RowBudget(5, 4, 6)
+DRAWN = find_dev_heads("drawn", "adamw", load_plugins().registry)
 
 CASES: Mapping[str, Mapping[str, Any]] = {
     "factored": {"step": StepSettings(ROWS, weights_every=2)},
     "factored, averaged": {"dev_head": DevHeadSettings(rows=9, average=0.8)},
-    "factored, drawn": {"dev_head": DevHeadSettings("drawn", 9)},
+    "factored, drawn": {"dev_head": DevHeadSettings("drawn", 9, plugins=DRAWN)},
     "meta-tartan": {"step": StepSettings(ROWS, draws_per_step=2)},
     "meta-tartan, momentum": {"optimizer": OptimizerSettings(0.01, 0.01, optimizer="sgd")},
     **{name: {} for name in ("static", "single-task", "alpha-vil", "diw", "dwa", "gradnorm")},

@@ -18,7 +18,6 @@ from aang_core.gradients import (
     DevAverage,
     DevHead,
     RememberingDevHead,
-    RowMemory,
 )
 from aang_core.gradients.passes import Passes, body_gradient
 from aang_core.tasks.task import Batch, Task
@@ -276,10 +275,10 @@ class _Measuring:
         return self._passes.dev_features([self._passes.features(b) for b in rows])
 
     @property
-    def _memory(self) -> RowMemory:
+    def _memory(self) -> RememberingDevHead:
         head = self._bench.dev_head
         assert isinstance(head, RememberingDevHead)
-        return head.memory
+        return head
 
     def _moments(self) -> dict[nn.Parameter, Tensor]:
         """Adam's second moment, bias-corrected, of every parameter that it has updated."""

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from aang_core import DataError, OptimizerSettings, TaskCard, TensorTask, load_plugins
-from tests.support.gradients import DevHeadSettings, EngineSettings
+from tests.support.gradients import DevHeadSettings, EngineSettings, find_dev_heads
 from tests.support.training import (
     RowBudget,
     RunTasks,
@@ -26,10 +26,14 @@ from tests.support.training import (
 )
 
 ROWS = RowBudget(5, 4, 6)
+DRAWN = find_dev_heads("drawn", "adamw", load_plugins().registry)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "factored": {"step": StepSettings(ROWS, weights_every=2)},
     "averaged": {"dev_head": DevHeadSettings(rows=9, average=0.8)},
-    "drawn": {"dev_head": DevHeadSettings("drawn", 9), "engine": EngineSettings(task_clip=0.5)},
+    "drawn": {
+        "dev_head": DevHeadSettings("drawn", 9, plugins=DRAWN),
+        "engine": EngineSettings(task_clip=0.5),
+    },
     "draws": {"step": StepSettings(ROWS, draws_per_step=2)},
     "momentum": {"optimizer": OptimizerSettings(0.01, 0.01, optimizer="sgd")},
 }
