@@ -9,13 +9,13 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
-from aang_core.checked.weighter import CheckedWeighter
 from aang_core.errors import ConfigError, DataError
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.dev_head import find_dev_heads
 from aang_core.gradients.engine import as_argument, find_engine
 from aang_core.objectives.defaults import DEFAULT_WEIGHTER
 from aang_core.plugins import load_plugins
+from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.processes import Processes, processes_of_environment
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import TaskCard, Weighter
@@ -308,7 +308,7 @@ def _weighter(
 ) -> CheckedWeighter:
     """Make the weighter of that name for the tasks, or take the given one; either is checked."""
     if not isinstance(weighter, str):
-        return CheckedWeighter.given(weighter, [task.name for task in (end_task, *auxiliaries)])
+        return CheckedWeighter(weighter, None, [task.name for task in (end_task, *auxiliaries)])
     return CheckedWeighter.make(
         load_plugins().registry.weighter(weighter),
         TaskCard(end_task.name),

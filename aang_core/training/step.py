@@ -4,6 +4,7 @@ A step is repeated on the same rows if memory runs out, with half as many rows a
 precision overflows, with a smaller loss scale.
 """
 
+import gc
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,6 @@ from aang_core.gradients.segments import Segment, members_of
 from aang_core.tasks.saved import saved_part, wrong
 from aang_core.tasks.signals import Signal, StepSignals, mean_signals
 from aang_core.tasks.task import Batch
-from aang_core.training.memory import free, in_a_line, is_out_of_memory
 from aang_core.training.model_state import KeptBuffers, saved_places
 from aang_core.training.numbers import problem_of
 from aang_core.training.optimization import Optimization
@@ -32,6 +32,9 @@ Rows = tuple[Segment, Sequence[Segment], Sequence[Batch] | None]
 """The rows of a draw: the end task's, the objectives', and dev rows to measure against, if any."""
 
 _log = logging.getLogger(__name__)
+
+_SIGNS = ("can't allocate memory", "out of memory", "alloc_failed", "bad_alloc")
+"""What messages say when memory has run out on some device."""
 
 
 @dataclass(frozen=True)
@@ -306,3 +309,24 @@ def _signals(
     weighted = [w * loss for w, loss in zip(weights, losses.values(), strict=False)]
     mean = math.fsum(weighted) / (math.fsum(weights) or 1.0)
     return replace(signals, auxiliary={**signals.auxiliary, "loss": mean}, loss=losses)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory has run out; on a CPU, torch has no type for it."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(s in str(error).lower() for s in _SIGNS)
+
+
+def in_a_line(error: BaseException) -> str:
+    """The sentence of the allocator's message that says that memory has run out."""
+    sentences = str(error).strip().replace("\n", ". ").split(". ")
+    found = [s for s in sentences if any(sign in s.lower() for sign in _SIGNS)]
+    return (found or sentences)[0] or type(error).__name__
+
+
+def free() -> None:
+    """Release memory that nothing refers to any more."""
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

@@ -24,7 +24,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from aang_core import Example, TensorTask
-from aang_core.checked.weighter import CheckedWeighter
 from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings
 from aang_core.gradients.dev_head import find_dev_heads
@@ -32,6 +31,7 @@ from aang_core.plugins import Plugins, load_plugins
 from aang_core.storage.checkpoint_store import CheckpointStore
 from aang_core.storage.lock import LOCK, holder_of, locked, refuse_if_locked, take_from
 from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.weighting import TaskCard
 from aang_core.training.bench import RunTasks, StepSettings
 from aang_core.training.checkpoint import Checkpointer

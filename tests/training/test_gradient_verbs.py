@@ -13,7 +13,6 @@ from aang_core import (
     AangError,
     OptimizerSettings,
     PluginError,
-    TaskCard,
     TensorTask,
     Workbench,
     fit,
@@ -382,7 +381,7 @@ def test_a_step_wise_weighter_with_signals_and_no_observe_is_refused() -> None:
     with pytest.raises(
         PluginError, match=r"Deaf: observe: expected a method that learns from loss"
     ):
-        CheckedWeighter.given(Deaf(), [TaskCard("end").name])
+        CheckedWeighter(Deaf(), None, ["end"])
 
 
 class Counter(nn.Module):
