@@ -2,8 +2,6 @@
 
 import copy
 import itertools
-import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +13,6 @@ from torch import Tensor, nn
 from aang_core.errors import AangError
 from aang_core.gradients.passes import Gradients, Passes
 from aang_core.plugins.registry import Registry, TargetEntry
-from aang_core.tasks.saved import saved_tensor, wrong
 from aang_core.tasks.task import Batch, RowLosses, Task, to_device
 
 ROWS = 256
@@ -26,8 +23,6 @@ _KINDS, _FITS = ("remembered", "own-rows", "end-task"), ("adamw",)
 """The dev heads that need no plug-in: which rows they are fitted to, and how."""
 
 _FEATURES, _NUMBERS = "features", "targets|/numbers"
-_PLACE = re.compile(r"([0-9]{1,9})\|([0-9]{1,9})\|(features|targets\|.+)", re.DOTALL)
-"""The name of a saved tensor: the step, the batch, and what it is."""
 
 _Part = dict[str, Tensor]
 """Features of a batch's rows, their targets under ``targets|NAME``, and their numbers if known."""
@@ -70,21 +65,8 @@ class DevAverage:
         return {"weight": weight, **{f"sum|{name}": total for name, total in self._sums.items()}}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a saved state.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
-        sums = _under("sum|", state)
-        own = {name: parameter for parameter, name in self._names.items()}
-        for name in sums:
-            if name not in own:
-                raise wrong(f"sum|{name}", "the sum of a parameter's gradients", sums[name])
-            saved_tensor(sums, name, own[name])
-        weight = saved_tensor(state, "weight", torch.tensor(0.0, dtype=torch.float64))
-        if not math.isfinite(weight) or float(weight) < (1.0 if sums else 0.0):
-            raise wrong("weight", "the number of the steps in the sums, or more", float(weight))
-        self._sums, self._weight = sums, float(weight)
+        """Restore a saved state."""
+        self._sums, self._weight = _under("sum|", state), float(state["weight"])
 
 
 class DevHead(ABC):
@@ -152,11 +134,7 @@ class DevHead(ABC):
         return own | self.average.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a saved state.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
+        """Restore a saved state."""
         if self.average is None:
             self.remember(state)
         else:
@@ -390,25 +368,13 @@ class RememberingDevHead(DevHead):
         }
 
     def remember(self, rows: Mapping[str, Tensor]) -> None:
-        """Restore what `remembered` returned.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
-        parts: dict[tuple[int, int], _Part] = {}
-        for name, tensor in rows.items():
-            place = _PLACE.fullmatch(name)
-            if place is None:
-                raise wrong(name, "a tensor of features or targets", tensor)
-            part = parts.setdefault((int(place[1]), int(place[2])), {})
-            part[place[3]] = tensor.cpu() if place[3] == _NUMBERS else tensor
-        steps: dict[int, list[_Part]] = {}
-        for (number, _), part in sorted(parts.items(), key=lambda item: item[0]):
-            lengths = {key: len(tensor) if tensor.dim() else 0 for key, tensor in part.items()}
-            if _FEATURES not in part or len({*lengths.values()}) > 1:
-                raise wrong(_FEATURES, "features and targets of the same rows", lengths)
-            steps.setdefault(number, []).append(part)
-        self._steps = list(steps.values())
+        """Restore what `remembered` returned."""
+        steps: dict[int, dict[int, _Part]] = {}
+        for place, tensor in rows.items():
+            step, batch, name = place.split("|", 2)
+            part = steps.setdefault(int(step), {}).setdefault(int(batch), {})
+            part[name] = tensor.cpu() if name == _NUMBERS else tensor
+        self._steps = [[step[j] for j in sorted(step)] for _, step in sorted(steps.items())]
 
 
 def first_token(features: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from aang_core.gradients.segments import Rider
-from aang_core.tasks.saved import saved_count, saved_number, wrong
 from aang_core.tasks.task import Batch, RowLosses, Task
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -82,15 +81,8 @@ class LossScale:
         return {"value": self.value, "good": self._good}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a saved state.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
-        value, good = saved_number(state, "value"), saved_count(state, "good", most=_GROWS_AFTER)
-        if value < 1 or not (self.moves or value == 1):
-            raise wrong("value", "1 or more" if self.moves else "1", value)
-        self.value, self._good = value, good
+        """Restore a saved state."""
+        self.value, self._good = state["value"], state["good"]
 
 
 class _ScaledGradient(torch.autograd.Function):

@@ -13,7 +13,6 @@ from torch import nn
 from aang_core.errors import ConfigError, WeighterError
 from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.segments import Segment
-from aang_core.tasks.saved import saved_count, saved_part
 from aang_core.tasks.signals import AGAINST_DEV, END_TASK, Signal, StepSignals
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import problem_of_sum
@@ -413,15 +412,14 @@ class TrainingBench:
         self._model.load_state_dict(state)
         if state["rows_at_once"] is not None:
             # A run that is resumed may have been given a smaller limit than it had found.
-            saved = saved_count(state, "rows_at_once", least=1)
+            saved = state["rows_at_once"]
             self._runner.limit_rows(min(saved, self.rows_at_once or saved))
-        self.steps = saved_count(state, "steps")
+        self.steps = state["steps"]
         self._runner.load_state_dict(state)
-        self.numbers.load_state_dict(saved_part(state, "numbers"))
-        self._scale.load_state_dict(saved_part(state, "scale"))
-        streams = saved_part(state, "streams")
+        self.numbers.load_state_dict(state["numbers"])
+        self._scale.load_state_dict(state["scale"])
         for name, stream in self.tasks.streams.items():
-            stream.load_state_dict(dict(saved_part(streams, name)))
+            stream.load_state_dict(state["streams"][name])
         self._held_signals.load_state_dict(state["held_signals"])
 
     @property

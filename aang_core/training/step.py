@@ -19,7 +19,6 @@ from aang_core.errors import OutOfMemoryError
 from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.ledger import GradientStatistics
 from aang_core.gradients.segments import Segment, members_of
-from aang_core.tasks.saved import saved_part, wrong
 from aang_core.tasks.signals import Signal, StepSignals, mean_signals
 from aang_core.tasks.task import Batch
 from aang_core.training.model_state import KeptBuffers, saved_places
@@ -227,21 +226,13 @@ class StepRunner:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a saved state, so that later steps repeat.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
-        self._draws.load_state_dict(saved_part(state, "draws"))
+        """Restore a saved state, so that later steps repeat."""
+        self._draws.load_state_dict(state["draws"])
         self._load_dev_head(state)
 
     def _load_dev_head(self, state: Mapping[str, Any]) -> None:
         device = next(self._body.parameters()).device
-        remembered = saved_part(state, "dev_head")
-        for name, tensor in remembered.items():
-            if not isinstance(tensor, Tensor):
-                raise wrong(name, "a tensor", tensor)
-        on_device = {name: tensor.to(device) for name, tensor in remembered.items()}
+        on_device = {name: tensor.to(device) for name, tensor in state["dev_head"].items()}
         self._engine.dev_head.load_state_dict(on_device)
 
     def limit_rows(self, rows: int) -> None:

@@ -10,7 +10,7 @@ from aang.runs.memory_needed import MemoryCost, running_out_told
 from aang_core.tasks.processes import ALONE, Processes, local_rank, processes_of_environment
 from aang_core.tasks.weighting import SingleTask
 from aang_core.training.bench import RunTasks, StepSettings, TrainingBench
-from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
+from aang_core.training.checkpoint import Checkpointer, load_checkpoint, save_checkpoint
 from aang_core.training.evaluation import per_class
 from aang_core.training.interruption import Interrupted, Interruption
 from aang_core.training.model_state import FrozenPart, ModelState

@@ -9,10 +9,9 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from aang_core.plugins.traits import ONE_CLASS
-from aang_core.tasks.saved import LARGEST
 from aang_core.training.evaluation import Loss, Metric, shown_score
 
-Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
