@@ -49,15 +49,20 @@ class DevAverage:
         self._sums: dict[str, Tensor] = {}
         self._weight = 0.0
 
-    def with_step(self, v: Gradients) -> Gradients:
-        """The mean, a step's dev gradient ``v`` included."""
-        # New tensors, because a repeated step restores the old ones.
-        sums = {name: self.beta * total for name, total in self._sums.items()}
+    def with_step(self, v: Gradients) -> "DevAverage":
+        """The average with a step's dev gradient ``v``; this one stays as it is."""
+        after = copy.copy(self)
+        after._sums = {name: self.beta * total for name, total in self._sums.items()}
         for parameter, gradient in v.items():
-            name = self._names[parameter]
+            name, sums = self._names[parameter], after._sums
             sums[name] = sums[name].add_(gradient) if name in sums else gradient.clone()
-        self._sums, self._weight = sums, self.beta * self._weight + 1.0
-        return {p: sums[name] / self._weight for p, name in self._names.items() if name in sums}
+        after._weight = self.beta * self._weight + 1.0
+        return after
+
+    def mean(self) -> Gradients:
+        """v̄_t, by parameter."""
+        named = ((p, self._sums.get(name)) for p, name in self._names.items())
+        return {p: total / self._weight for p, total in named if total is not None}
 
     def state_dict(self) -> dict[str, Tensor]:
         """The sums and their weight; not copied."""
@@ -72,7 +77,8 @@ class DevAverage:
 class DevHead(ABC):
     """Provides φ*, the end-task head that the dev gradient v goes through.
 
-    A dev head without memory of earlier steps only has to implement `fit`.
+    A dev head without memory of earlier steps only has to implement `fit`. One with memory replaces
+    what it remembers and changes nothing in place, so that a repeated step can take it back.
 
     Attributes:
         ready: whether `fit` can be called in this step; otherwise the step measures nothing.
@@ -124,7 +130,10 @@ class DevHead(ABC):
 
     def smoothed(self, v: Gradients) -> Gradients:
         """The vector that tasks are measured against, given the step's dev gradient ``v``."""
-        return v if self.average is None else self.average.with_step(v)
+        if self.average is None:
+            return v
+        self.average = self.average.with_step(v)
+        return self.average.mean()
 
     def state_dict(self) -> dict[str, Tensor]:
         """What is known from earlier steps, for checkpoints; not copied."""
@@ -299,7 +308,6 @@ class RememberingDevHead(DevHead):
         self.inner = inner
         self.rows = rows
         self._keep = keep
-        # Never changed in place: a repeated step takes the old ones back.
         self._steps: list[list[_Part]] = []
 
     @property

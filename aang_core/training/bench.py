@@ -239,8 +239,9 @@ class TrainingBench:
                 must stay together.
         """
         against_dev = bool(signals & AGAINST_DEV)
-        due = self.steps % self.settings.meta_every == 0
-        measures = signals if due and (self.dev_head.ready or not against_dev) else frozenset()
+        measures = signals
+        if self.steps % self.settings.meta_every or (against_dev and not self.dev_head.ready):
+            measures = frozenset()
         rows = []
         for number, coefficients in enumerate(draws):
             self._check(coefficients)

@@ -186,7 +186,8 @@ class StepRunner:
         running statistics must not see an attempt twice, or NaN. A step whose numbers are bad at
         every loss scale does not change the scale.
         """
-        before = self.state_dict()
+        draws, head = self._draws.state_dict(), self._engine.dev_head
+        remembered = dict(vars(head))
         buffers = KeptBuffers(self._buffers)
         scale = self._engine.scale.state_dict()
         while True:
@@ -205,14 +206,15 @@ class StepRunner:
                 if not finite or not self._engine.scale.halve():
                     # Nothing is learned from this step, so the dev head must not remember it.
                     buffers.restore()
-                    self._load_dev_head(before)
+                    vars(head).update(remembered)
                     self._engine.scale.load_state_dict(scale)
                     return result
                 # Its gradients would take memory from the next attempt.
                 del result
             training.drop()
             buffers.restore()
-            self.load_state_dict(before)
+            self._draws.load_state_dict(draws)
+            vars(head).update(remembered)
             if reason is not None:
                 # Only here, outside the handler, the error no longer holds the attempt's tensors.
                 free()
@@ -228,9 +230,6 @@ class StepRunner:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a saved state, so that later steps repeat."""
         self._draws.load_state_dict(state["draws"])
-        self._load_dev_head(state)
-
-    def _load_dev_head(self, state: Mapping[str, Any]) -> None:
         device = next(self._body.parameters()).device
         on_device = {name: tensor.to(device) for name, tensor in state["dev_head"].items()}
         self._engine.dev_head.load_state_dict(on_device)

@@ -247,7 +247,8 @@ class _Measuring:
         v[f"dev-{self._more}"] = body_gradient(self._passes, end, heads[self._base], more)
         if self._calibrates:
             v[_CALIBRATED] = self._gradient_calibrated(heads[self._base], dev, more)
-        v["averaged"] = self._averaged.with_step(v[self._base])
+        self._averaged = self._averaged.with_step(v[self._base])
+        v["averaged"] = self._averaged.mean()
         return Reference(
             v,
             self._base,
