@@ -37,9 +37,16 @@ from aang_core.gradients.dev_head import (
 )
 from aang_core.gradients.engine import EngineFactory, EngineSettings, GradientEngine
 from aang_core.gradients.ledger import GradientStatistics, TaskClip, assemble_statistics
-from aang_core.gradients.packing import CannotPackError, Pack, PacksRows, batch_norm_of
 from aang_core.gradients.passes import LossScale, Passes, mean_gradient, rider_loss, trained
-from aang_core.gradients.segments import Rider, Segment, members_of
+from aang_core.gradients.segments import (
+    CannotPackError,
+    Pack,
+    PacksRows,
+    Rider,
+    Segment,
+    batch_norm_of,
+    members_of,
+)
 from aang_core.gradients.stream import StreamEngine
 from aang_core.tasks.processes import ALONE
 from aang_core.tasks.task import to_device
