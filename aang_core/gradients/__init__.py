@@ -7,8 +7,8 @@ step that measures, on features of rows other than the step's own.
 Public, for plug-ins with an engine of their own (``aang_register_engines``):
 
 - A :class:`GradientEngine` takes one :class:`Segment` for each task, with a :class:`Rider` for each
-  further task on its rows (:func:`members_of` lists both), and returns
-  :class:`GradientStatistics`; :func:`assemble_statistics` makes them. An :class:`EngineFactory`
+  further task on its rows (:func:`members_of` lists both), undoes the :class:`LossScale`, and
+  returns :class:`GradientStatistics`; :func:`assemble_statistics` makes them. An :class:`EngineFactory`
   makes the engine from :class:`EngineSettings`. ``ALONE`` is the process of a training in one
   process.
 - :class:`Passes` run rows through the body and a head, :func:`mean_gradient` computes one task's
@@ -43,6 +43,7 @@ from aang_core.gradients.dev_head import (
 from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.ledger import GradientStatistics, TaskClip, assemble_statistics
 from aang_core.gradients.logistic_head import LogisticDevHead
+from aang_core.gradients.loss_scale import LossScale
 from aang_core.gradients.packing import CannotPackError, Pack, PacksRows, batch_norm_of
 from aang_core.gradients.passes import Passes, mean_gradient, rider_loss, trained
 from aang_core.gradients.segments import Rider, Segment, members_of
@@ -66,6 +67,7 @@ __all__ = [
     "GradientEngine",
     "GradientStatistics",
     "LogisticDevHead",
+    "LossScale",
     "Pack",
     "PacksRows",
     "Passes",
