@@ -65,6 +65,7 @@ CHEAP = {
 
 PICTURES = {
     "objectives layer (text)                       tasks layer (any domain)",
+    "plugins/*        one family of ideas each: stages, weighters, engines, kinds of task, commands",
     "data            transform          representation        output",
 }
 """First lines of drawings, which state nothing that could be checked."""
