@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from importlib.metadata import Distribution, PackageNotFoundError, distributions
+from importlib.metadata import (
+    Distribution,
+    PackageNotFoundError,
+    distributions,
+    packages_distributions,
+)
 from pathlib import Path
 
 from aang_core.errors import PluginError
@@ -59,8 +64,11 @@ def plugin_of(module: str, file: str) -> Origin | None:
     package = module.partition(".")[0]
     if package.startswith(_LOCAL):
         return _local_file(Path(file)).origin
-    installed = (c.origin for c in _installed() if c.module.partition(".")[0] == package)
-    return next(installed, None)
+    owners = packages_distributions().get(package, [])
+    for candidate in _installed():
+        if package == candidate.module.partition(".")[0] or candidate.origin.distribution in owners:
+            return candidate.origin
+    return None
 
 
 def _builtin() -> Candidate:
@@ -105,7 +113,8 @@ def _declared(distribution: Distribution, name: str) -> list[Candidate]:
             Origin(name, version, point.name),
             ("installed", point.name),
             point.load,
-            point.module,
+            # `point.module` raises on a value that names none; loading it says so.
+            point.value.partition(":")[0],
         )
         for point in points
     ]

@@ -288,6 +288,19 @@ def test_a_module_belongs_to_the_plugin_of_its_package() -> None:
     assert plugin_of("__main__", "mine.py") is None
 
 
+def test_a_module_beside_the_one_with_hooks_belongs_to_the_plugin(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pip has noted it."""
+    monkeypatch.syspath_prepend(site.folder)
+    site.plugin("aang-plugin-aaa", transform("mine"))
+    (info,) = site.folder.glob("*.dist-info")
+    info.joinpath("top_level.txt").write_text("aaa_beside\n", encoding="utf-8")
+    found = plugin_of("aaa_beside.inner", "…/aaa_beside/inner.py")
+    assert found is not None
+    assert found.distribution == "aang-plugin-aaa"
+
+
 def test_only_some_distributions_are_loaded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Besides the core; those left out are not imported, and shadow nobody."""
     monkeypatch.syspath_prepend(site.folder)
