@@ -469,7 +469,11 @@ def aang_after_training(run: "Run") -> None:
     )
 )
 def aang_after_run(run: "Run") -> None:
-    """The former name of :func:`aang_after_training`."""
+    """The former name of :func:`aang_after_training`.
+
+    Args:
+        run: the finished run.
+    """
 
 
 @hookspec

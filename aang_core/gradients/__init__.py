@@ -7,10 +7,10 @@ step that measures, on features of rows other than the step's own.
 Public, for plug-ins with an engine of their own (``aang_register_engines``):
 
 - A :class:`GradientEngine` takes one :class:`Segment` for each task, with a :class:`Rider` for each
-  further task on its rows (:func:`members_of` lists both), and returns
-  :class:`GradientStatistics`; :func:`assemble_statistics` makes them. An :class:`EngineFactory`
-  makes the engine from :class:`EngineSettings`. ``ALONE`` is the process of a training in one
-  process.
+  further task on its rows (:func:`members_of` lists both), undoes the :class:`LossScale`, and
+  returns :class:`GradientStatistics`; :func:`assemble_statistics` makes them. An
+  :class:`EngineFactory` makes the engine from :class:`EngineSettings`. ``ALONE`` is the process of
+  a training in one process.
 - :class:`Passes` run rows through the body and a head, :func:`mean_gradient` computes one task's
   gradient, :func:`rider_loss` a rider's loss, :func:`trained` lists trained parameters,
   :func:`to_device` copies without a pause. :class:`StreamEngine` is there to fall back to, and

@@ -44,6 +44,13 @@ class Origin:
     def __str__(self) -> str:
         return f"{self.distribution} {self.version}"
 
+    def fault(self, whose: str, what: str) -> PluginError:
+        """Return an error, for the caller to raise, that says whose fault it is and what to do."""
+        return PluginError(
+            f"{whose} of {self}: {what}. This is for the authors of {self.distribution} to repair; "
+            f"--disable-plugin {self.entry_point} leaves the plug-in out."
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
@@ -157,12 +164,8 @@ class Primitive:
             )
 
     def fault(self, what: str) -> PluginError:
-        """Return an error, for the caller to raise, that says whose fault it is and what to do."""
-        return PluginError(
-            f"{self.stage} {self.name} of {self.origin}: {what}. This is for the authors of "
-            f"{self.origin.distribution} to repair; --disable-plugin {self.origin.entry_point} "
-            "leaves the plug-in out."
-        )
+        """See :meth:`Origin.fault`."""
+        return self.origin.fault(f"{self.stage} {self.name}", what)
 
     @contextmanager
     def blamed(self, doing: str, innocent: tuple[type[Exception], ...] = ()) -> Iterator[None]:

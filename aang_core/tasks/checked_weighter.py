@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
 from aang_core.errors import AangError, PluginError, WeighterError
-from aang_core.plugins.faults import raised_by_plugin
+from aang_core.plugins.discovery import plugin_of
+from aang_core.plugins.faults import call_of_plugin, raised
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.signals import Signal
 from aang_core.tasks.weighting import (
@@ -83,21 +84,31 @@ class CheckedWeighter(Weighter):
         """See :meth:`aang_core.tasks.weighting.Weighter.round`.
 
         Raises:
-            PluginError: the round has taken no step, so that training would never end.
+            PluginError: the round has taken no step, so that training would never end; or it raised
+                something, or another plug-in did in one of its steps, such as the one with the
+                engine.
         """
         left = bench.steps_left
         try:
             self._weighter.round(bench)
         except WeighterError as error:
             raise self._fault(str(error)) from error
-        except (AangError, KeyboardInterrupt):
+        except (AangError, KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:
             # An exception from the bench in the middle of a round is not the weighter's fault.
-            if not raised_by_plugin(error):
+            call = call_of_plugin(error)
+            if call is None:
                 raise
-            with self._blamed("its round"):
+            function, caller = call
+            if caller.f_globals["__name__"] in (__name__, Weighter.__module__):
+                with self._blamed("its round"):
+                    raise
+            module, file = function.f_globals["__name__"], function.f_code.co_filename
+            if (plugin := plugin_of(module, file)) is None:
                 raise
+            what = f"a step {raised(error)}"
+            raise plugin.fault(f"plug-in {plugin.entry_point}", what) from error
         if left > 0 and bench.steps_left == left:
             raise self._broken(
                 "a round",

@@ -10,6 +10,7 @@ from aang_testing.workbench import RecordingWorkbench
 from aang_core.contracts import CheckedData, CheckedOutput, CheckedRepresentation, CheckedTransform
 from aang_core.errors import NumericalError, OutOfMemoryError, StorageError, WeighterError
 from aang_core.plugins import PluginRecord, Status
+from aang_core.plugins.discovery import plugin_of
 from aang_core.plugins.hooks import CHANGES, DECLARATION, check_plugin_api, hook_names
 from aang_core.plugins.loading import DISABLE_VARIABLE, LOAD_VARIABLE, plugin_differences
 from aang_core.plugins.name_table import standard_plugins

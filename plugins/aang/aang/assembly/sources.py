@@ -80,6 +80,14 @@ class Sources:
         """The options of the plan."""
         return self.plan.config
 
+    @property
+    def named_engine(self) -> TargetEntry | None:
+        """The engine of a plug-in that ``--gradients`` names.
+
+        None for the core's own, and for ``auto``, which takes what suits the device.
+        """
+        return None if self.config.gradients == "auto" else self.engine
+
     def with_options(self, **options: Any) -> "Sources":
         """The same sources with other options, which change nothing that is read already."""
         config = self.config.model_copy(update=options)
