@@ -31,7 +31,6 @@ from aang.corpora.labelled_task import HeldOutTexts, TaskReading
 from aang.corpora.places import task_name
 from aang.corpora.tables import TableInMemory, read_table, stream_table
 from aang.corpora.task_files import LabelledFile, TaskFiles
-from aang.corpora.text_streams import Cutter, PieceStream, digest, pieces_of
 from aang.corpora.tokenizer import tokenizer_digest, vocabulary
 from aang.corpora.tokens import PaddedRows, TokenRows, tokenize
 from aang.corpora.train_draw import class_shares, draw_train
@@ -41,6 +40,7 @@ from aang.task_types.cells import MOST_CLASSES
 from aang.task_types.choose import task_type_named, task_type_of_model
 from aang.task_types.single_label import ONE_CLASS
 from aang.task_types.words import word_places
+from aang_plugin_prepare.pieces import Cutter, PieceStream, digest, pieces_of
 from aang_plugin_task_types.multi_label import MultiLabel
 from aang_plugin_task_types.regression import Regression
 from aang_plugin_task_types.token_labels import TokenLabels, tag_labels

@@ -1,6 +1,6 @@
 """From options to a run folder and back."""
 
-from aang.assembly import assembly, option_owners, read_end_task, source_rows, unlabelled
+from aang.assembly import assembly, option_owners, read_end_task, source_rows
 from aang.assembly.assembly import Assembly, assemble, load_model
 from aang.assembly.end_task import EndTask, class_weights, strata
 from aang.assembly.labelled_tasks import without_unread_text
@@ -46,3 +46,4 @@ from aang.runs.training import (
     part_of,
     score_rows,
 )
+from aang_plugin_prepare.text import read_unlabelled
