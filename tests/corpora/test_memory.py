@@ -19,7 +19,8 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 import pyarrow.parquet, pyarrow.compute
-from aang.corpora.labelled import Columns, read_rows
+from aang.corpora.columns import Columns
+from aang.corpora.labelled import read_rows
 from aang_core.errors import AangError
 from aang_core.objectives.stages import ReadReport
 from aang.runs.prediction_files import rows_of_file, rows_of_lines

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from aang.assembly.plan import READ_BY, Plan, make_plan, validated
 from aang.config import TrainConfig
-from aang.corpora.labelled import Columns
+from aang.corpora.columns import Columns
 from aang.corpora.places import task_name
 from aang.corpora.task_files import LabelledFile, TaskFiles
 from aang_core.errors import ConfigError, UnknownNameError
@@ -145,6 +145,7 @@ def _auxiliary(name: str, path: Path, columns: Columns, config: TrainConfig) -> 
     given = {**columns.options(), **config.set.get(name, {})}
     options = validated(_AuxiliaryOptions, name, given, "an auxiliary task")
     own = Columns(options.text, options.text_pair, options.label, task=name)
+    own.require_different()
     return TaskFiles(name, path, options.dev, options.test, own, config.skip_bad_rows)
 
 

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from aang.corpora.columns import Columns
 from aang.corpora.places import REST, plain_name, task_name
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.plugins.registry import OptionEntry
@@ -188,13 +189,7 @@ class DataOptions(Section):
             raise ValueError("--train and --dataset both name the end task; give one of them")
         if self.label_names and self.is_demo:
             raise ValueError("--label-names goes with --train or --dataset; give one of them")
-        if self.label in (self.text, self.text_pair):
-            raise ValueError(
-                f"--label {self.label} is a column of texts, too; a text that is its own label "
-                "teaches nothing"
-            )
-        if self.text == self.text_pair:
-            raise ValueError(f"--text and --text-pair both name the column {self.text}")
+        Columns(self.text, self.text_pair, self.label).require_different()
         if self.train is None and (self.dev is not None or self.test is not None):
             raise ValueError("--dev and --test are files that go with --train; give that too")
         if REST in self.unlabelled and self.train_rows is None:

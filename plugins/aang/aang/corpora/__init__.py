@@ -6,6 +6,7 @@ Import each module by its own name, so that reading a file does not load a token
 - :mod:`~aang.corpora.text_files`: their lines, whatever the compression and encoding;
 - :mod:`~aang.corpora.tables`: files of records, with a reader for each format, and data in
   memory, which :mod:`~aang.corpora.in_memory` makes tables of;
+- :mod:`~aang.corpora.columns`: the columns that options name;
 - :mod:`~aang.corpora.labelled`: labelled examples from one table;
 - :mod:`~aang.corpora.labelled_task`: train, dev and test of the end task;
 - :mod:`~aang.corpora.dataset_task`: the same from a Hugging Face data set;

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aang.corpora.labelled import Columns
+from aang.corpora.columns import Columns
 from aang.corpora.tables import TableInMemory
 from aang.task_types.cells import refuse_alike
 from aang_core.errors import DataError

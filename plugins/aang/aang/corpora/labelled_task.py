@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
+from aang.corpora.columns import Columns
 from aang.corpora.labelled import (
-    Columns,
     LabelledRows,
     complete_rows,
     examples_of,

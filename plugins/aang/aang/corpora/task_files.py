@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from aang.corpora.labelled import Columns, LabelledRows, read_rows
+from aang.corpora.columns import Columns
+from aang.corpora.labelled import LabelledRows, read_rows
 from aang.corpora.labelled_task import HeldOutTexts
 from aang.task_types.single_label import ONE_CLASS
 from aang_core.errors import DataError

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aang.corpora.labelled import Columns
+from aang.corpora.columns import Columns
 from aang.corpora.labelled_task import HeldOutTexts, LabelledTask
 from aang.corpora.places import REST, find_files
 from aang.corpora.tables import READERS, Row, Table, TableInMemory, stream_table

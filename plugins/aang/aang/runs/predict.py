@@ -14,8 +14,9 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from aang.assembly.labelled_tasks import end_task_columns
 from aang.config import recorded_config
+from aang.corpora.columns import Columns
 from aang.corpora.in_memory import table_in_memory
-from aang.corpora.labelled import Columns, texts_of
+from aang.corpora.labelled import texts_of
 from aang.corpora.tables import TableInMemory, read_table
 from aang.corpora.tokenizer import token_offsets
 from aang.modeling import load_classifier, load_tokenizer
