@@ -14,18 +14,6 @@ from aang.corpora import (
 )
 from aang.corpora.cache import chosen_cache_folder, make_folder
 from aang.corpora.columns import Columns
-from aang.corpora.demo import (
-    DEV_SIZE,
-    MIN_CHARACTERS,
-    PACKAGES,
-    TRAIN_SIZE,
-    DemoTask,
-    DemoTaskUnavailable,
-    UnlabelledParagraphs,
-    comments,
-    load_demo_task,
-    strip_package_names,
-)
 from aang.corpora.in_memory import require_one_type, table_in_memory
 from aang.corpora.labelled import LabelledRows, read_rows
 from aang.corpora.labelled_task import HeldOutTexts, TaskReading
@@ -41,6 +29,18 @@ from aang.task_types.cells import MOST_CLASSES
 from aang.task_types.choose import task_type_named, task_type_of_model
 from aang.task_types.single_label import ONE_CLASS
 from aang.task_types.words import word_places
+from aang_plugin_demo.documentation import (
+    DEV_SIZE,
+    MIN_CHARACTERS,
+    PACKAGES,
+    TRAIN_SIZE,
+    DemoTask,
+    DemoTaskUnavailable,
+    UnlabelledParagraphs,
+    comments,
+    load_demo_task,
+    strip_package_names,
+)
 from aang_plugin_prepare.pieces import Cutter, PieceStream, digest, pieces_of
 from aang_plugin_task_types.multi_label import MultiLabel
 from aang_plugin_task_types.regression import Regression

@@ -1,7 +1,5 @@
 """The sources of a run: its plan and its end task, before a model is loaded."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -17,22 +15,27 @@ from aang.assembly.labelled_tasks import (
 from aang.assembly.plan import Plan, make_plan, settled
 from aang.assembly.text_options import check_paths, refuse_unread
 from aang.config import TrainConfig
-from aang.corpora.cache import atomic_write, cache_folder
+from aang.corpora.cache import cached_text
 from aang.corpora.dataset_task import load_dataset_task
-from aang.corpora.demo import UnlabelledParagraphs, load_demo_task, out_of_domain_paragraphs
 from aang.corpora.in_memory import DOMAIN_TEXT
-from aang.corpora.labelled_task import HeldOutTexts, LabelledTask, TaskReading, load_task
+from aang.corpora.labelled_task import (
+    HeldOutTexts,
+    LabelledTask,
+    TaskReading,
+    TaskWithTexts,
+    load_task,
+)
 from aang.corpora.tables import NOTHING_IN_MEMORY, TableInMemory
 from aang.corpora.train_draw import TrainDraw, draw_train
 from aang.corpora.unlabelled_texts import UnlabelledTexts
 from aang_core.gradients.choose_engine import find_engine
 from aang_core.objectives.stages import Example, ReadReport
+from aang_core.plugins import load_plugins
+from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import Registry, TargetEntry
 
 DEMO = "demo"
-"""Name of the built-in demo task."""
-
-_ASSETS = files("aang") / "assets"
+"""The end task, brought by a plug-in, that is trained where no data is named."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +114,13 @@ def prepare_sources(
     engine = find_engine(config.gradients, registry)
     plan = make_plan(config, registry, auxiliary)
     refuse_unread(plan, registry, in_memory)
-    read, domain, out_of_domain = _read(plan.config, report, registry, in_memory)
-    plan = settled(plan, read.task_type, registry, auxiliary)
+    read = _read(plan.config, report, registry, in_memory)
+    plan = settled(plan, read.task.task_type, registry, auxiliary)
     for note in plan.notes:
         report.note(note)
     config = plan.config
-    task, draw = _drawn(config, read, report)
-    unlabelled: Iterable[Example] | None = None
-    if config.is_demo:
-        unlabelled = UnlabelledParagraphs(HeldOutTexts(task))
+    task, draw = _drawn(config, read.task, report)
+    unlabelled = read.unlabelled
     if config.unlabelled:
         places = [in_memory.get(Path(place), place) for place in config.unlabelled]
         columns = end_task_columns(config)
@@ -131,15 +132,16 @@ def prepare_sources(
         )
     as_shipped = config.model is None and config.train_rows is None
     comparable = config.is_demo and as_shipped and not config.from_scratch and config.test_score
+    measured = read.fine_tuning if comparable else None
     return Sources(
         plan=plan,
         task=_with_test_if_scored(config, task),
         encoder=encoder_of(config),
-        domain=domain,
-        out_of_domain=out_of_domain,
+        domain=read.domain,
+        out_of_domain=read.out_of_domain,
         unlabelled=unlabelled,
         held_out=HeldOutTexts(task),
-        fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
+        fine_tuning=measured if measured and measured["metric"] == config.metric else None,
         report=report,
         draw=draw,
         registry=registry,
@@ -149,7 +151,7 @@ def prepare_sources(
 
 def encoder_of(config: TrainConfig) -> str:
     """The folder or hub name of the encoder."""
-    return config.model or str(_ASSETS / "demo-encoder")
+    return config.model or str(files("aang") / "assets" / "demo-encoder")
 
 
 def read_end_task(
@@ -168,7 +170,8 @@ def read_end_task(
     Raises:
         AangError: a file cannot be used, or has too few rows to draw from.
     """
-    task, draw = _drawn(config, _read(config, report, registry)[0], report)
+    read = _read(config, report, registry or load_plugins().registry)
+    task, draw = _drawn(config, read.task, report)
     return _with_test_if_scored(config, task), draw
 
 
@@ -193,12 +196,12 @@ def _drawn(
 def _read(
     config: TrainConfig,
     report: ReadReport,
-    registry: Registry | None,
+    registry: Registry,
     in_memory: Mapping[Path, TableInMemory] = NOTHING_IN_MEMORY,
-) -> tuple[LabelledTask, tuple[Path, ...], tuple[Path, ...]]:
+) -> TaskWithTexts:
     """The end task, and where its in-domain and out-of-domain texts are."""
     domain = tuple(
-        _cached_file("in-memory/domain.jsonl", in_memory[Path(place)].copy((DOMAIN_TEXT,)))
+        cached_text("in-memory/domain.jsonl", in_memory[Path(place)].copy((DOMAIN_TEXT,)))
         if Path(place) in in_memory
         else Path(place)
         for place in config.domain
@@ -221,36 +224,12 @@ def _read(
         parts = {
             part: in_memory.get(path, path) for part, path in named.items() if path is not None
         }
-        return load_task(parts, reading, report, reading.columns.task), domain, other
-    if config.dataset is not None:
+        return TaskWithTexts(load_task(parts, reading, report, reading.columns.task), domain, other)
+    if config.dataset is not None and config.dataset not in registry.tasks:
         name, _, part = config.dataset.partition(":")
-        return load_dataset_task(name, part or None, reading, report), domain, other
-    demo = load_demo_task()
-    for package in demo.missing:
-        report.add("package of the demo task that this Python lacks", package)
-    reference = [] if other else out_of_domain_paragraphs(demo)
-    return (
-        LabelledTask(DEMO, demo.train, demo.dev, demo.test, demo.labels),
-        domain or (_cached_file("demo/stdlib.txt", "\n".join(demo.domain) + "\n"),),
-        other or (_cached_file("demo/reference.txt", "\n".join(reference) + "\n"),),
+        return TaskWithTexts(load_dataset_task(name, part or None, reading, report), domain, other)
+    tasks = registry.tasks if config.dataset else registry.as_meant_by(CORE).tasks
+    brought: TaskWithTexts = tasks.find(config.dataset or DEMO).load()(report)
+    return replace(
+        brought, domain=domain or brought.domain, out_of_domain=other or brought.out_of_domain
     )
-
-
-def _cached_file(name: str, content: str) -> Path:
-    """Write text to a file of the cache, which data primitives can read, and return its path."""
-    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-    path = cache_folder() / name
-    path = path.with_stem(f"{path.stem}-{digest}")
-    if not path.exists():
-        with atomic_write(path) as draft:
-            draft.write_text(content, encoding="utf-8")
-    return path
-
-
-def _shipped_fine_tuning(metric: str) -> Mapping[str, Any] | None:
-    """Scores of ``--weighter single-task`` on the demo, measured when the encoder was made."""
-    path = _ASSETS / "demo-fine-tuning.json"
-    if not path.is_file():
-        return None
-    shipped: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return shipped if shipped["metric"] == metric else None

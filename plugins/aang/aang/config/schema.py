@@ -133,7 +133,7 @@ class DataOptions(Section):
     test_score: bool = True
     """score the best model on test; without it the run has no test set"""
     dataset: Name | None = None
-    """name or folder of a Hugging Face dataset, instead of --train"""
+    """name or folder of a Hugging Face dataset, or an end task of a plug-in, instead of --train"""
     text: str = Field("text", description="column of the text")
     text_pair: str | None = Field(None, description="column of the second text, for pairs")
     label: str = Field("label", description="column of the label")

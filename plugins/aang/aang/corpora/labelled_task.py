@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from aang.corpora.columns import Columns
 from aang.corpora.labelled import (
@@ -68,6 +69,26 @@ class LabelledTask:
             for example in part:
                 content.update(hashable(example))
         return content.hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class TaskWithTexts:
+    """An end task and the texts beside it.
+
+    Attributes:
+        task: its texts and labels.
+        domain: files of in-domain text.
+        out_of_domain: files of generic text.
+        unlabelled: texts like its own, without labels; none of them is in dev or test.
+        fine_tuning: scores of plain fine-tuning, if they are known beforehand: those of
+            ``--weighter single-task`` and no other option.
+    """
+
+    task: LabelledTask
+    domain: tuple[Path, ...] = ()
+    out_of_domain: tuple[Path, ...] = ()
+    unlabelled: Iterable[Example] | None = None
+    fine_tuning: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
