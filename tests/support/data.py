@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from aang.assembly.labelled_tasks import LabelledFile, TaskFiles
 from aang.corpora import (
     LabelledTask,
     RepeatedTexts,
@@ -19,7 +20,6 @@ from aang.corpora.labelled import LabelledRows, read_rows
 from aang.corpora.labelled_task import HeldOutTexts, TaskReading
 from aang.corpora.places import task_name
 from aang.corpora.tables import TableInMemory, read_table, stream_table
-from aang.corpora.task_files import LabelledFile, TaskFiles
 from aang.corpora.tokenizer import tokenizer_digest, vocabulary
 from aang.corpora.tokens import PaddedRows, TokenRows, tokenize
 from aang.corpora.train_draw import class_shares, draw_train

@@ -16,9 +16,9 @@ from aang.assembly.source_rows import SourceReader, SourceRows
 from aang.assembly.sources import Sources
 from aang.assembly.stream_rows import StreamRows
 from aang.config import TrainConfig
+from aang.corpora.labelled import can_be_learned
 from aang.corpora.labelled_task import LabelledTask
 from aang.corpora.tokens import TokenRows
-from aang.corpora.unseen_classes import can_be_learned
 from aang.modeling import TextModel, load_text_model, load_tokenizer
 from aang_core.checked.weighter import CheckedWeighter
 from aang_core.contracts import CheckedOutput, CheckedRepresentation, CheckedTransform

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from aang.assembly.labelled_tasks import LabelledFile
 from aang.assembly.sources import Sources
 from aang.assembly.stream_rows import StreamRows
 from aang.corpora.cache import cache_folder
-from aang.corpora.task_files import LabelledFile
 from aang.corpora.tokens import TokenRows, tokenize
 from aang.modeling import TextModel
 from aang.task_types.single_label import SingleLabel

@@ -15,11 +15,11 @@ from aang.corpora.labelled import (
     complete_rows,
     examples_of,
     hashable,
+    know_unseen,
     read_rows,
 )
 from aang.corpora.places import task_name
 from aang.corpora.tables import TableInMemory, read_table
-from aang.corpora.unseen_classes import know_unseen
 from aang.task_types.choose import choose_task_type, task_type_named
 from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import LabelColumn, TaskType
