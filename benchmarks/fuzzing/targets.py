@@ -86,7 +86,7 @@ _END_TASK = LabelledTask(
 def _labelled(path: Path) -> None:
     report = ReadReport()
     try:
-        task = load_task({"train": path}, TaskReading(dev_fraction=0.3), report)
+        task = load_task({"train": path}, TaskReading(dev_fraction=0.3), report, "task")
     finally:
         report.lines()
     for example in (*task.train, *task.dev):
@@ -110,7 +110,7 @@ def _encoded(path: Path, kind: str | None) -> None:
     """From the file to the tensors that a training reads."""
     report = ReadReport()
     reading = TaskReading(task_type=kind, dev_fraction=0.3)
-    task = load_task({"train": path}, reading, report)
+    task = load_task({"train": path}, reading, report, "task")
     report.lines()
     examples = [*task.train, *task.dev]
     places = [word_places(example.text) for example in examples]

@@ -152,7 +152,7 @@ def test_what_is_no_text_is_skipped_and_counted(tmp_path: Path) -> None:
     ("name", "content", "said"),
     [
         ("a.jsonl", '{"txt": "one"}\n', r"a.jsonl:1: there is no column 'text'.* with --text"),
-        ("a.csv", "txt\none\n", r"a.csv: there is no column 'text'"),
+        ("a.csv", "txt\none\n", r"a.csv:2: there is no column 'text'"),
         ("a.csv", 'text\n"one\n', "broken CSV"),
         ("a.txt", "\n", r"a.txt: no usable text: nothing in it"),
         ("a.txt", "of dev\n", r"no usable text: 1 × unlabelled text that is also in dev"),

@@ -60,9 +60,9 @@ def load_task(
     """The end task from files or data in memory; see `TaskReading` and `Columns` for options."""
     given = {"train": train, "dev": dev, "test": test}
     parts = {part: source for part, source in given.items() if source is not None}
-    return labelled_task.load_task(
-        parts, _reading(options), ReadReport() if report is None else report
-    )
+    report = ReadReport() if report is None else report
+    name = task_name(train) if isinstance(train, Path) else "given"
+    return labelled_task.load_task(parts, _reading(options), report, name)
 
 
 def load_dataset_task(

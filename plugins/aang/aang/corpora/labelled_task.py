@@ -18,7 +18,6 @@ from aang.corpora.labelled import (
     know_unseen,
     read_rows,
 )
-from aang.corpora.places import task_name
 from aang.corpora.tables import TableInMemory, read_table
 from aang.task_types.choose import choose_task_type, task_type_named
 from aang.task_types.single_label import SingleLabel
@@ -124,7 +123,7 @@ def load_task(
     parts: Mapping[str, Path | TableInMemory],
     reading: TaskReading,
     report: ReadReport,
-    name: str | None = None,
+    name: str,
 ) -> LabelledTask:
     """Read the end task from the user's files or from data in memory.
 
@@ -133,7 +132,7 @@ def load_task(
             train is split off, stratified by class, which the report notes.
         reading: how to read them.
         report: where to count what was skipped or changed.
-        name: the task's name; None to name it after its training file.
+        name: the task's name.
 
     Raises:
         DataError: a file cannot be used, a part is empty, train has only one class or number, or
@@ -178,9 +177,8 @@ def load_task(
     for part in ("dev", "test"):
         if part in rows:
             _count_overlap(rows["train"], rows[part], part, report)
-    source = parts["train"]
     return LabelledTask(
-        name or task_name(source if isinstance(source, Path) else source.path),
+        name,
         rows["train"].examples,
         rows["dev"].examples,
         rows["test"].examples if "test" in rows else (),

@@ -101,8 +101,6 @@ class UnlabelledTexts:
 
     def _rows(self, table: Table, report: ReadReport) -> Iterator[_Found]:
         wanted = self._columns.texts()
-        if table.columns is not None:
-            self._columns.require(table.columns, wanted, table.source)
         for number, values in table.rows:
             where = table.where(number)
             self._columns.require(values, wanted, where)

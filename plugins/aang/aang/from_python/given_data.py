@@ -75,7 +75,7 @@ class GivenData:
         for name, value in self.values.items():
             path = out.absolute() / copy_of(name)
             labelled = name in PARTS
-            table = table_in_memory(value, name, path, columns, labelled=labelled)
+            table = table_in_memory(value, name, columns, labelled=labelled)
             if labelled:
                 require_one_type(table, columns.label)
                 wanted[path] = columns.names()

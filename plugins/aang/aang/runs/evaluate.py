@@ -143,7 +143,7 @@ def applied_scores(
     if isinstance(data, str | Path):
         source: Path | TableInMemory = Path(data)
     else:
-        source = table_in_memory(data, "data", Path("data"), columns)
+        source = table_in_memory(data, "data", columns)
         if source.columns is not None:
             require_columns_of_training(source.columns, columns.names(), source.source)
         if task_type.names_classes and not task_type.several_classes:

@@ -209,7 +209,7 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
         source = data
     else:
         texts = [data] if isinstance(data, str) else data
-        source = table_in_memory(texts, "data", Path("data"), columns, labelled=False)
+        source = table_in_memory(texts, "data", columns, labelled=False)
     table = read_table(source, columns.texts())
     if table.columns is not None:
         require_columns_of_training(table.columns, columns.texts(), table.source)
