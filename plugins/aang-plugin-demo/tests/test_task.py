@@ -38,7 +38,7 @@ def test_another_plugin_brings_an_end_task(tmp_path: Path) -> None:
     options = {"dataset": "parity", "space": "unlabelled/mask/bidirectional/denoise"}
     sources = prepare_sources(resolve_config({}, options, registry), registry)
     assert (sources.task.name, sources.task.labels) == ("parity", ("even", "odd"))
-    assert [example.text for example in sources.unlabelled or ()] == ["text 9"]
+    assert [example.text for example in sources.context.unlabelled or ()] == ["text 9"]
 
 
 def test_without_the_plugin_it_is_named() -> None:

@@ -1,6 +1,6 @@
 """The sources of a run: its plan and its end task, before a model is loaded."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -29,7 +29,7 @@ from aang.corpora.tables import NOTHING_IN_MEMORY, TableInMemory
 from aang.corpora.train_draw import TrainDraw, draw_train
 from aang.corpora.unlabelled_texts import UnlabelledTexts
 from aang_core.gradients.choose_engine import find_engine
-from aang_core.objectives.stages import Example, ReadReport
+from aang_core.objectives.stages import DataContext, ReadReport
 from aang_core.plugins import load_plugins
 from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import Registry, TargetEntry
@@ -46,13 +46,10 @@ class Sources:
         plan: what the run trains, with the options that depend on the kind of the end task.
         task: the end task's texts and labels.
         encoder: a model folder or hub name.
-        domain: files of in-domain text.
-        out_of_domain: files of generic text.
-        unlabelled: texts like the end task's own, without labels; None if none are named.
+        context: what data primitives read, and where they report.
         held_out: recognises the texts of dev and test. Of a test part that is not scored, it knows
             those of the demo and of a data set, but not those of a file, which is not read.
         fine_tuning: scores of plain fine-tuning on this task, if they are known beforehand.
-        report: notes about the data.
         pretrained: whether ``encoder`` comes from a stage of pre-training.
         draw: which training rows were drawn; None if all of them are used.
         copies: the copies of data in memory, by the names of their files in the run folder.
@@ -63,12 +60,9 @@ class Sources:
     plan: Plan
     task: LabelledTask
     encoder: str
-    domain: tuple[Path, ...]
-    out_of_domain: tuple[Path, ...]
-    unlabelled: Iterable[Example] | None
+    context: DataContext
     held_out: HeldOutTexts
     fine_tuning: Mapping[str, Any] | None
-    report: ReadReport
     pretrained: bool = False
     draw: TrainDraw | None = None
     copies: Mapping[str, str] = field(default_factory=dict)
@@ -79,6 +73,11 @@ class Sources:
     def config(self) -> TrainConfig:
         """The options of the plan."""
         return self.plan.config
+
+    @property
+    def report(self) -> ReadReport:
+        """Notes about the data."""
+        return self.context.report
 
     def with_options(self, **options: Any) -> "Sources":
         """The same sources with other options, which change nothing that is read already."""
@@ -137,12 +136,11 @@ def prepare_sources(
         plan=plan,
         task=_with_test_if_scored(config, task),
         encoder=encoder_of(config),
-        domain=read.domain,
-        out_of_domain=read.out_of_domain,
-        unlabelled=unlabelled,
+        context=DataContext(
+            task.train, read.domain, read.out_of_domain, unlabelled, config.seed, report
+        ),
         held_out=HeldOutTexts(task),
         fine_tuning=measured if measured and measured["metric"] == config.metric else None,
-        report=report,
         draw=draw,
         registry=registry,
         engine=engine,
