@@ -145,6 +145,8 @@ def test_tokenizers_written_in_python(tmp_path: Path) -> None:
     assert rows.lengths.tolist() == [4, 8]
     assert rows.truncated == 1
     assert rows.rows(torch.tensor([0])).ids[0].tolist() == tokenizer("abc")["input_ids"]
+    mixed = tokenize([Example("abc"), Example("a", "bc")], tokenizer, max_length=8, cache=tmp_path)
+    assert mixed.rows(torch.tensor([1])).ids[0].tolist() == tokenizer("a", "bc")["input_ids"]
 
 
 @pytest.fixture

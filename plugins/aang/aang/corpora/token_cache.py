@@ -85,7 +85,8 @@ def _encoded(
         encode_batch(texts[first : first + _BATCH], tokenizer, max_length, special)
         for first in range(0, len(texts), _BATCH)
     ]
-    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    # Each part is dropped where it is joined, so that no more than one column is there twice.
+    return {name: torch.cat([part.pop(name) for part in parts]) for name in list(parts[0])}
 
 
 def encode_batch(
