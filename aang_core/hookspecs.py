@@ -187,7 +187,7 @@ class RegisterCommand(Protocol):
 
 
 class RegisterTarget(Protocol):
-    """What the hooks of gradient engines, dev heads and kinds of end task receive.
+    """What the hooks of gradient engines, dev heads, end tasks and their kinds receive.
 
     Examples:
         >>> from aang_core import RegisterTarget, hookimpl
@@ -385,6 +385,15 @@ def aang_register_task_types(register: RegisterTarget) -> None:
 
     The target is a subclass of ``aang.task_types.TaskType`` whose ``name`` is the registered
     name. Objectives of a run with such an end task have the trait ``end-task:NAME``.
+    """
+
+
+@hookspec
+def aang_register_tasks(register: RegisterTarget) -> None:
+    """Register end tasks that the plug-in brings, for ``--dataset NAME``.
+
+    The target takes a :class:`~aang_core.ReadReport` and returns an
+    ``aang.corpora.TaskWithTexts``. The one called ``demo`` is trained where no data is named.
     """
 
 

@@ -37,7 +37,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from aang.corpora.demo import PACKAGES, docstring_paragraphs, load_demo_task, strip_package_names
+from aang_plugin_demo.documentation import (
+    PACKAGES,
+    docstring_paragraphs,
+    load_demo_task,
+    strip_package_names,
+)
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM

@@ -24,8 +24,8 @@ import transformers
 from aang.assembly.assembly import assemble
 from aang.assembly.sources import prepare_sources
 from aang.config import resolve_config
-from aang.corpora.demo import load_demo_task
 from aang.runs.training import build_trainer
+from aang_plugin_demo.documentation import load_demo_task
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from aang_core.plugins import load_plugins

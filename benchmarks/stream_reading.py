@@ -157,7 +157,7 @@ def make_shards(
     Returns:
         The number of papers in each shard, in the order in which they are read.
     """
-    from aang.corpora.demo import load_demo_task
+    from aang_plugin_demo.documentation import load_demo_task
 
     demo = load_demo_task()
     pool = [example.text for example in (*demo.train, *demo.test)] + list(demo.domain)

@@ -77,7 +77,7 @@ class HookEntry(Entry):
     call: Callable[..., Any]
 
 
-TargetKind = Literal["gradient engine", "dev head", "kind of end task", "command"]
+TargetKind = Literal["gradient engine", "dev head", "kind of end task", "end task", "command"]
 """What a :class:`TargetEntry` registers, in the words of messages."""
 
 
@@ -162,6 +162,7 @@ class Registry:
         engines: the gradient engines.
         dev_heads: the dev heads.
         task_types: the kinds of end task.
+        tasks: the end tasks that plug-ins bring.
         options: the options that plug-ins add to ``aang train``.
         hooks: implementations of the hooks that are called after loading.
 
@@ -211,6 +212,7 @@ class Registry:
         self.engines = targets("gradient engine")
         self.dev_heads = targets("dev head")
         self.task_types = targets("kind of end task")
+        self.tasks = targets("end task")
         self.options = table("option", OptionEntry)
         self.hooks = table("implementation of the hook", HookEntry)
 

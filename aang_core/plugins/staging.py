@@ -41,6 +41,7 @@ _TARGET_HOOKS: Mapping[str, TargetKind] = {
     "aang_register_engines": "gradient engine",
     "aang_register_dev_heads": "dev head",
     "aang_register_task_types": "kind of end task",
+    "aang_register_tasks": "end task",
 }
 
 

@@ -12,7 +12,7 @@ from aang.assembly.labelled_tasks import end_task_columns
 from aang.cli.schema_options import parse_named
 from aang.config import AUXILIARY_TASKS, read_config_file, resolve_config
 from aang.config.files import parse_settings
-from aang.corpora.labelled import Columns
+from aang.corpora.columns import Columns
 from aang.corpora.labelled_task import LabelledTask, TaskReading, load_task
 from aang.corpora.unlabelled_texts import UnlabelledTexts
 from aang.runs.prediction_files import rows_of_file
@@ -86,7 +86,7 @@ _END_TASK = LabelledTask(
 def _labelled(path: Path) -> None:
     report = ReadReport()
     try:
-        task = load_task({"train": path}, TaskReading(dev_fraction=0.3), report)
+        task = load_task({"train": path}, TaskReading(dev_fraction=0.3), report, "task")
     finally:
         report.lines()
     for example in (*task.train, *task.dev):
@@ -110,7 +110,7 @@ def _encoded(path: Path, kind: str | None) -> None:
     """From the file to the tensors that a training reads."""
     report = ReadReport()
     reading = TaskReading(task_type=kind, dev_fraction=0.3)
-    task = load_task({"train": path}, reading, report)
+    task = load_task({"train": path}, reading, report, "task")
     report.lines()
     examples = [*task.train, *task.dev]
     places = [word_places(example.text) for example in examples]

@@ -23,11 +23,10 @@ from tests.support.data import (
 
 TEXTS = ["It rains.", "The sun shines.", "It snows.", "A fine day."]
 LABELS = ["bad", "good", "bad", "good"]
-PATH = Path("data/train.jsonl")
 
 
 def table(value: object, columns: Columns | None = None, *, labelled: bool = True) -> TableInMemory:
-    return table_in_memory(value, "train", PATH, columns or Columns(), labelled=labelled)
+    return table_in_memory(value, "train", columns or Columns(), labelled=labelled)
 
 
 def rows(value: object, columns: Columns | None = None) -> LabelledRows:
@@ -189,7 +188,7 @@ FRAME = pd.DataFrame({"text": TEXTS, "label": LABELS})
         (([], []), "train list: it contains no examples"),
         (TEXTS, "train: this list is not data that AANG reads; give a file, a pandas DataFrame"),
         (3, "train: this int is not data that AANG reads"),
-        (DATASET.to_iterable_dataset(), "train: a streamed data set; load it without streaming"),
+        (DATASET.to_iterable_dataset(), "train: this IterableDataset is not data that AANG reads"),
     ],
 )
 def test_what_cannot_be_used_is_named(value: Any, message: str) -> None:
@@ -211,7 +210,7 @@ def test_labels_of_mixed_type() -> None:
 
 def test_a_label_of_dev_that_train_lacks_is_noted() -> None:
     columns, report = Columns(), ReadReport()
-    dev = table_in_memory((["x", "y"], ["so-so", "good"]), "dev", Path("dev.jsonl"), columns)
+    dev = table_in_memory((["x", "y"], ["so-so", "good"]), "dev", columns)
     assert len(load_task(table((TEXTS, LABELS)), dev, report=report).dev) == 2
     assert "1 row of dev with a class that train lacks ('so-so')" in report.notes[0]
 
@@ -226,16 +225,16 @@ def test_bad_rows_of_a_frame_are_left_out() -> None:
 
 def test_texts_without_labels() -> None:
     """They are read as a file of them is: rows without a text are skipped."""
-    path, columns, report = Path("data/unlabelled.jsonl"), Columns(), ReadReport()
+    columns, report = Columns(), ReadReport()
     task = load_task(table((TEXTS, LABELS)), table((TEXTS[:2], LABELS[:2])))
     for value in (["new", "It rains.", None], pd.DataFrame({"text": ["new", "It rains.", None]})):
-        found = table_in_memory(value, "unlabelled", path, columns, labelled=False)
+        found = table_in_memory(value, "unlabelled", columns, labelled=False)
         texts = UnlabelledTexts([found], columns, task, report)
         assert list(texts) == [Example("new")]
     assert report.counts == {
         "unlabelled text that is also in dev, left out": 1,
         "unlabelled row without a text, skipped": 1,
     }
-    empty = table_in_memory([""], "unlabelled", path, columns, labelled=False)
+    empty = table_in_memory([""], "unlabelled", columns, labelled=False)
     with pytest.raises(DataError, match="--unlabelled unlabelled list: no usable text"):
         list(UnlabelledTexts([empty], columns, task, report))

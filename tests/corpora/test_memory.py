@@ -19,7 +19,8 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 import pyarrow.parquet, pyarrow.compute
-from aang.corpora.labelled import Columns, read_rows
+from aang.corpora.columns import Columns
+from aang.corpora.labelled import read_rows
 from aang_core.errors import AangError
 from aang_core.objectives.stages import ReadReport
 from aang.runs.prediction_files import rows_of_file, rows_of_lines
@@ -123,7 +124,7 @@ def test_arrays_of_json(tmp_path: Path) -> None:
         '[{"text":"a"}': "Expecting ',' delimiter at column 14",
         '[{"text":"a"}] x': "Extra data at column 16",
         "[] []": "Extra data at column 4",
-        '[{"text":"a"}, 7]': "record 2: expected an object in the array, found 7",
+        '[{"text":"a"}, 7]': "record 2: expected a JSON object",
     }.items():
         path.write_text(text)
         with pytest.raises(DataError) as told:

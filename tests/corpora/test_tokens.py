@@ -145,19 +145,21 @@ def test_tokenizers_written_in_python(tmp_path: Path) -> None:
     assert rows.lengths.tolist() == [4, 8]
     assert rows.truncated == 1
     assert rows.rows(torch.tensor([0])).ids[0].tolist() == tokenizer("abc")["input_ids"]
+    mixed = tokenize([Example("abc"), Example("a", "bc")], tokenizer, max_length=8, cache=tmp_path)
+    assert mixed.rows(torch.tensor([1])).ids[0].tolist() == tokenizer("a", "bc")["input_ids"]
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many texts each call of the encoder got."""
     seen: list[int] = []
-    encode: Callable[..., Any] = token_cache.RowEncoder.__call__
+    encode: Callable[..., Any] = token_cache.encode_batch
 
-    def counted(self: Any, batch: Any) -> Any:
+    def counted(batch: Any, *more: Any) -> Any:
         seen.append(len(batch))
-        return encode(self, batch)
+        return encode(batch, *more)
 
-    monkeypatch.setattr(token_cache.RowEncoder, "__call__", counted)
+    monkeypatch.setattr(token_cache, "encode_batch", counted)
     return seen
 
 
@@ -262,7 +264,7 @@ def test_a_damaged_cache_file_is_made_again(
     tmp_path: Path, bert: PreTrainedTokenizerFast, calls: list[int], left: float
 ) -> None:
     first = tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
-    (file,) = tmp_path.rglob("*.arrow")
+    (file,) = tmp_path.rglob("*.safetensors")
     content = file.read_bytes()
     file.write_bytes(content[: int(left * len(content))])
     assert same(first, tokenize(SINGLE, bert, max_length=16, cache=tmp_path))
@@ -279,7 +281,7 @@ def test_a_flipped_bit_in_the_cache_is_told(
 ) -> None:
     """Most such files can still be read, and would be other texts."""
     first = tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
-    (file,) = tmp_path.rglob("*.arrow")
+    (file,) = tmp_path.rglob("*.safetensors")
     content = bytearray(file.read_bytes())
     content[(2 * place + 1) * len(content) // 14] ^= 1 << place
     file.write_bytes(content)
@@ -292,7 +294,7 @@ def test_a_flipped_bit_in_the_cache_is_told(
 
 def test_the_cache_is_one_whole_file(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:
     tokenize(SINGLE, bert, max_length=16, cache=tmp_path)
-    assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".arrow"]
+    assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".safetensors"]
 
 
 @pytest.mark.full
@@ -314,7 +316,7 @@ def test_another_process_finds_what_is_stored(
             env={**os.environ, "PYTHONHASHSEED": seed},
             check=True,
         )
-    assert len(list(tmp_path.rglob("*.arrow"))) == 1
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 1
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, bert: PreTrainedTokenizerFast) -> None:

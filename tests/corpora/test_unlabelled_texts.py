@@ -11,15 +11,10 @@ from pyarrow import parquet
 
 from aang_core import DataError, Example, ReadReport
 from tests.support.data import (
-    MIN_CHARACTERS,
     Columns,
-    HeldOutTexts,
     LabelledTask,
-    UnlabelledParagraphs,
     UnlabelledTexts,
-    comments,
     draw_train,
-    strip_package_names,
 )
 
 TRAIN = tuple(Example(f"train {i}", label="ab"[i % 2]) for i in range(20))
@@ -157,7 +152,7 @@ def test_what_is_no_text_is_skipped_and_counted(tmp_path: Path) -> None:
     ("name", "content", "said"),
     [
         ("a.jsonl", '{"txt": "one"}\n', r"a.jsonl:1: there is no column 'text'.* with --text"),
-        ("a.csv", "txt\none\n", r"a.csv: there is no column 'text'"),
+        ("a.csv", "txt\none\n", r"a.csv:2: there is no column 'text'"),
         ("a.csv", 'text\n"one\n', "broken CSV"),
         ("a.txt", "\n", r"a.txt: no usable text: nothing in it"),
         ("a.txt", "of dev\n", r"no usable text: 1 × unlabelled text that is also in dev"),
@@ -172,23 +167,3 @@ def test_what_cannot_be_used(tmp_path: Path, name: str, content: str, said: str)
 def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"--unlabelled .*none.txt: no such file"):
         read(tmp_path / "none.txt")
-
-
-def test_comments_are_paragraphs() -> None:
-    """Lines of comments that follow each other are one, an empty comment line ends a paragraph."""
-    long = "what this does is not obvious at all, which is why there is a comment"
-    source = f'#! {long}\n# {long}\nx = 1  # {long}\n  # {long} too\n  #\n  # {long} 3\n# short\n"'
-    assert list(comments(source)) == [f"{long} {long}", f"{long} too", f"{long} 3 short"]
-
-
-def test_the_demo_has_comments_of_its_packages(tmp_path: Path) -> None:
-    long = "Whatever is said about http and sockets in this comment is long enough for a text."
-    other = "A comment of a package that is not among the classes of the task, long enough too."
-    for package, text in (("http", long), ("http/sub", f"{long} Twice"), ("json", other)):
-        (tmp_path / package).mkdir(parents=True)
-        (tmp_path / package / "module.py").write_text(f"# {text}\n", encoding="utf-8")
-    stripped = strip_package_names(long)
-    assert len(stripped) >= MIN_CHARACTERS
-    dev = (Example(stripped.upper(), label="http"),)
-    task = LabelledTask("demo", (), dev, (), ("http",))
-    assert texts(list(UnlabelledParagraphs(HeldOutTexts(task), tmp_path))) == [f"{stripped} Twice"]

@@ -1,4 +1,4 @@
-"""Gradient engines, dev heads and kinds of end task: found by name, imported when used."""
+"""Gradient engines, dev heads, end tasks and their kinds: found by name, imported when used."""
 
 from pathlib import Path
 
@@ -10,6 +10,7 @@ HOOKS = {
     "engines": "gradient engine",
     "dev_heads": "dev head",
     "task_types": "kind of end task",
+    "tasks": "end task",
 }
 
 

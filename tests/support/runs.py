@@ -1,11 +1,10 @@
 """From options to a run folder and back."""
 
-from aang.assembly import assembly, option_owners, read_end_task, source_rows, unlabelled
-from aang.assembly.assembly import Assembly, assemble, load_model
+from aang.assembly import assembly, option_owners, read_end_task, source_rows
+from aang.assembly.assembly import Assembly, assemble, load_model, rehearse
 from aang.assembly.end_task import EndTask, class_weights, strata
 from aang.assembly.labelled_tasks import without_unread_text
-from aang.assembly.objective_task import rehearse
-from aang.assembly.placed_rows import place_rows, unchanged_where
+from aang.assembly.objective_task import place_rows, unchanged_where
 from aang.assembly.source_rows import SourceReader
 from aang.assembly.sources import prepare_sources
 from aang.config import (
@@ -46,3 +45,4 @@ from aang.runs.training import (
     part_of,
     score_rows,
 )
+from aang_plugin_prepare.text import read_unlabelled

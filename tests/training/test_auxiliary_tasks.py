@@ -207,6 +207,14 @@ BAD: dict[str, tuple[Callable[[Path], list[object]], list[str]]] = {
         lambda d: ["--aux-task", f"a={write(d, 'a.tsv', ROW)}", "--target", "rte"],
         ["--target rte", "a"],
     ),
+    "a text that is its own label": (
+        lambda d: ["--aux-task", f"a={write(d, 'a.tsv', ROW)}", "--set", "a.text=label"],
+        ["--set a.label label is a column of texts, too"],
+    ),
+    "a text that is its own second": (
+        lambda d: ["--aux-task", f"a={write(d, 'a.tsv', ROW)}", "--set", "a.text_pair=text"],
+        ["--set a.text and --set a.text_pair both name the column text"],
+    ),
     "an option that it has not": (
         lambda d: ["--aux-task", f"a={write(d, 'a.tsv', ROW)}", "--set", "a.txt=b"],
         ["--set a.txt", "text_pair"],

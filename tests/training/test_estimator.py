@@ -229,7 +229,7 @@ def test_every_class_has_a_name_that_training_leaves_as_it_is(
     given = np.array(classes, dtype=object)
     assert class_names(given) == names
     columns = labelled_columns(["text"] * len(classes), given, given, names)
-    table = table_in_memory(columns, "data", Path("data"), Columns())
+    table = table_in_memory(columns, "data", Columns())
     read = read_rows(table, Columns(), ReadReport())
     assert [example.label for example in read.examples] == names
 

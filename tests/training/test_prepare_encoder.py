@@ -21,7 +21,7 @@ from transformers import (
 
 from aang_core import ReadReport, load_plugins
 from tests.support.plugins import CheckedData
-from tests.support.runs import from_anywhere, unlabelled
+from tests.support.runs import from_anywhere, read_unlabelled
 from tests.support.training import RowOrder
 from tests.training.conftest import Aang
 from tests.training.forks import Child, Forks
@@ -280,13 +280,13 @@ def test_every_line_has_its_turn(
     encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In blocks that a batch does not divide, no line comes twice in a pass."""
-    monkeypatch.setattr(unlabelled, "LOOKED_AT", 100)
+    monkeypatch.setattr("aang_plugin_prepare.text.LOOKED_AT", 100)
     lines = [" ".join(["the", *f"{number:04}".translate(LETTERS)]) for number in range(1000)]
     path = tmp_path / "numbered.txt"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     tokenizer = AutoTokenizer.from_pretrained(encoder)
     primitive = load_plugins().registry.primitive("data", "s2orc")
-    text = unlabelled.read_unlabelled(
+    text = read_unlabelled(
         CheckedData(primitive.make(min_length=1), primitive),
         [path],
         tokenizer,

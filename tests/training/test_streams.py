@@ -131,7 +131,7 @@ def test_every_text_has_its_turn_and_none_is_kept(
     found = [positions[step] for step in (3, 4, 16)]
     assert found == [[], [["0/domain.txt", 19]], [["0/domain.txt", 79]]]
     # Of the labelled parts alone: train, dev and test.
-    assert len(list(cache.rglob("*.arrow"))) == 3
+    assert len(list(cache.rglob("*.safetensors"))) == 3
 
 
 @pytest.mark.full

@@ -24,8 +24,8 @@ def test_a_path_is_checked_whether_it_is_read_or_not(
 @pytest.mark.parametrize(
     ("option", "space", "said"),
     [
-        ("--domain", "bert-style", "the data s2orc would, as in --space td+ed, "),
-        ("--out-of-domain", "td+ed", "the data out-of-domain would, as in --space full, "),
+        ("--domain", "bert-style", "the data s2orc would, as in --space td+ed or "),
+        ("--out-of-domain", "td+ed", "the data out-of-domain would, as in --space full or "),
         ("--unlabelled", "td", "the data unlabelled would, as in --space full or td+u"),
     ],
 )

@@ -14,7 +14,6 @@ import yaml
 from aang.assembly.assembly import make_task
 from aang.assembly.objective_task import ObjectiveTask
 from aang.assembly.source_rows import SourceRows
-from aang.assembly.unlabelled import UnlabelledText, read_unlabelled
 from aang.config import read_config_file
 from aang.corpora.places import find_files
 from aang.modeling import TextModel, load_text_model, load_tokenizer
@@ -49,6 +48,7 @@ from aang_core.training.interruption import Interruption
 from aang_core.training.trainer import Clock, Observer
 from aang_core.turns import training_turn
 from aang_plugin_prepare.card import preparation_card
+from aang_plugin_prepare.text import UnlabelledText, read_unlabelled
 
 ABOUT = "preparation"
 """The folder, inside the encoder's folder, that records how the encoder was made."""

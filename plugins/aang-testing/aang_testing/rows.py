@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import torch
-from aang.assembly.placed_rows import PlacedRows, place_rows
+from aang.assembly.objective_task import PlacedRows, place_rows
 from aang.corpora.tokens import PaddedRows
 from aang.task_types.choose import task_type_named
 from aang.task_types.single_label import SingleLabel

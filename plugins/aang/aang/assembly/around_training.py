@@ -11,7 +11,7 @@ from aang.config import TrainConfig
 from aang.modeling.encoder import TextModel
 from aang.modeling.trained_part import TrainedPart
 from aang_core.errors import AangError, PluginError
-from aang_core.plugins.faults import place_of, text_of
+from aang_core.plugins.faults import raised
 from aang_core.plugins.registry import HookEntry, Registry
 
 
@@ -22,8 +22,7 @@ def before_training(registry: Registry, config: TrainConfig, *, resumed: bool = 
         AangError: one of them says that the training cannot be done.
     """
     for hook in _hooks(registry, "aang_before_training"):
-        with _blamed(hook):
-            hook.call(options=_options(registry, config), resumed=resumed)
+        _call(hook, registry, config, resumed=resumed)
 
 
 def prepared_model(registry: Registry, config: TrainConfig, model: TextModel) -> TextModel:
@@ -33,8 +32,7 @@ def prepared_model(registry: Registry, config: TrainConfig, model: TextModel) ->
         AangError: one of them says that the encoder cannot be used in this way.
     """
     for hook in _hooks(registry, "aang_prepare_model"):
-        with _blamed(hook):
-            part = hook.call(model=model, options=_options(registry, config))
+        part = _call(hook, registry, config, model=model)
         if part is not None:
             if not isinstance(part, TrainedPart):
                 raise PluginError(f"{_whose(hook)} returned {part!r}, which is no TrainedPart")
@@ -44,13 +42,9 @@ def prepared_model(registry: Registry, config: TrainConfig, model: TextModel) ->
 
 def observers(registry: Registry, config: TrainConfig, folder: Path) -> list["PluginObserver"]:
     """The observers of the plug-ins that implement ``aang_observe``."""
-    found = []
-    for hook in _hooks(registry, "aang_observe"):
-        with _blamed(hook):
-            observer = hook.call(folder=folder, options=_options(registry, config))
-        if observer is not None:
-            found.append(PluginObserver(hook, observer))
-    return found
+    hooks = _hooks(registry, "aang_observe")
+    found = [(hook, _call(hook, registry, config, folder=folder)) for hook in hooks]
+    return [PluginObserver(hook, observer) for hook, observer in found if observer is not None]
 
 
 class PluginObserver:
@@ -88,22 +82,23 @@ def after_training(registry: Registry, run: Any) -> Iterator[str]:
     for hook in _hooks(registry, "aang_after_training", "aang_after_run"):
         try:
             hook.call(run=run)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
+        except (Exception, SystemExit) as error:
             yield (
                 f"plug-in {hook.origin.entry_point} ({hook.origin}) failed after the run, which is "
-                f"complete without it: {_fault(error)}"
+                f"complete without it: it {raised(error)}"
             )
-
-
-def _options(registry: Registry, config: TrainConfig) -> Mapping[str, Any]:
-    """Every option by name; a configuration made without plug-ins has the defaults of theirs."""
-    return MappingProxyType({o.name: o.default for o in registry.options} | config.by_name)
 
 
 def _hooks(registry: Registry, *names: str) -> list[HookEntry]:
     return [hook for hook in registry.hooks if hook.name in names]
+
+
+def _call(hook: HookEntry, registry: Registry, config: TrainConfig, **more: Any) -> Any:
+    """Call a hook with every option by name, and what else it takes."""
+    # A configuration made without plug-ins has the defaults of theirs.
+    options = MappingProxyType({o.name: o.default for o in registry.options} | config.by_name)
+    with _blamed(hook):
+        return hook.call(options=options, **more)
 
 
 @contextmanager
@@ -111,16 +106,11 @@ def _blamed(hook: HookEntry) -> Iterator[None]:
     """Turn whatever a plug-in raises, but for errors to the user, into one that names it."""
     try:
         yield
-    except (KeyboardInterrupt, AangError, MemoryError):
+    except (AangError, MemoryError):
         raise
-    except BaseException as error:
-        raise PluginError(f"{_whose(hook)} raised {_fault(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{_whose(hook)} {raised(error)}") from error
 
 
 def _whose(hook: HookEntry) -> str:
     return f"plug-in {hook.origin.entry_point} ({hook.origin}): {hook.name}"
-
-
-def _fault(error: BaseException) -> str:
-    place = place_of(error)
-    return f"{type(error).__name__}: {text_of(error)}{f' at {place}' if place else ''}"

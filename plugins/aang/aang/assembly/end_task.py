@@ -4,7 +4,6 @@ Classes of unequal size may have weights in its loss, or rows drawn equally ofte
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -64,11 +63,15 @@ class EndTask(Task):
         return len(self.rows)
 
     def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
-        batch = labelled_batch(self.rows.rows(rows))
-        if self._weights is None:
-            return batch
-        weights = self._weights[batch.targets["labels"]]
-        return replace(batch, targets={**batch.targets, "weights": weights})
+        padded = self.rows.rows(rows)
+        labels = padded.token_labels if padded.labels is None else padded.labels
+        if labels is None:
+            raise ValueError("the end task needs labelled rows")
+        targets = {"labels": labels}
+        if self._weights is not None:
+            targets["weights"] = self._weights[labels]
+        inputs = encoder_inputs(padded, padded.real)
+        return Batch(inputs, targets, len(padded.ids), origin=padded)
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         found = self.task_type.losses(head(features), targets["labels"])
@@ -78,24 +81,14 @@ class EndTask(Task):
         return RowLosses(found.sums * weights, found.counts * weights)
 
 
-def labelled_batch(rows: PaddedRows) -> Batch:
-    """Make a batch of padded rows in which every real token attends to every other."""
-    labels = rows.token_labels if rows.labels is None else rows.labels
-    if labels is None:
-        raise ValueError("the end task needs labelled rows")
-    inputs = encoder_inputs(rows, rows.ids, rows.real)
-    return Batch(inputs, {"labels": labels}, len(rows.ids), origin=rows)
-
-
-def encoder_inputs(rows: PaddedRows, ids: Tensor, attention: Tensor) -> dict[str, Tensor]:
-    """The encoder's keyword arguments for ``rows`` with their ids replaced.
+def encoder_inputs(rows: PaddedRows, attention: Tensor) -> dict[str, Tensor]:
+    """The encoder's keyword arguments for rows ``[B, T]``.
 
     Args:
         rows: padded rows.
-        ids: token ids, int64 ``[B, T]``.
         attention: the attention mask, bool ``[B, T]`` or ``[B, T, T]``.
     """
-    inputs = {"input_ids": ids, "attention_mask": attention}
+    inputs = {"input_ids": rows.ids, "attention_mask": attention}
     if rows.token_types is not None:
         inputs["token_type_ids"] = rows.token_types
     return inputs

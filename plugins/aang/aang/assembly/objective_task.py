@@ -1,6 +1,9 @@
-"""An auxiliary objective as a task: its four stages turned into a loss over rows."""
+"""An auxiliary objective as a task: its four stages turned into a loss over rows.
 
-from collections.abc import Mapping, Sequence
+A transform may delete, insert or move tokens; what belongs to a token then moves with it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -9,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from aang.assembly.end_task import encoder_inputs
-from aang.assembly.placed_rows import PlacedRows, place_rows, unchanged_where
 from aang.assembly.stream_rows import StreamRows
 from aang.corpora.tokens import PaddedRows, TokenRows
 from aang.task_types.task_type import NO_LABEL
@@ -17,6 +19,7 @@ from aang_core.contracts import CheckedRepresentation
 from aang_core.errors import PluginError
 from aang_core.objectives.stages import (
     CorruptedRows,
+    Corruption,
     Output,
     RowsBefore,
     ShownRows,
@@ -93,9 +96,8 @@ class ObjectiveTask(Task):
 
     def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
         padded = self.rows.rows(rows.repeat(self.views))
-        placed = self._corrupt(padded, generator)
-        corrupted = self._seen(placed, generator)
-        inputs = encoder_inputs(placed.rows, placed.rows.ids, corrupted.sees)
+        changed, corrupted = self._changed(padded, generator)
+        inputs = encoder_inputs(changed, corrupted.sees)
         targets = self.output.targets(corrupted)
         return Batch(inputs, targets, len(padded.ids), origin=corrupted)
 
@@ -114,20 +116,19 @@ class ObjectiveTask(Task):
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         return self.output.losses(head, features, targets)
 
-    def _corrupt(self, padded: PaddedRows, generator: torch.Generator) -> PlacedRows:
-        """The rows in all their views, after the transform."""
+    def _changed(
+        self, padded: PaddedRows, generator: torch.Generator
+    ) -> tuple[PaddedRows, CorruptedRows]:
+        """The rows in all their views after the transform, and as the output receives them."""
         corruption = self.transform(padded.ids, padded.ordinary, self.vocabulary, generator)
         if "clean" in self.shown:
-            rows = len(padded.ids) // self.views
             clean = torch.tensor([view == "clean" for view in self.shown])
-            corruption = unchanged_where(clean.repeat_interleave(rows), padded, corruption)
-        return place_rows(padded, corruption, self.longest)
-
-    def _seen(self, placed: PlacedRows, generator: torch.Generator) -> CorruptedRows:
-        """The rows as the output receives them, with who sees whom."""
+            clean = clean.repeat_interleave(len(padded.ids) // self.views)
+            corruption = unchanged_where(clean, padded, corruption)
+        placed = place_rows(padded, corruption, self.longest)
         rows = placed.rows
         shown = ShownRows(rows.ids, rows.real, placed.text, self.vocabulary)
-        return CorruptedRows(
+        return rows, CorruptedRows(
             original=placed.original,
             corrupted=rows.ids,
             selected=placed.selected,
@@ -144,7 +145,7 @@ class ObjectiveTask(Task):
 
     def _as_it_is(self, padded: PaddedRows, generator: torch.Generator) -> CorruptedRows:
         """Select tokens of the end task's rows, and check that nothing else changes."""
-        rows = self._seen(self._corrupt(padded, generator), generator)
+        _, rows = self._changed(padded, generator)
         full = padded.real.unsqueeze(1) & padded.real.unsqueeze(2)
         if rows.before is not None or not torch.equal(rows.corrupted, padded.ids):
             changed = f"transform {self.factors['transform']} changes them"
@@ -184,60 +185,126 @@ def _together(values: Sequence[Tensor], padding: int = 0) -> Tensor:
     return torch.cat([functional.pad(value, more, value=padding) for value, more in padded])
 
 
-def rehearse(task: ObjectiveTask, hidden_size: int) -> None:
-    """Run ``task`` on its first and its shortest row, each twice, with random hidden states.
+@dataclass(frozen=True)
+class PlacedRows:
+    """Rows after a transform, padded on the right; B rows, T tokens.
 
-    This finds the mistakes of primitives on the CPU, where reading values is cheap, and before a
-    run folder exists. It does not change the draws of the training: it uses its own generator, and
-    restores the state of torch's, which dropout draws from.
+    Attributes:
+        rows: the rows, with the corrupted ids. An inserted token is not ordinary.
+        original: ``[B, T]`` int64, what each token was before; an inserted token is what it is.
+        selected: ``[B, T]`` bool, the prediction targets.
+        before: the rows before; None if every token is where it was.
+    """
+
+    rows: PaddedRows
+    original: Tensor
+    selected: Tensor
+    before: RowsBefore | None
+
+    @property
+    def text(self) -> Tensor:
+        """Which tokens are neither special nor padding, inserted ones included: ``[B, T]`` bool."""
+        if self.before is None:
+            return self.rows.ordinary
+        return self.rows.ordinary | (self.rows.real & (self.before.origin < 0))
+
+
+def place_rows(padded: PaddedRows, corruption: Corruption, longest: int) -> PlacedRows:
+    """Move the tokens that are left to the beginning of their rows, and let all else follow them.
+
+    A row that has become longer than ``longest`` loses its last tokens, but no special one, as when
+    it is tokenised.
 
     Args:
-        task: the objective.
-        hidden_size: H of the encoder.
-
-    Raises:
-        PluginError: a primitive breaks the contract of its stage.
+        padded: the rows before the transform; B rows, S tokens.
+        corruption: what the transform returned for them.
+        longest: the most tokens that the encoder reads.
     """
-    # The shortest row is the most likely to have no target and nothing to attend to; equal rows are
-    # the most likely to be compared with each other.
-    rows = torch.stack([torch.tensor(0), task.lengths.argmin()]).unique().repeat(2)
-    generator = torch.Generator().manual_seed(0)
-    with torch.random.fork_rng(devices=[]):
-        batch = task.batch(rows, generator)
-        _refuse_lost_specials(task, rows, batch.origin)
-        shape = (*batch.inputs["input_ids"].shape, hidden_size)
-        dtype = next((p.dtype for p in task.head.parameters()), torch.float32)
-        hidden = torch.randn(shape, generator=generator).to(dtype).requires_grad_()
-        losses = task.losses(task.head, hidden, batch.targets)
-        if not task.couples_rows:
-            _refuse_coupling(task, losses, hidden)
+    ids, selected, real, origin = corruption
+    if real is None and origin is None:
+        return PlacedRows(replace(padded, ids=ids), padded.ids, selected, None)
+    origin = _identity(padded) if origin is None else origin
+    real = torch.ones_like(selected) if real is None else real
+    inserted, place = origin < 0, origin.clamp(min=0)
+    real = real & (inserted | padded.real.gather(1, place))
+    text = real & (inserted | padded.ordinary.gather(1, place))
+    real = real & ~_last(text, (real.sum(dim=1) - longest).clamp(min=0))
+    moved = _to_the_beginning(real)
+    real, origin, ids = moved(real), moved(origin), moved(ids)
+    origin = origin.masked_fill(~real, -1)
+    inserted, place = real & (origin < 0), origin.clamp(min=0)
+    ids = ids.masked_fill(~real, padded.pad_id)
+    rows = replace(
+        padded,
+        ids=ids,
+        real=real,
+        ordinary=padded.ordinary.gather(1, place) & real & ~inserted,
+        token_types=_types(padded, origin, real),
+        token_labels=_token_labels(padded, origin),
+    )
+    return PlacedRows(
+        rows,
+        original=torch.where(real & ~inserted, padded.ids.gather(1, place), ids),
+        selected=moved(selected) & real,
+        before=RowsBefore(padded.ids, padded.ordinary, origin),
+    )
 
 
-def _refuse_lost_specials(task: ObjectiveTask, numbers: Tensor, rows: CorruptedRows) -> None:
-    """Raise PluginError if the transform has removed, changed or moved special tokens."""
-    padded = task.rows.rows(numbers.repeat(task.views))
-    special = padded.real & ~padded.ordinary
-    for row, origin in enumerate(rows.origin):
-        left = rows.real[row] & ~rows.ordinary[row] & (origin >= 0)
-        wanted = special[row].nonzero().flatten()
-        if (
-            not torch.equal(origin[left], wanted)
-            or not torch.equal(rows.corrupted[row][left], padded.ids[row][wanted])
-            or bool(special[row, 0] and origin[0] != 0)
-        ):
-            raise PluginError(
-                f"{task.name}: transform {task.factors['transform']} removes, changes or moves "
-                "special tokens of a row; all of them have to stay, in their order, and the first "
-                "one at the beginning"
-            )
+def unchanged_where(clean: Tensor, padded: PaddedRows, corruption: Corruption) -> Corruption:
+    """Undo the corruption in the rows ``clean``, ``[B]`` bool."""
+    clean = clean.unsqueeze(1)
+    ids, selected, real, origin = corruption
+    if real is None and origin is None:
+        return Corruption(torch.where(clean, padded.ids, ids), selected & ~clean)
+    origin = _identity(padded) if origin is None else origin
+    real = torch.ones_like(selected) if real is None else real
+    width = max(ids.shape[1], padded.ids.shape[1])
+
+    def either(before: Tensor, after: Tensor) -> Tensor:
+        return torch.where(clean, _widened(before, width), _widened(after, width))
+
+    return Corruption(
+        ids=either(padded.ids, ids),
+        selected=_widened(selected, width) & ~clean,
+        real=either(padded.real, real),
+        origin=either(_identity(padded), origin),
+    )
 
 
-def _refuse_coupling(task: ObjectiveTask, losses: RowLosses, hidden: Tensor) -> None:
-    """Raise PluginError if the first row's loss depends on another row."""
-    (gradient,) = torch.autograd.grad(losses.sums[0], hidden, allow_unused=True)
-    if gradient is not None and bool(gradient[1:].ne(0).any()):
-        raise PluginError(
-            f"{task.name}: the loss of a row of output {task.factors['output']} depends on other "
-            "rows, which may come in other batches; an output that compares rows with each other "
-            "has to say so with the attribute couples_rows = True"
-        )
+def _identity(padded: PaddedRows) -> Tensor:
+    return torch.arange(padded.ids.shape[1]).expand_as(padded.ids)
+
+
+def _last(text: Tensor, numbers: Tensor) -> Tensor:
+    """The last ``numbers`` ``[B]`` of the tokens ``text`` ``[B, T]`` of each row."""
+    from_the_end = text.flip(1).cumsum(dim=1).flip(1)
+    return text & (from_the_end <= numbers.unsqueeze(1))
+
+
+def _to_the_beginning(real: Tensor) -> Callable[[Tensor], Tensor]:
+    """A function that moves the values of real tokens to the beginning of each row, in order."""
+    width = max(1, int(real.sum(dim=1).max()))
+    order = (~real).long().argsort(dim=1, stable=True)[:, :width]
+    return lambda values: values.gather(1, order)
+
+
+def _types(padded: PaddedRows, origin: Tensor, real: Tensor) -> Tensor | None:
+    """The token types; an inserted token has that of the token before it."""
+    if padded.token_types is None:
+        return None
+    place = torch.arange(origin.shape[1]).expand_as(origin)
+    from_row = place.masked_fill(origin < 0, 0).cummax(dim=1).values
+    known = origin.gather(1, from_row).clamp(min=0)
+    return padded.token_types.gather(1, known).masked_fill(~real, padded.pad_type)
+
+
+def _token_labels(padded: PaddedRows, origin: Tensor) -> Tensor | None:
+    """The labels of tokens, which move with them; an inserted token has none."""
+    if padded.token_labels is None:
+        return None
+    return padded.token_labels.gather(1, origin.clamp(min=0)).masked_fill(origin < 0, NO_LABEL)
+
+
+def _widened(values: Tensor, width: int) -> Tensor:
+    """Values ``[B, T]`` with zeros after them, which ``real`` marks as padding."""
+    return functional.pad(values, (0, width - values.shape[1]))

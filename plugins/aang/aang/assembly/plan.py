@@ -23,7 +23,7 @@ from aang_core.plugins.traits import ONE_CLASS
 from aang_core.tasks.weighting import require_several_draws
 
 if TYPE_CHECKING:
-    from aang.corpora.task_files import TaskFiles
+    from aang.assembly.labelled_tasks import TaskFiles
     from aang.task_types.task_type import TaskType
     from aang_core.training.evaluation import Metric
 

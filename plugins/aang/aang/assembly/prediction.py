@@ -55,7 +55,7 @@ def predict(
     own: list[tuple[Tensor, Tensor]] = []
     for indices in batches[processes.rank :: processes.size]:
         padded = rows.rows(part[indices])
-        inputs = encoder_inputs(padded, padded.ids, padded.real)
+        inputs = encoder_inputs(padded, padded.real)
         moved = {n: to_device(t, like.device) for n, t in inputs.items()}
         own.append((to_device(indices, like.device), classifier(**moved)))
     # A process without a batch does not know how many dimensions the others found.

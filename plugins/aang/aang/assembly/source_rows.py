@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from aang.assembly.labelled_tasks import LabelledFile
 from aang.assembly.sources import Sources
 from aang.assembly.stream_rows import StreamRows
 from aang.corpora.cache import cache_folder
-from aang.corpora.task_files import LabelledFile
 from aang.corpora.tokens import TokenRows, tokenize
 from aang.modeling import TextModel
 from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import TaskType
 from aang_core.contracts import CheckedData
-from aang_core.objectives.stages import DataContext, Example
+from aang_core.objectives.stages import Example
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.processes import ALONE, Processes
 
@@ -94,23 +94,17 @@ class SourceReader:
         if isinstance(made, LabelledFile):
             made.leave_out(sources.held_out)
         data = CheckedData(made, primitive, sources.task.task_type)
-        context = DataContext(
-            train=sources.task.train,
-            domain=sources.domain,
-            out_of_domain=sources.out_of_domain,
-            unlabelled=sources.unlabelled,
-            seed=sources.config.seed,
-            report=sources.report,
-        )
         if data.buffer is None:
-            self._rows[name] = self._read(data, context, name)
+            self._rows[name] = self._read(data, name)
             return self._rows[name]
         steps = max(1, data.buffer // rows_per_step)
         # The rows of whole steps, so that none is left over when the next block is read.
         size = min(data.buffer, steps * rows_per_step)
         # Not cached: a stream's texts are not read again soon.
         tokenized = partial(self._tokenize, name=name, task_type=None, cached=False)
-        rows = StreamRows(data.stream(context), size, steps, tokenized, name, self._processes)
+        rows = StreamRows(
+            data.stream(sources.context), size, steps, tokenized, name, self._processes
+        )
         streams[name] = SourceRows(rows, None)
         return streams[name]
 
@@ -119,12 +113,12 @@ class SourceReader:
         parts = {name: rows.digest for name, (_, rows) in self._parts.items()}
         return parts | {name: source.rows.digest for name, source in self._rows.items()}
 
-    def _read(self, data: CheckedData, context: DataContext, name: str) -> SourceRows:
+    def _read(self, data: CheckedData, name: str) -> SourceRows:
         if data.of_step or data.of_end_task:
             return SourceRows(self.train(), None, data.of_step)
-        examples = list(data.examples(context))
+        examples = list(data.examples(self._sources.context))
         task_type = self._task_type(data.primitive, examples)
-        own = task_type is not None and "labels:own" in data.primitive.provides
+        own = "labels:own" in data.primitive.provides
         classes = len(task_type.labels) if own and task_type is not None else None
         return SourceRows(self._tokenize(examples, name, task_type), classes)
 

@@ -1,8 +1,6 @@
 """The sources of a run: its plan and its end task, before a model is loaded."""
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -17,23 +15,28 @@ from aang.assembly.labelled_tasks import (
 from aang.assembly.plan import Plan, make_plan, settled
 from aang.assembly.text_options import check_paths, refuse_unread
 from aang.config import TrainConfig
-from aang.corpora.cache import atomic_write, cache_folder
+from aang.corpora.cache import cached_text
 from aang.corpora.dataset_task import load_dataset_task
-from aang.corpora.demo import UnlabelledParagraphs, load_demo_task, out_of_domain_paragraphs
 from aang.corpora.in_memory import DOMAIN_TEXT
-from aang.corpora.labelled_task import HeldOutTexts, LabelledTask, TaskReading, load_task
+from aang.corpora.labelled_task import (
+    HeldOutTexts,
+    LabelledTask,
+    TaskReading,
+    TaskWithTexts,
+    load_task,
+)
 from aang.corpora.tables import NOTHING_IN_MEMORY, TableInMemory
 from aang.corpora.train_draw import TrainDraw, draw_train
 from aang.corpora.unlabelled_texts import UnlabelledTexts
 from aang_core.gradients.dev_head import find_dev_heads
 from aang_core.gradients.engine import find_engine
-from aang_core.objectives.stages import Example, ReadReport
+from aang_core.objectives.stages import DataContext, ReadReport
+from aang_core.plugins import load_plugins
+from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import Registry, TargetEntry
 
 DEMO = "demo"
-"""Name of the built-in demo task."""
-
-_ASSETS = files("aang") / "assets"
+"""The end task, brought by a plug-in, that is trained where no data is named."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,10 @@ class Sources:
         plan: what the run trains, with the options that depend on the kind of the end task.
         task: the end task's texts and labels.
         encoder: a model folder or hub name.
-        domain: files of in-domain text.
-        out_of_domain: files of generic text.
-        unlabelled: texts like the end task's own, without labels; None if none are named.
+        context: what data primitives read, and where they report.
         held_out: recognises the texts of dev and test. Of a test part that is not scored, it knows
             those of the demo and of a data set, but not those of a file, which is not read.
         fine_tuning: scores of plain fine-tuning on this task, if they are known beforehand.
-        report: notes about the data.
         pretrained: whether ``encoder`` comes from a stage of pre-training.
         draw: which training rows were drawn; None if all of them are used.
         copies: the copies of data in memory, by the names of their files in the run folder.
@@ -62,12 +62,9 @@ class Sources:
     plan: Plan
     task: LabelledTask
     encoder: str
-    domain: tuple[Path, ...]
-    out_of_domain: tuple[Path, ...]
-    unlabelled: Iterable[Example] | None
+    context: DataContext
     held_out: HeldOutTexts
     fine_tuning: Mapping[str, Any] | None
-    report: ReadReport
     pretrained: bool = False
     draw: TrainDraw | None = None
     copies: Mapping[str, str] = field(default_factory=dict)
@@ -87,6 +84,11 @@ class Sources:
         None for the core's own, and for ``auto``, which takes what suits the device.
         """
         return None if self.config.gradients == "auto" else self.engine
+
+    @property
+    def report(self) -> ReadReport:
+        """Notes about the data."""
+        return self.context.report
 
     def with_options(self, **options: Any) -> "Sources":
         """The same sources with other options, which change nothing that is read already."""
@@ -123,15 +125,13 @@ def prepare_sources(
     dev_heads = find_dev_heads(config.dev_head, config.dev_head_fit, registry)
     plan = make_plan(config, registry, auxiliary)
     refuse_unread(plan, registry, in_memory)
-    read, domain, out_of_domain = _read(plan.config, report, registry, in_memory)
-    plan = settled(plan, read.task_type, registry, auxiliary)
+    read = _read(plan.config, report, registry, in_memory)
+    plan = settled(plan, read.task.task_type, registry, auxiliary)
     for note in plan.notes:
         report.note(note)
     config = plan.config
-    task, draw = _drawn(config, read, report)
-    unlabelled: Iterable[Example] | None = None
-    if config.is_demo:
-        unlabelled = UnlabelledParagraphs(HeldOutTexts(task))
+    task, draw = _drawn(config, read.task, report)
+    unlabelled = read.unlabelled
     if config.unlabelled:
         places = [in_memory.get(Path(place), place) for place in config.unlabelled]
         columns = end_task_columns(config)
@@ -143,16 +143,16 @@ def prepare_sources(
         )
     as_shipped = config.model is None and config.train_rows is None
     comparable = config.is_demo and as_shipped and not config.from_scratch and config.test_score
+    measured = read.fine_tuning if comparable else None
     return Sources(
         plan=plan,
         task=_with_test_if_scored(config, task),
         encoder=encoder_of(config),
-        domain=domain,
-        out_of_domain=out_of_domain,
-        unlabelled=unlabelled,
+        context=DataContext(
+            task.train, read.domain, read.out_of_domain, unlabelled, config.seed, report
+        ),
         held_out=HeldOutTexts(task),
-        fine_tuning=_shipped_fine_tuning(config.metric) if comparable else None,
-        report=report,
+        fine_tuning=measured if measured and measured["metric"] == config.metric else None,
         draw=draw,
         registry=registry,
         engine=engine,
@@ -162,7 +162,7 @@ def prepare_sources(
 
 def encoder_of(config: TrainConfig) -> str:
     """The folder or hub name of the encoder."""
-    return config.model or str(_ASSETS / "demo-encoder")
+    return config.model or str(files("aang") / "assets" / "demo-encoder")
 
 
 def read_end_task(
@@ -181,7 +181,8 @@ def read_end_task(
     Raises:
         AangError: a file cannot be used, or has too few rows to draw from.
     """
-    task, draw = _drawn(config, _read(config, report, registry)[0], report)
+    read = _read(config, report, registry or load_plugins().registry)
+    task, draw = _drawn(config, read.task, report)
     return _with_test_if_scored(config, task), draw
 
 
@@ -206,12 +207,12 @@ def _drawn(
 def _read(
     config: TrainConfig,
     report: ReadReport,
-    registry: Registry | None,
+    registry: Registry,
     in_memory: Mapping[Path, TableInMemory] = NOTHING_IN_MEMORY,
-) -> tuple[LabelledTask, tuple[Path, ...], tuple[Path, ...]]:
+) -> TaskWithTexts:
     """The end task, and where its in-domain and out-of-domain texts are."""
     domain = tuple(
-        _cached_file("in-memory/domain.jsonl", in_memory[Path(place)].copy((DOMAIN_TEXT,)))
+        cached_text("in-memory/domain.jsonl", in_memory[Path(place)].copy((DOMAIN_TEXT,)))
         if Path(place) in in_memory
         else Path(place)
         for place in config.domain
@@ -234,36 +235,12 @@ def _read(
         parts = {
             part: in_memory.get(path, path) for part, path in named.items() if path is not None
         }
-        return load_task(parts, reading, report, reading.columns.task), domain, other
-    if config.dataset is not None:
+        return TaskWithTexts(load_task(parts, reading, report, files.name), domain, other)
+    if config.dataset is not None and config.dataset not in registry.tasks:
         name, _, part = config.dataset.partition(":")
-        return load_dataset_task(name, part or None, reading, report), domain, other
-    demo = load_demo_task()
-    for package in demo.missing:
-        report.add("package of the demo task that this Python lacks", package)
-    reference = [] if other else out_of_domain_paragraphs(demo)
-    return (
-        LabelledTask(DEMO, demo.train, demo.dev, demo.test, demo.labels),
-        domain or (_cached_file("demo/stdlib.txt", "\n".join(demo.domain) + "\n"),),
-        other or (_cached_file("demo/reference.txt", "\n".join(reference) + "\n"),),
+        return TaskWithTexts(load_dataset_task(name, part or None, reading, report), domain, other)
+    tasks = registry.tasks if config.dataset else registry.as_meant_by(CORE).tasks
+    brought: TaskWithTexts = tasks.find(config.dataset or DEMO).load()(report)
+    return replace(
+        brought, domain=domain or brought.domain, out_of_domain=other or brought.out_of_domain
     )
-
-
-def _cached_file(name: str, content: str) -> Path:
-    """Write text to a file of the cache, which data primitives can read, and return its path."""
-    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-    path = cache_folder() / name
-    path = path.with_stem(f"{path.stem}-{digest}")
-    if not path.exists():
-        with atomic_write(path) as draft:
-            draft.write_text(content, encoding="utf-8")
-    return path
-
-
-def _shipped_fine_tuning(metric: str) -> Mapping[str, Any] | None:
-    """Scores of ``--weighter single-task`` on the demo, measured when the encoder was made."""
-    path = _ASSETS / "demo-fine-tuning.json"
-    if not path.is_file():
-        return None
-    shipped: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return shipped if shipped["metric"] == metric else None

@@ -86,13 +86,13 @@ class StreamRows:
             with self._processes.all_or_none():
                 self._rows = self._next_block()
             if self._processes.size > 1:
-                self._processes.refuse_if_different(self.digest, self._differs)
-
-    def _differs(self, first: str, other: str) -> str:
-        return (
-            f"{self._name}: the next {self._buffer} texts are others than in the first process, so "
-            "a file has changed there, or could not be read"
-        )
+                self._processes.refuse_if_different(
+                    self.digest,
+                    lambda first, other: (
+                        f"{self._name}: the next {self._buffer} texts are others than in the first "
+                        "process, so a file has changed there, or could not be read"
+                    ),
+                )
 
     def state_dict(self) -> dict[str, Any]:
         """The position in the stream where this block begins."""

@@ -3,7 +3,7 @@
 Both are checked before anything that takes long is imported.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,12 +13,11 @@ from aang.corpora.places import REST, from_home, matching_paths, require_file
 from aang.corpora.tables import NOTHING_IN_MEMORY, TableInMemory
 from aang.modeling.model_folder import refuse_other_folders
 from aang_core.errors import AangError, ConfigError
-from aang_core.objectives.objective import Objective
 from aang_core.objectives.space import load_space
 from aang_core.plugins.registry import Registry
 
 _OFFERED = 4
-"""Most spaces or recipes that a message names."""
+"""Most spaces that a message names."""
 
 
 def check_paths(config: TrainConfig, in_memory: Collection[Path] = ()) -> None:
@@ -80,38 +79,22 @@ def refuse_unread(
 
 
 def _readers(trait: str, registry: Registry) -> str:
-    """A clause that says which spaces and recipes read the text of an option."""
+    """A clause that says which spaces read the text of an option."""
     readers = [p.name for p in registry.primitives("data") if trait in p.provides]
     if not readers:
         return "no plug-in that is installed does, so leave it out"
 
-    def reads(space: object, stages: Iterable[str] = (), among: Registry = registry) -> bool:
-        # A space or recipe that cannot be used here is not offered.
+    def reads(space: str) -> bool:
+        # One that cannot be used here is not offered.
         with suppress(AangError):
-            data = [*load_space(str(space), among).stages["data"]] if space else []
-            data += [Objective.parse(stage, among).data for stage in stages]
+            data = load_space(space, registry).stages["data"]
             return any(trait in primitive.provides for primitive in data)
         return False
 
-    recipes = [
-        recipe.name
-        for recipe in registry.recipes
-        if reads(
-            recipe.options.get("space"),
-            recipe.pretraining,
-            registry.as_meant_by(recipe.origin.distribution),
-        )
-    ]
-    spaces = [space.name for space in (*registry.spaces, *registry.objectives) if reads(space.name)]
-    offered = [("--space", spaces), ("--recipe", recipes)]
-    named = [f"{option} {_some(names)}" for option, names in offered if names]
+    named = dict.fromkeys(s.name for s in (*registry.spaces, *registry.objectives))
+    spaces = [name for name in named if reads(name)][:_OFFERED]
     whose = f"the data {' and '.join(readers)} would"
-    return f"{whose}, as in {', or '.join(named)}" if named else whose
-
-
-def _some(names: list[str]) -> str:
-    shown = list(dict.fromkeys(names))[:_OFFERED]
-    return f"{', '.join(shown[:-1])} or {shown[-1]}" if len(shown) > 1 else shown[0]
+    return f"{whose}, as in --space {' or '.join(spaces)}" if spaces else whose
 
 
 def _flag(name: str) -> str:

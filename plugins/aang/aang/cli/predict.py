@@ -73,7 +73,7 @@ def predict(
     predictions for a file have all of its columns, in its order, and take constant memory.
     """
     from aang.cli.progress import counting
-    from aang.corpora.labelled import Columns
+    from aang.corpora.columns import Columns
     from aang.runs import prediction_files as files
     from aang.runs.devices import on_usable_cores
     from aang.runs.predict import WINDOW, Predictor

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from aang.corpora.columns import Columns
 from aang.corpora.places import REST, plain_name, task_name
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.plugins.registry import OptionEntry
@@ -132,7 +133,7 @@ class DataOptions(Section):
     test_score: bool = True
     """score the best model on test; without it the run has no test set"""
     dataset: Name | None = None
-    """name or folder of a Hugging Face dataset, instead of --train"""
+    """name or folder of a Hugging Face dataset, or an end task of a plug-in, instead of --train"""
     text: str = Field("text", description="column of the text")
     text_pair: str | None = Field(None, description="column of the second text, for pairs")
     label: str = Field("label", description="column of the label")
@@ -188,13 +189,7 @@ class DataOptions(Section):
             raise ValueError("--train and --dataset both name the end task; give one of them")
         if self.label_names and self.is_demo:
             raise ValueError("--label-names goes with --train or --dataset; give one of them")
-        if self.label in (self.text, self.text_pair):
-            raise ValueError(
-                f"--label {self.label} is a column of texts, too; a text that is its own label "
-                "teaches nothing"
-            )
-        if self.text == self.text_pair:
-            raise ValueError(f"--text and --text-pair both name the column {self.text}")
+        Columns(self.text, self.text_pair, self.label).require_different()
         if self.train is None and (self.dev is not None or self.test is not None):
             raise ValueError("--dev and --test are files that go with --train; give that too")
         if REST in self.unlabelled and self.train_rows is None:

@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import hashlib
 import logging
 import os
 import shutil
@@ -117,3 +118,14 @@ def atomic_write(path: Path) -> Iterator[Path]:
     make_folder(path.parent)
     with whole_file(path, shared=True) as draft:
         yield draft
+
+
+def cached_text(name: str, content: str) -> Path:
+    """Write text to a file of the cache, which data primitives can read, and return its path."""
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    path = cache_folder() / name
+    path = path.with_stem(f"{path.stem}-{digest}")
+    if not path.exists():
+        with atomic_write(path) as draft:
+            draft.write_text(content, encoding="utf-8")
+    return path

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aang.corpora.labelled import Columns
+from aang.corpora.columns import Columns
 from aang.corpora.tables import TableInMemory
 from aang.task_types.cells import refuse_alike
 from aang_core.errors import DataError
@@ -26,7 +26,7 @@ TEXT_FORMS = f"{_TABLES}, or a list of texts"
 
 
 def table_in_memory(
-    value: object, role: str, path: Path, columns: Columns, *, labelled: bool = True
+    value: object, role: str, columns: Columns, *, labelled: bool = True
 ) -> TableInMemory:
     """Read data in memory as a table.
 
@@ -34,7 +34,6 @@ def table_in_memory(
         value: a DataFrame, a Dataset, a list of records, a mapping of columns; if labelled, a pair
             ``(texts, labels)``; if not, a list or Series of texts or of pairs of texts.
         role: the argument that it was given as, for messages.
-        path: the file that will hold its copy.
         columns: the names of the columns. Lists have none of their own and get these.
         labelled: whether the data has labels.
 
@@ -49,18 +48,16 @@ def table_in_memory(
     pandas, datasets = sys.modules.get("pandas"), sys.modules.get("datasets")
     if pandas is not None and isinstance(value, pandas.DataFrame):
         series = [(str(name), value.iloc[:, i]) for i, name in enumerate(value.columns)]
-        return _of_columns(series, f"{role} DataFrame", path, label)
+        return _of_columns(series, f"{role} DataFrame", label)
     if datasets is not None and isinstance(value, datasets.Dataset):
-        return dataset_table(value, f"{role} Dataset", path)
-    if datasets is not None and isinstance(value, datasets.IterableDataset):
-        raise DataError(f"{role}: a streamed data set; load it without streaming=True")
+        return dataset_table(value, f"{role} Dataset")
     if isinstance(value, Mapping):
         if any(plain_list(cells) is None for cells in value.values()):
             raise unknown
         given = [(str(name), cells) for name, cells in value.items()]
-        return _of_columns(given, f"{role} columns", path, label)
+        return _of_columns(given, f"{role} columns", label)
     if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-        return TableInMemory(f"{role} list", path, None, lambda wanted: map(_plain_record, value))
+        return TableInMemory(f"{role} list", None, lambda wanted: map(_plain_record, value))
     of_labels: list[tuple[str, Any]] = []
     texts: Any = value
     if labelled:
@@ -71,12 +68,10 @@ def table_in_memory(
     if listed is None or any(plain_list(cells) is None for _, cells in of_labels):
         raise unknown
     named = [*_texts_by_column(listed, role, columns), *of_labels]
-    return _of_columns(named, f"{role} list", path, label)
+    return _of_columns(named, f"{role} list", label)
 
 
-def dataset_table(
-    dataset: Any, source: str, path: Path = Path(), *, first: int = 0
-) -> TableInMemory:
+def dataset_table(dataset: Any, source: str, *, first: int = 0) -> TableInMemory:
     """A ``datasets.Dataset`` as a table in which the names of classes replace their ids."""
 
     def rows(wanted: Sequence[str]) -> Iterator[Mapping[str, object]]:
@@ -88,7 +83,7 @@ def dataset_table(
         for row in dataset.with_format(None).select_columns(list(wanted)):
             yield {name: _named(_plain(row[name]), names[name]) for name in wanted}
 
-    return TableInMemory(source, path, tuple(dataset.column_names), rows, first)
+    return TableInMemory(source, tuple(dataset.column_names), rows, first)
 
 
 def require_one_type(table: TableInMemory, column: str) -> None:
@@ -148,7 +143,7 @@ def _texts_by_column(texts: list[object], role: str, columns: Columns) -> list[t
 
 
 def _of_columns(
-    columns: Sequence[tuple[str, Any]], source: str, path: Path, label: str | None
+    columns: Sequence[tuple[str, Any]], source: str, label: str | None
 ) -> TableInMemory:
     """Columns with their names as a table; classes that the labels' column declares must differ."""
     sizes = {name: len(cells) for name, cells in columns}
@@ -164,7 +159,7 @@ def _of_columns(
         for cells in zip(*(plain_list(cells_of[name]) or () for name in wanted), strict=True):
             yield dict(zip(wanted, cells, strict=True))
 
-    return TableInMemory(source, path, tuple(name for name, _ in columns), rows)
+    return TableInMemory(source, tuple(name for name, _ in columns), rows)
 
 
 def _named(value: object, names: Sequence[str] | None) -> object:

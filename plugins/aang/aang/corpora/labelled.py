@@ -1,94 +1,22 @@
 """Labelled examples from one of the user's files, or from data in memory."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from aang.corpora.columns import Columns
 from aang.corpora.tables import Row, Table, TableInMemory, read_table
-from aang.corpora.text_files import well_formed_value
-from aang.task_types.cells import Cell, is_null, text_of
+from aang.task_types.cells import is_null, listed, note_look_alikes, text_of
 from aang.task_types.single_label import ONE_CLASS
 from aang.task_types.task_type import TaskType
 from aang.task_types.written_lists import list_in
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, Label, ReadReport
 
-_SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars"}
-
 _NO_CLASS = " A text without any class has an empty list, []."
 
 _NAMED = 3
 """Most rows without a text or label that a message names."""
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Names of the columns to read.
-
-    Attributes:
-        text: column of the text.
-        text_pair: column of the second text; None for tasks over single texts.
-        label: column of the label.
-        task: name of the auxiliary task that the columns belong to; None for the end task.
-    """
-
-    text: str = "text"
-    text_pair: str | None = None
-    label: str = "label"
-    task: str | None = None
-
-    def texts(self) -> tuple[str, ...]:
-        """The columns of texts."""
-        return (self.text,) if self.text_pair is None else (self.text, self.text_pair)
-
-    def names(self) -> tuple[str, ...]:
-        """All columns that are read."""
-        return (*self.texts(), self.label)
-
-    def options(self) -> dict[str, Any]:
-        """The columns as options of a data primitive."""
-        return {"text": self.text, "text_pair": self.text_pair, "label": self.label}
-
-    def option(self, role: str) -> str:
-        """The option that names the column in this role: ``--label``, or ``--set wnli.label``."""
-        return f"--{role.replace('_', '-')}" if self.task is None else f"--set {self.task}.{role}"
-
-    def cell(self, values: Mapping[str, object], name: str, where: str, report: ReadReport) -> Cell:
-        """The value of a row in the column ``name``, with its place."""
-        value = well_formed_value(values[name])
-        if name != self.label and value != values[name] and isinstance(value, str | list):
-            report.add("text with half a surrogate pair, replaced by U+FFFD", where)
-        return Cell(value, name, where, self._option_of(name))
-
-    def require(self, present: Iterable[str], wanted: Iterable[str], where: str) -> None:
-        """Raise DataError if a column is missing.
-
-        Args:
-            present: the columns that are there.
-            wanted: those of these columns that are read.
-            where: what messages call the place.
-        """
-        present = list(present)
-        for name in wanted:
-            if name not in present:
-                found = ", ".join(map(repr, present[:20])) or "none"
-                marks = [mark for mark in _SEPARATORS if present and mark in present[0]]
-                if len(present) == 1 and marks:
-                    raise DataError(
-                        f"{where}: the header is one column, {found}, because its names are "
-                        f"separated by {_SEPARATORS[marks[0]]}. AANG reads commas in .csv files "
-                        "and tabs in .tsv files: export the file so, or name the separator in a "
-                        "first line such as sep=;"
-                    )
-                raise DataError(
-                    f"{where}: there is no column {name!r}; the columns are {found}. "
-                    f"Name the right one with {self._option_of(name)}."
-                )
-
-    def _option_of(self, name: str) -> str:
-        roles = {self.text_pair: "text_pair", self.text: "text", self.label: "label"}
-        return self.option(roles[name])
 
 
 @dataclass(frozen=True)
@@ -231,6 +159,59 @@ def texts_of(
     columns.require(values, columns.texts(), where)
     first, *second = (text_of(columns.cell(values, n, where, report)) for n in columns.texts())
     return first, second[0] if second else None
+
+
+def know_unseen(
+    task_type: TaskType,
+    parts: Sequence[tuple[str, LabelledRows]],
+    report: ReadReport,
+    option: str,
+    lacking: str = "train lacks",
+) -> TaskType:
+    """The kind of task that also knows classes which only these parts have, and train lacks.
+
+    With few labels this is usual. Such rows stay: without them the score would be that of easier
+    data.
+
+    Args:
+        task_type: the kind of task, fitted to its training data.
+        parts: the rows to score, and what messages call them.
+        report: where to note how many rows have such a class, and which.
+        option: the option that names the column of the label.
+        lacking: what messages say of such a class.
+
+    Raises:
+        DataError: a part has classes, but none that can be predicted.
+    """
+    known, unseen = set(task_type.labels), set[str]()
+    for name, rows in parts:
+        named = [set(task_type.names(e.label)) for e in rows.examples if e.label is not None]
+        every = set().union(*named)
+        if every and not every & known:
+            raise DataError(
+                f"{rows.source}: no row has a class that can be predicted. The classes are "
+                f"{listed(task_type.labels)}; here they are {listed(sorted(every))}. Does {option} "
+                "name the right column?"
+            )
+        if found := sorted(every - known):
+            count = sum(not classes <= known for classes in named)
+            rows_of = f"{count} row{'' if count == 1 else 's'} of {name}"
+            # Of a text with several classes or tags, only these are wrong.
+            wrong = "missed" if task_type.several_classes else "wrong"
+            loss = "; the loss on dev leaves them out" if name == "dev" else ""
+            report.note(
+                f"{rows_of} with a class that {lacking} ({listed(found, 5)}), counted as "
+                f"{wrong}{loss}"
+            )
+            note_look_alikes(rows.source, [*task_type.labels, *found], report)
+        unseen.update(found)
+    return replace(task_type, unseen=tuple(sorted(unseen))) if unseen else task_type
+
+
+def can_be_learned(example: Example, task_type: TaskType) -> bool:
+    """Whether an example has a class of train, or none at all."""
+    names = () if example.label is None else task_type.names(example.label)
+    return not names or any(name in task_type.labels for name in names)
 
 
 def hashable(example: Example) -> bytes:

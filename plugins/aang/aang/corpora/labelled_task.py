@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
+from aang.corpora.columns import Columns
 from aang.corpora.labelled import (
-    Columns,
     LabelledRows,
     complete_rows,
     examples_of,
     hashable,
+    know_unseen,
     read_rows,
 )
-from aang.corpora.places import task_name
 from aang.corpora.tables import TableInMemory, read_table
-from aang.corpora.unseen_classes import know_unseen
 from aang.task_types.choose import choose_task_type, task_type_named
 from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import LabelColumn, TaskType
@@ -71,6 +71,26 @@ class LabelledTask:
 
 
 @dataclass(frozen=True)
+class TaskWithTexts:
+    """An end task and the texts beside it.
+
+    Attributes:
+        task: its texts and labels.
+        domain: files of in-domain text.
+        out_of_domain: files of generic text.
+        unlabelled: texts like its own, without labels; none of them is in dev or test.
+        fine_tuning: scores of plain fine-tuning, if they are known beforehand: those of
+            ``--weighter single-task`` and no other option.
+    """
+
+    task: LabelledTask
+    domain: tuple[Path, ...] = ()
+    out_of_domain: tuple[Path, ...] = ()
+    unlabelled: Iterable[Example] | None = None
+    fine_tuning: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
 class TaskReading:
     """How the end task is read.
 
@@ -103,7 +123,7 @@ def load_task(
     parts: Mapping[str, Path | TableInMemory],
     reading: TaskReading,
     report: ReadReport,
-    name: str | None = None,
+    name: str,
 ) -> LabelledTask:
     """Read the end task from the user's files or from data in memory.
 
@@ -112,7 +132,7 @@ def load_task(
             train is split off, stratified by class, which the report notes.
         reading: how to read them.
         report: where to count what was skipped or changed.
-        name: the task's name; None to name it after its training file.
+        name: the task's name.
 
     Raises:
         DataError: a file cannot be used, a part is empty, train has only one class or number, or
@@ -157,9 +177,8 @@ def load_task(
     for part in ("dev", "test"):
         if part in rows:
             _count_overlap(rows["train"], rows[part], part, report)
-    source = parts["train"]
     return LabelledTask(
-        name or task_name(source if isinstance(source, Path) else source.path),
+        name,
         rows["train"].examples,
         rows["dev"].examples,
         rows["test"].examples if "test" in rows else (),

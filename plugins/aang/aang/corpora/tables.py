@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -61,14 +62,12 @@ class TableInMemory:
 
     Attributes:
         source: what messages call it, such as ``train DataFrame``.
-        path: the file that will hold its copy; the task is named after it.
         columns: the names of its columns; None if every record has its own.
         rows: makes the rows of the given columns, with plain Python values.
         first: the number of the first row.
     """
 
     source: str
-    path: Path
     columns: tuple[str, ...] | None
     rows: Callable[[Sequence[str]], Iterator[Mapping[str, object]]]
     first: int = 0
@@ -136,12 +135,8 @@ def stream_table(path: Path, wanted: Sequence[str] | None = None) -> Table:
     return reader(path, wanted)
 
 
-def _csv(path: Path, wanted: Sequence[str] | None) -> Table:
-    return Table(str(path), "line", *open_separated(path, wanted))
-
-
-def _tsv(path: Path, wanted: Sequence[str] | None) -> Table:
-    return Table(str(path), "line", *open_separated(path, wanted, tabs=True))
+def _separated(path: Path, wanted: Sequence[str] | None, *, tabs: bool = False) -> Table:
+    return Table(str(path), "line", *open_separated(path, wanted, tabs=tabs))
 
 
 def _json(path: Path, wanted: Sequence[str] | None) -> Table:
@@ -158,12 +153,7 @@ def _json_lines(path: Path, wanted: Sequence[str] | None) -> Table:
             if line.strip():
                 with _json_told(f"{path}:{number}"):
                     record = json.loads(line.removesuffix("\n"))
-                if not isinstance(record, dict):
-                    raise DataError(
-                        f"{path}:{number}: expected one JSON object a line, such as "
-                        f'{{"text": "...", "label": "..."}}, found {json.dumps(record):.40}.'
-                    )
-                yield number, record
+                yield number, _object(record, f"{path}:{number}")
 
     return Table(str(path), "line", None, rows())
 
@@ -172,12 +162,16 @@ def _json_array(path: Path) -> Iterator[Row]:
     with _json_told(str(path)):
         records = json.loads("".join(text_lines(path, longest=sys.maxsize - 1)))
     for number, record in enumerate(records, start=1):
-        if not isinstance(record, dict):
-            raise DataError(
-                f"{path}, record {number}: expected an object in the array, "
-                f"found {json.dumps(record):.40}."
-            )
-        yield number, record
+        yield number, _object(record, f"{path}, record {number}")
+
+
+def _object(record: object, where: str) -> Mapping[str, object]:
+    if isinstance(record, dict):
+        return record
+    raise DataError(
+        f'{where}: expected a JSON object, such as {{"text": "...", "label": "..."}}, '
+        f"found {json.dumps(record):.40}."
+    )
 
 
 @contextmanager
@@ -229,8 +223,8 @@ READERS: Mapping[str, Callable[[Path, Sequence[str] | None], Table]] = MappingPr
         ".jsonl": _json_lines,
         ".ndjson": _json_lines,
         ".json": _json,
-        ".csv": _csv,
-        ".tsv": _tsv,
+        ".csv": _separated,
+        ".tsv": partial(_separated, tabs=True),
         ".parquet": _parquet,
     }
 )

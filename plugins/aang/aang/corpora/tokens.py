@@ -1,18 +1,17 @@
 """Texts as token ids: tokenised once, stored compactly, padded one batch at a time."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from aang.corpora.token_cache import collect, encode
+from aang.corpora.text_files import well_formed
+from aang.corpora.token_cache import encode
 from aang.corpora.tokenizer import name_of, token_offsets, vocabulary_size
 from aang.task_types.task_type import NO_LABEL, EncodedLabels, Offsets, TaskType
 from aang_core.errors import ConfigError, DataError, ModelError
@@ -58,20 +57,20 @@ class TokenRows:
     """
 
     def __init__(
-        self, encoded: pa.Table, labels: EncodedLabels, tokenizer: PreTrainedTokenizerBase
+        self,
+        encoded: Mapping[str, Tensor],
+        labels: EncodedLabels,
+        tokenizer: PreTrainedTokenizerBase,
     ) -> None:
-        ids = encoded.column("ids").combine_chunks()
-        self.lengths = torch.from_numpy(ids.value_lengths().to_numpy().astype(np.int64))
+        self.lengths = encoded["lengths"]
         self.labels = labels.rows
         self._token_labels = labels.tokens
-        self.truncated = int(np.count_nonzero(encoded.column("cut").to_numpy()))
+        self.truncated = int(encoded["cut"].sum())
         self._starts = self.lengths.cumsum(0) - self.lengths
-        self._ids = _flat(ids, np.int32)
-        self._ordinary = _flat(encoded.column("ordinary").combine_chunks(), np.bool_)
+        self._ids, self._ordinary, types = (encoded[n] for n in ("ids", "ordinary", "types"))
         ends = torch.cat([torch.zeros(1, dtype=torch.int64), self._ordinary.cumsum(0)])
         ordinary = ends[self._starts + self.lengths] - ends[self._starts]
         self.empty: list[int] = (ordinary == 0).nonzero().flatten().tolist()
-        types = _flat(encoded.column("types").combine_chunks(), np.int8)
         self._types = types if len(types) == len(self._ids) else None
         self._pad_id: int = tokenizer.pad_token_id
         self._pad_type: int = tokenizer.pad_token_type_id
@@ -172,7 +171,7 @@ def tokenize(
     """Tokenise a source, or load its ids from the cache if it was tokenised before.
 
     Args:
-        examples: read one by one; only texts and labels are kept, and texts only during the call.
+        examples: the texts and their labels.
         tokenizer: the encoder's tokenizer.
         max_length: longest row, in tokens including special ones; of a pair, the longer text is cut
             first.
@@ -193,10 +192,13 @@ def tokenize(
             f"{name_of(tokenizer)}: the tokenizer has no padding token, so rows of different "
             "length cannot share a batch. Use an encoder such as BERT or RoBERTa."
         )
-    texts, given = collect(examples, report)
-    if not given:
+    examples = list(examples)
+    if not examples:
         raise DataError(f"{source}: there is no text at all. Check what it was asked to read.")
-    paired = texts.column("pair").null_count < len(given)
+    texts = [
+        (_clean(e.text, report), e.text_pair and _clean(e.text_pair, report)) for e in examples
+    ]
+    paired = any(pair is not None for _, pair in texts)
     special = tokenizer.num_special_tokens_to_add(pair=paired)
     # Below this length, tokenizers silently do not truncate at all.
     if max_length < special + (2 if paired else 1):
@@ -207,20 +209,27 @@ def tokenize(
     encoded = encode(texts, tokenizer, max_length, cache)
     labels = EncodedLabels()
     if task_type is not None:
-        # Read from Arrow's memory only if the task labels tokens.
+        # Asked for only if the task labels tokens.
         def offsets() -> Offsets:
-            return token_offsets(texts.column("text").to_pylist(), tokenizer, max_length)
+            return token_offsets([text for text, _ in texts], tokenizer, max_length)
 
-        labels = task_type.encode(given, offsets, source)
+        labels = task_type.encode([example.label for example in examples], offsets, source)
     rows = TokenRows(encoded, labels, tokenizer)
     if rows.truncated:
-        first = int(np.argmax(encoded.column("cut").to_numpy()))
+        first = int(encoded["cut"].int().argmax())
         event = f"text longer than {max_length} tokens, cut; {source} has {len(rows)} texts"
         report.add(event, f"text {first + 1}")
         report.counts[event] += rows.truncated - 1
     for index in rows.empty:
         report.add(f"text that has no tokens; {source}", f"text {index + 1}")
     return rows
+
+
+def _clean(text: str, report: ReadReport) -> str:
+    clean = well_formed(text)
+    if clean != text:
+        report.add("text with half a surrogate pair, replaced by U+FFFD", repr(clean)[:42])
+    return clean
 
 
 def _gather(values: Tensor, source: Tensor) -> Tensor:
@@ -230,8 +239,3 @@ def _gather(values: Tensor, source: Tensor) -> Tensor:
     that thread takes a hundred times longer than the work.
     """
     return values.index_select(0, source.flatten()).view_as(source)
-
-
-def _flat(column: pa.ListArray, kind: type[np.generic]) -> Tensor:
-    """All values of a list column, concatenated; a copy, since torch wants to own its memory."""
-    return torch.from_numpy(column.flatten().to_numpy(zero_copy_only=False).astype(kind, copy=True))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aang.corpora.labelled import Columns
+from aang.corpora.columns import Columns
 from aang.corpora.labelled_task import HeldOutTexts, LabelledTask
 from aang.corpora.places import REST, find_files
 from aang.corpora.tables import READERS, Row, Table, TableInMemory, stream_table
@@ -101,8 +101,6 @@ class UnlabelledTexts:
 
     def _rows(self, table: Table, report: ReadReport) -> Iterator[_Found]:
         wanted = self._columns.texts()
-        if table.columns is not None:
-            self._columns.require(table.columns, wanted, table.source)
         for number, values in table.rows:
             where = table.where(number)
             self._columns.require(values, wanted, where)

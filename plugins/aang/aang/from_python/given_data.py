@@ -10,9 +10,9 @@ from typing import Any
 
 from aang.assembly.labelled_tasks import end_task_columns
 from aang.config import TrainConfig
+from aang.corpora.columns import Columns
 from aang.corpora.dataset_task import parts_of
 from aang.corpora.in_memory import DOMAIN_TEXT, plain_list, require_one_type, table_in_memory
-from aang.corpora.labelled import Columns
 from aang.corpora.places import PARTS, REST
 from aang.corpora.tables import TableInMemory
 from aang.runs.resume import TEXTS, copy_of
@@ -75,7 +75,7 @@ class GivenData:
         for name, value in self.values.items():
             path = out.absolute() / copy_of(name)
             labelled = name in PARTS
-            table = table_in_memory(value, name, path, columns, labelled=labelled)
+            table = table_in_memory(value, name, columns, labelled=labelled)
             if labelled:
                 require_one_type(table, columns.label)
                 wanted[path] = columns.names()

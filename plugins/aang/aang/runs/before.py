@@ -108,10 +108,12 @@ def prepare(sources: Sources, during: During) -> Prepared:
     """
     device, processes = during.device, during.processes
     report = sources.report
-    sources = replace(sources, report=ReadReport())
+    context = replace(sources.context, report=ReadReport())
+    sources = replace(sources, context=context)
     torch.manual_seed(sources.config.seed)
     refuse_other_files(
-        {"--domain": sources.domain, "--out-of-domain": sources.out_of_domain}, processes
+        {"--domain": context.domain, "--out-of-domain": context.out_of_domain},
+        processes,
     )
     with processes.all_or_none():
         model = load_model(sources)

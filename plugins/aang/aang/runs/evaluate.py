@@ -13,10 +13,9 @@ from transformers import PreTrainedModel
 from aang.assembly.prediction import predict
 from aang.corpora.cache import cache_folder
 from aang.corpora.in_memory import require_one_type, table_in_memory
-from aang.corpora.labelled import LabelledRows, read_rows
+from aang.corpora.labelled import LabelledRows, know_unseen, read_rows
 from aang.corpora.tables import TableInMemory
 from aang.corpora.tokens import tokenize
-from aang.corpora.unseen_classes import know_unseen
 from aang.runs.predict import Predictor, require_columns_of_training
 from aang.runs.schema import PartEvaluation
 from aang.task_types.task_type import TaskType
@@ -144,7 +143,7 @@ def applied_scores(
     if isinstance(data, str | Path):
         source: Path | TableInMemory = Path(data)
     else:
-        source = table_in_memory(data, "data", Path("data"), columns)
+        source = table_in_memory(data, "data", columns)
         if source.columns is not None:
             require_columns_of_training(source.columns, columns.names(), source.source)
         if task_type.names_classes and not task_type.several_classes:

@@ -14,8 +14,9 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from aang.assembly.labelled_tasks import end_task_columns
 from aang.config import recorded_config
+from aang.corpora.columns import Columns
 from aang.corpora.in_memory import table_in_memory
-from aang.corpora.labelled import Columns, texts_of
+from aang.corpora.labelled import texts_of
 from aang.corpora.tables import TableInMemory, read_table
 from aang.corpora.tokenizer import token_offsets
 from aang.modeling import load_classifier, load_tokenizer
@@ -208,7 +209,7 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
         source = data
     else:
         texts = [data] if isinstance(data, str) else data
-        source = table_in_memory(texts, "data", Path("data"), columns, labelled=False)
+        source = table_in_memory(texts, "data", columns, labelled=False)
     table = read_table(source, columns.texts())
     if table.columns is not None:
         require_columns_of_training(table.columns, columns.texts(), table.source)

@@ -10,7 +10,8 @@ from itertools import chain, islice, tee
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from aang.corpora.labelled import Columns, texts_of
+from aang.corpora.columns import Columns
+from aang.corpora.labelled import texts_of
 from aang.corpora.tables import stream_table
 from aang.corpora.text_files import LONGEST_LINE, well_formed, well_formed_value
 from aang.runs.predict import PREDICTED, Prediction, Predictor, Text

@@ -7,16 +7,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedTokenizerBase
-
 from aang.assembly.source_rows import hold_out_of
 from aang.assembly.stream_rows import StreamRows
-from aang.corpora.text_streams import Cutter, PieceStream, RepeatedTexts, digest, pieces_of
+from aang.corpora.text_streams import RepeatedTexts
 from aang.corpora.tokens import TokenRows, tokenize
+from transformers import PreTrainedTokenizerBase
+
 from aang_core.contracts import CheckedData
 from aang_core.errors import DataError
 from aang_core.objectives.stages import DataContext, Example, ReadReport
 from aang_core.tasks.processes import ALONE, Processes
+from aang_plugin_prepare.pieces import Cutter, PieceStream, digest, pieces_of
 
 LOOKED_AT = 10_000
 """Pieces of text that are checked before training, and held in memory at a time during it."""

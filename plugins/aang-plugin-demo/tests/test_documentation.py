@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aang_core import AangError
+from aang_core import AangError, Example
 from tests.support.data import (
     DEV_SIZE,
     MIN_CHARACTERS,
@@ -17,6 +17,10 @@ from tests.support.data import (
     TRAIN_SIZE,
     DemoTask,
     DemoTaskUnavailable,
+    HeldOutTexts,
+    LabelledTask,
+    UnlabelledParagraphs,
+    comments,
     load_demo_task,
     strip_package_names,
 )
@@ -42,7 +46,7 @@ class Shuffled:
         return self.entries.pop()
 
 os.scandir = Shuffled
-from aang.corpora.demo import load_demo_task
+from aang_plugin_demo.documentation import load_demo_task
 print(hashlib.sha256(repr(load_demo_task()).encode()).hexdigest())
 """
 
@@ -56,7 +60,7 @@ def run_python(code: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **environment},
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         check=False,
@@ -128,7 +132,7 @@ class TestThisInterpreter:
         self, task: DemoTask
     ) -> None:
         own = run_python(
-            "import hashlib; from aang.corpora.demo import load_demo_task;"
+            "import hashlib; from aang_plugin_demo.documentation import load_demo_task;"
             "print(hashlib.sha256(repr(load_demo_task()).encode()).hexdigest())",
             PYTHONHASHSEED="1",
         )
@@ -137,7 +141,7 @@ class TestThisInterpreter:
 
     def test_heavy_libraries_stay_unimported(self) -> None:
         heavy = run_python(
-            "import sys, aang.corpora.demo as demo; demo.docstring_paragraphs(b'');"
+            "import sys, aang_plugin_demo.documentation as demo; demo.docstring_paragraphs(b'');"
             "print({'torch', 'transformers', 'datasets', 'numpy'} & set(sys.modules))"
         )
         assert heavy == "set()"
@@ -267,3 +271,24 @@ class TestOtherLibraries:
             load_demo_task(library)
         assert isinstance(caught.value, AangError)
         assert "comes with its sources" in str(caught.value)
+
+
+def test_comments_are_paragraphs() -> None:
+    """Lines of comments that follow each other are one, an empty comment line ends a paragraph."""
+    long = "what this does is not obvious at all, which is why there is a comment"
+    source = f'#! {long}\n# {long}\nx = 1  # {long}\n  # {long} too\n  #\n  # {long} 3\n# short\n"'
+    assert list(comments(source)) == [f"{long} {long}", f"{long} too", f"{long} 3 short"]
+
+
+def test_the_demo_has_comments_of_its_packages(tmp_path: Path) -> None:
+    long = "Whatever is said about http and sockets in this comment is long enough for a text."
+    other = "A comment of a package that is not among the classes of the task, long enough too."
+    for package, text in (("http", long), ("http/sub", f"{long} Twice"), ("json", other)):
+        (tmp_path / package).mkdir(parents=True)
+        (tmp_path / package / "module.py").write_text(f"# {text}\n", encoding="utf-8")
+    stripped = strip_package_names(long)
+    assert len(stripped) >= MIN_CHARACTERS
+    dev = (Example(stripped.upper(), label="http"),)
+    task = LabelledTask("demo", (), dev, (), ("http",))
+    found = UnlabelledParagraphs(HeldOutTexts(task), tmp_path)
+    assert [example.text for example in found] == [f"{stripped} Twice"]

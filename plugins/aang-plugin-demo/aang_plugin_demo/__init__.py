@@ -1,0 +1,1 @@
+"""A small end task made of text that every Python installation carries."""
