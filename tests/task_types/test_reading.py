@@ -408,11 +408,15 @@ def test_a_list_as_the_name_of_one_class_is_noted(tmp_path: Path) -> None:
 
 
 def test_a_few_texts_of_different_classes_can_be_split(tmp_path: Path) -> None:
-    """Although no two of them have the same rarest class."""
+    """Although no two of them have the same rarest class; the only text of a class stays in train."""
     path = write(tmp_path / "a.jsonl", rows_of(PLACES))
-    task = load_task(path)
-    assert (len(task.train), len(task.dev)) == (3, 1)
-    assert task.labels == ("0", "1", "2")
+    for seed in range(8):
+        report = ReadReport()
+        task = load_task(path, seed=seed, report=report)
+        assert (len(task.train), len(task.dev)) == (3, 1)
+        assert task.labels == ("0", "1", "2")
+        assert task.train[0].label == ("0", "2")
+        assert report.counts["class with a single example, so absent from dev"] == 1
 
 
 @pytest.fixture(scope="module")

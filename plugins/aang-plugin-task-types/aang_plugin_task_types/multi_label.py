@@ -174,8 +174,11 @@ class MultiLabel(TaskType):
             min(self.names(label), key=lambda name: (counts[name], name), default="")
             for label in labels
         ]
-        # Of a few texts with different rarest classes, some can still be drawn.
-        return groups if len(set(groups)) < len(groups) else [""] * len(groups)
+        if len(set(groups)) < len(groups):
+            return groups
+        # Of a few texts with different rarest classes, some can still be drawn; the only text of a
+        # class stays a group of its own, which no draw takes whole.
+        return [group if counts[group] == 1 else "" for group in groups]
 
     def encode(
         self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
