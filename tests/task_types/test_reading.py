@@ -408,7 +408,7 @@ def test_a_list_as_the_name_of_one_class_is_noted(tmp_path: Path) -> None:
 
 
 def test_a_few_texts_of_different_classes_can_be_split(tmp_path: Path) -> None:
-    """Although no two of them have the same rarest class; the only text of a class stays in train."""
+    """Although no two have the same rarest class; the only text of a class stays in train."""
     path = write(tmp_path / "a.jsonl", rows_of(PLACES))
     for seed in range(8):
         report = ReadReport()
@@ -455,6 +455,6 @@ def test_a_model_of_a_kind_that_is_not_there(bare: Registry) -> None:
     """Its numbers would be taken for a class."""
     config = BertConfig(num_labels=1, problem_type="regression")
     assert task_type_of_model(config).name == "regression"
-    with pytest.raises(AangError, match="aang-plugin-task-types, .* is disabled"):
+    with pytest.raises(AangError, match=r"aang-plugin-task-types, .* is disabled"):
         task_type_of_model(config, bare)
     assert task_type_of_model(BertConfig(num_labels=2), bare).name == "single-label"

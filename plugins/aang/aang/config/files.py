@@ -1,6 +1,6 @@
 """Options as users write them: YAML files, and ``NAME.OPTION=VALUE`` for primitives."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +39,19 @@ def refuse_trust(options: Mapping[str, Any], where: str) -> None:
         )
 
 
-def parse_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Options by name, from ``NAME.OPTION=VALUE`` each, with VALUE in YAML.
+def parse_settings(settings: Any) -> dict[str, dict[str, Any]]:
+    """Options by name, from a mapping or from ``NAME.OPTION=VALUE`` each, with VALUE in YAML.
 
     Raises:
-        ConfigError: one is malformed.
+        ConfigError: they have another form.
     """
+    if isinstance(settings, Mapping):
+        if not all(isinstance(options, Mapping) for options in settings.values()):
+            raise ConfigError(f"--set {settings}: give it as in {{factored: {{lr: 0.5}}}}")
+        return {str(name): dict(options) for name, options in settings.items()}
     parsed: dict[str, dict[str, Any]] = {}
-    for setting in settings:
-        target, equals, value = setting.partition("=")
+    for setting in settings if isinstance(settings, list | tuple) else [settings]:
+        target, equals, value = str(setting).partition("=")
         name, dot, option = target.rpartition(".")
         if not (equals and dot and name and option):
             raise ConfigError(f"--set {setting}: give NAME.OPTION=VALUE, such as factored.lr=0.5")

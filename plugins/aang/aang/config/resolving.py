@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, ValidationError
 
-from aang.config.files import read_config_file
+from aang.config.files import parse_settings, read_config_file
 from aang.config.plugin_options import check_plugin_option, schema_of
-from aang.config.schema import ROWS, Section, TrainConfig
+from aang.config.schema import ROWS, Section, Settings, TrainConfig
 from aang_core.errors import ConfigError, PluginError, UnknownNameError
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.objectives.recipes import find_recipe
@@ -98,7 +98,8 @@ def _resolve(
 ) -> TrainConfig:
     schema = schema or schema_of(registry)
     given = {**from_file, **from_options}
-    given["set"] = _merged_set(from_file.get("set") or {}, from_options.get("set") or {})
+    of_file, of_options = (parse_settings(o.get("set") or {}) for o in (from_file, from_options))
+    given["set"] = _merged(of_file, of_options)
     own_rows = {name for name in ROWS if given.get(name) is not None}
     if recipe is not None:
         theirs = registry.as_meant_by(recipe.origin.distribution)
@@ -216,13 +217,13 @@ def _with_recipe(
     settings = _own_settings(recipe, theirs)
     # A user may write "aang-plugin-tartan:static" for "static"; a run has it under that name.
     weighter = str(options.get("weighter", ""))
-    if (settings_of := settings.pop(theirs.in_full("weighter", weighter), None)) is not None:
-        settings[weighter] = settings_of
+    if (parse_settings := settings.pop(theirs.in_full("weighter", weighter), None)) is not None:
+        settings[weighter] = parse_settings
     kept = {*recipe.pretraining, weighter}
     if "space" not in own or name_in_full(str(options["space"]), theirs) == own["space"]:
         kept |= {name for name in settings if theirs.stage_of(name) is not None}
     used = {name: of for name, of in settings.items() if name in kept}
-    return {**options, "set": _merged_set(used, given["set"])}
+    return {**options, "set": _merged(used, given["set"])}
 
 
 def _own_settings(recipe: RecipeEntry, theirs: Registry) -> dict[str, Any]:
@@ -236,16 +237,8 @@ def _own_settings(recipe: RecipeEntry, theirs: Registry) -> dict[str, Any]:
     return {in_full(name): of for name, of in recipe.options.get("set", {}).items()}
 
 
-def _merged_set(own: Mapping[str, Any], given: Any) -> Any:
-    """Merge options of primitives; ``given`` wins. Malformed options are left for the schema."""
-    formed = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
-    return _merge(own, given) if formed else given
-
-
-def _merge(base: Any, over: Mapping[str, Mapping[str, Any]]) -> Any:
-    if not isinstance(base, Mapping) or not all(isinstance(v, Mapping) for v in base.values()):
-        return base
-    return {name: {**base.get(name, {}), **over.get(name, {})} for name in {**base, **over}}
+def _merged(base: Settings, over: Settings) -> Settings:
+    return {name: base.get(name, {}) | over.get(name, {}) for name in {**base, **over}}
 
 
 def validated(schema: type[SectionT], given: Mapping[str, Any], command: str) -> SectionT:
@@ -263,14 +256,15 @@ def validated(schema: type[SectionT], given: Mapping[str, Any], command: str) ->
 
 def _sentence(error: Any, command: str, known: Iterable[str]) -> str:
     """Word pydantic's error about an option for the user of ``command``, which knows ``known``."""
-    where = ".".join(str(part) for part in error["loc"])
+    where = ".".join(part for part in error["loc"] if isinstance(part, str))
     message = str(error["msg"]).removeprefix("Value error, ")
     if not where:
         return message
-    option = f"--{where.replace('_', '-')}"
     if error["type"] == "extra_forbidden":
         return no_such_option(where, command, known)
-    return f"{option} {error['input']!r}: {message[:1].lower()}{message[1:]}"
+    given = error["input"]
+    shown = ", ".join(map(str, given)) if isinstance(given, tuple) else repr(given)
+    return f"--{where.replace('_', '-')} {shown}: {message[:1].lower()}{message[1:]}"
 
 
 def no_such_option(name: str, command: str, known: Iterable[str]) -> str:

@@ -15,12 +15,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from aang.corpora.places import REST, plain_name, task_name
+from aang.task_types.cells import number
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.plugins.registry import OptionEntry
 from aang_core.training.evaluation import Metric
@@ -37,31 +39,51 @@ BALANCED: Literal["balanced"] = "balanced"
 """The value of ``--class-weights`` that takes the inverse of each class's number of rows."""
 
 
-def in_a_list(value: Any) -> Any:
-    """Texts, paths and patterns as a tuple; in a file a single one need not be in a list."""
-    if isinstance(value, str | Path):
-        return (str(value),)
-    if isinstance(value, list | tuple):
-        return tuple(str(item) if isinstance(item, Path) else item for item in value)
-    return value
+def in_a_list(value: Any) -> tuple[str, ...]:
+    """Texts, paths and patterns as a tuple of texts; in a file a single one need not be in a list.
 
-
-def _at_commas(value: Any) -> Any:
-    """Names in a list, or in one text with commas between them; ``1`` in YAML is the name 1."""
+    ``5`` in YAML is the name 5.
+    """
     items = value if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(item, str | int | float) for item in items):
-        raise ValueError("should be a list of names, or one text with commas between them")
-    names = tuple(str(item).strip() for item in items)
+    if not all(isinstance(item, str | int | float | Path) for item in items):
+        raise ValueError("should be a text or a list of texts")
+    return tuple(map(str, items))
+
+
+def _at_commas(value: Any) -> tuple[str, ...]:
+    """Names in a list, or in one text with commas between them."""
+    names = in_a_list(value)
     if len(names) == 1:
-        names = tuple(name.strip() for name in names[0].split(","))
+        names = tuple(names[0].split(","))
+    names = tuple(name.strip() for name in names)
     if "" in names or len(set(names)) < len(names):
         raise ValueError("every class needs a name of its own")
     return names
 
 
-def _by_class(value: Any) -> Any:
-    """Class weights with names as labels are read: a class ``1`` in YAML is the class ``"1"``."""
-    return {str(name): v for name, v in value.items()} if isinstance(value, Mapping) else value
+def _by_class(value: Any) -> dict[str, float] | str | None:
+    """The weight of each class, from a mapping or from ``NAME=WEIGHT`` as the command line has it.
+
+    Names are those that labels are read as: a class ``1`` in YAML is the class ``"1"``.
+    """
+    if value in (None, BALANCED, (BALANCED,)):
+        return value if value is None else BALANCED
+    if isinstance(value, Mapping):
+        entries = [(str(name), weight) for name, weight in value.items()]
+    else:
+        # A class may have an equals sign in its name.
+        entries = [tuple(entry.rpartition("=")[::2]) for entry in in_a_list(value)]
+    weights: dict[str, float] = {}
+    for name, given in entries:
+        weight = number(given)
+        if not name or weight is None or weight <= 0:
+            raise ValueError(
+                f"give {BALANCED}, or NAME=WEIGHT with a number above zero, such as negative=2.5"
+            )
+        if name in weights:
+            raise ValueError(f"the class {name} is given twice")
+        weights[name] = weight
+    return weights
 
 
 def _from_home(value: Any) -> Any:
@@ -93,10 +115,7 @@ File = Annotated[Path, BeforeValidator(_from_home)]
 Settings = dict[str, dict[str, Any]]
 """Options of primitives and weighters, by their names."""
 
-ClassWeights = Annotated[
-    dict[str, Rate] | Literal["balanced"] | None,
-    BeforeValidator(_by_class),
-]
+ClassWeights = Annotated[dict[str, float] | Literal["balanced"] | None, PlainValidator(_by_class)]
 """The weight of each class, or ``balanced``."""
 
 
