@@ -68,13 +68,11 @@ def _by_class(value: Any) -> dict[str, float] | str | None:
     """
     if value in (None, BALANCED, (BALANCED,)):
         return value if value is None else BALANCED
-    if isinstance(value, Mapping):
-        entries = [(str(name), weight) for name, weight in value.items()]
-    else:
-        # A class may have an equals sign in its name.
-        entries = [tuple(entry.rpartition("=")[::2]) for entry in in_a_list(value)]
+    # A class may have an equals sign in its name.
+    mapped = isinstance(value, Mapping)
+    entries = value.items() if mapped else [t.rpartition("=")[::2] for t in in_a_list(value)]
     weights: dict[str, float] = {}
-    for name, given in entries:
+    for name, given in ((str(name), given) for name, given in entries):
         weight = number(given)
         if not name or weight is None or weight <= 0:
             raise ValueError(
