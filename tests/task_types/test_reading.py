@@ -18,7 +18,14 @@ from aang_core import (
     TaggedWord,
     load_plugins,
 )
-from tests.support.data import LabelledTask, load_dataset_task, load_task, task_type_of_model
+from tests.support.data import (
+    Columns,
+    LabelledTask,
+    load_dataset_task,
+    load_task,
+    table_in_memory,
+    task_type_of_model,
+)
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
@@ -361,7 +368,7 @@ def test_one_cell_does_not_turn_numbers_into_names(
 ) -> None:
     """The error names the line, and what to do whichever of the two they are."""
     path = csv_of(tmp_path / "a.csv", ["4.5", "5.0", spoilt, "1"])
-    way_out = "--task-type single-label" if spoilt else "--skip-bad-rows"
+    way_out = "train with --task-type single-label" if spoilt else "--skip-bad-rows"
     with pytest.raises(DataError, match=rf"a\.csv:4: .*remove the .*{way_out}"):
         load_task(path, path, task_type=name)
     named = csv_of(tmp_path / "b.csv", ["4.5", "5.0", spoilt or "-", "1"])
@@ -398,6 +405,14 @@ def test_text_of_typed_tables_is_a_name_even_if_it_spells_a_number(
         assert load_task(path, path, task_type="regression").train[0].label == 3.1
         plain = csv_of(tmp_path / "a.csv", labels)
         assert load_task(plain, plain).task_type.name == "regression"
+
+
+def test_infinity_among_whole_numbers_of_a_frame_is_no_score() -> None:
+    """It is neither a class nor a number that could be learned."""
+    columns = {"text": ["a", "b", "c"], "label": [1.0, 2.0, float("inf")]}
+    table = table_in_memory(columns, "train", Path("train.jsonl"), Columns())
+    with pytest.raises(DataError, match=r"row 2: column 'label' holds inf, which is no class\."):
+        load_task(table, table)
 
 
 def test_a_list_as_the_name_of_one_class_is_noted(tmp_path: Path) -> None:
