@@ -1,26 +1,24 @@
 """Training from Python, as the command line trains."""
 
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from aang.assembly.sources import Sources, prepare_sources
-from aang.cli.train import RESUMABLE_WITH
-from aang.config import check_plugin_option, read_config_file, resolve_training, schema_of
+from aang.cli.progress import training_progress
+from aang.cli.train import options_of_run
+from aang.config import TrainConfig, check_plugin_option, schema_of
 from aang.config.resolving import no_such_option
 from aang.from_python.given_data import GivenData
-from aang.from_python.progress import progress
 from aang.from_python.wording import errors_in_python, in_python
-from aang.runs.files import refuse_links
 from aang.runs.inputs import plugin_changes
-from aang.runs.resume import new_run_folder, unfinished
+from aang.runs.resume import copy_of, new_run_folder
 from aang.runs.run import Run
 from aang.runs.train import train_run
 from aang.runs.training import During, join
-from aang_core.cli.output import note, note_once
+from aang_core.cli.output import echo, note, note_once
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import shadow_notice
@@ -75,45 +73,44 @@ def train(
         2
     """
     plugins = load_plugins()
-    names = schema_of(plugins.registry).model_fields
+    schema = schema_of(plugins.registry).model_fields
+    names = [*schema, "resume", "accept_changes", "quiet"]
     for name in options:
         check_plugin_option(name, plugins.registry)
-        if name not in names:
-            known = [*names, "resume", "accept_changes", "quiet"]
-            raise ConfigError(no_such_option(name, "aang train", known))
+        if name not in schema:
+            raise ConfigError(no_such_option(name, "aang train", names))
     for record in plugins.shadowed:
         note(shadow_notice(record))
     with errors_in_python(names), ExitStack() as stack:
-        if resume is None:
-            start = _first_start(config, options, plugins, stack)
-        elif config is None and set(options) <= RESUMABLE_WITH:
-            start = _resumption(Path(resume), options, plugins)
-        else:
-            raise ConfigError(
-                "resume: an interrupted run continues with its own options; leave the others out"
-            )
-        quiet = quiet or not start.processes.first
+        given = GivenData.of(options)
+        file, folder = (None if path is None else Path(path) for path in (config, resume))
+        resolved = options_of_run(file, folder, given.options, plugins.registry)
+        _, processes = join(resolved.device)
+        quiet = quiet or not processes.first
         once = note_once()
-        say: Callable[[str], None] = (
-            (lambda sentence: None)
-            if quiet
-            else (lambda sentence: once(in_python(sentence, names)))
-        )
-        for sentence in start.notes:
+
+        def say(sentence: str) -> None:
+            if not quiet:
+                once(in_python(sentence, names))
+
+        for sentence in () if folder is None else plugin_changes(folder, plugins)[1]:
             say(sentence)
+        if not quiet:
+            echo("reading data and loading the encoder ...", err=True)
+        sources, out = _prepared(given, resolved, folder, plugins, processes, stack)
         try:
-            with interruptible() as interruption, progress(quiet=quiet) as observe:
+            with interruptible() as interruption, training_progress(quiet=quiet) as observe:
                 run = train_run(
-                    start.sources,
-                    start.out,
+                    sources,
+                    out,
                     plugins,
                     During(observe, say=say, interruption=interruption),
-                    resume=resume is not None,
+                    resume=folder is not None,
                     accept_changes=accept_changes,
                 )
         except Interrupted as stopped:
-            if (start.out / "config.yaml").is_file():
-                stopped.add_note(f"To continue: train(resume={str(start.out)!r})")
+            if (out / "config.yaml").is_file():
+                stopped.add_note(f"To continue: train(resume={str(out)!r})")
             raise
     # A push that failed, for instance, is more than a note.
     for sentence in run.failures if quiet else run.notes:
@@ -121,50 +118,25 @@ def train(
     return run
 
 
-@dataclass(frozen=True)
-class _Start:
-    """What a training begins or continues with.
-
-    Attributes:
-        sources: its sources, with its options.
-        out: the run folder.
-        processes: the processes that share the training.
-        notes: what has changed since the run was interrupted.
-    """
-
-    sources: Sources
-    out: Path
-    processes: Processes
-    notes: Sequence[str] = ()
-
-
-def _resumption(out: Path, options: Mapping[str, Any], plugins: Plugins) -> _Start:
-    refuse_links(out)
-    config = unfinished(out, plugins.registry, **{"trust_remote_code": False, **options})
-    _, processes = join(config.device)
-    with processes.all_or_none():
-        sources = prepare_sources(config, plugins.registry)
-    return _Start(sources, out, processes, notes=plugin_changes(out, plugins)[1])
-
-
-def _first_start(
-    config_file: str | PathLike[str] | None,
-    options: Mapping[str, Any],
+def _prepared(
+    given: GivenData,
+    config: TrainConfig,
+    resume: Path | None,
     plugins: Plugins,
+    processes: Processes,
     stack: ExitStack,
-) -> _Start:
-    given = GivenData.of(options)
-    from_file = {} if config_file is None else read_config_file(Path(config_file))
-    resolved = resolve_training(from_file, given.options, plugins.registry)
-    _, processes = join(resolved.device)
+) -> tuple[Sources, Path]:
+    """Read the data; its copies, and the run, will be in the folder that is returned beside it."""
     # The folder is named after what is trained, which only the data decides.
-    config, data = given.placed(resolved, resolved.out or Path("runs"))
+    placed = given.placed(config, config.out or Path("runs"))
+    tables = given.tables(placed)
+    in_memory = {table.path: table for table, _ in tables.values()}
     with processes.all_or_none():
-        sources = prepare_sources(config, plugins.registry, data.tables)
+        sources = prepare_sources(placed, plugins.registry, in_memory)
     sources.report.include(given.report)
-    out = stack.enter_context(new_run_folder(sources.config, processes))
-    if given.values:
-        config, data = given.placed(sources.config, out)
-        plan = replace(sources.plan, config=config)
-        sources = replace(sources, plan=plan, copies=data.copies())
-    return _Start(sources, out, processes)
+    out = resume or stack.enter_context(new_run_folder(sources.config, processes))
+    if not tables:
+        return sources, out
+    plan = replace(sources.plan, config=given.placed(sources.config, out))
+    copies = {copy_of(name): table.copy(wanted) for name, (table, wanted) in tables.items()}
+    return replace(sources, plan=plan, copies=copies), out
