@@ -1,6 +1,8 @@
 """Training from Python, as the command line trains."""
 
-from contextlib import ExitStack
+import re
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -12,19 +14,24 @@ from aang.cli.train import options_of_run
 from aang.config import TrainConfig, check_plugin_option, schema_of
 from aang.config.resolving import no_such_option
 from aang.from_python.given_data import GivenData
-from aang.from_python.wording import errors_in_python, in_python
 from aang.runs.inputs import plugin_changes
 from aang.runs.resume import copy_of, new_run_folder
 from aang.runs.run import Run
 from aang.runs.train import train_run
 from aang.runs.training import During, join
 from aang_core.cli.output import echo, note, note_once
-from aang_core.errors import ConfigError
+from aang_core.errors import AangError, ConfigError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import shadow_notice
 from aang_core.tasks.processes import Processes
 from aang_core.training.interruption import Interrupted, interruptible
 from aang_core.turns import training_turn
+
+_COMMAND = r"aang [a-z-]+[^.;,]*"
+_OF_PRIMITIVE = r"--set (?P<of>[\w+-]+)\.(?P<option>\w+)(?:=(?P<value>[^\s:;,]+))?"
+# "--steps 'x': …" is the option with its value.
+_OPTION = r"--(?P<name>[a-z][a-z-]*)(?: (?=[^\s:]+: ))?"
+_WRITTEN = re.compile(f"{_COMMAND}|{_OF_PRIMITIVE}|{_OPTION}")
 
 
 @training_turn()
@@ -140,3 +147,36 @@ def _prepared(
     plan = replace(sources.plan, config=given.placed(sources.config, out))
     copies = {copy_of(name): table.copy(wanted) for name, (table, wanted) in tables.items()}
     return replace(sources, plan=plan, copies=copies), out
+
+
+def in_python(message: str, names: Collection[str] = TrainConfig.model_fields) -> str:
+    """The message with keywords in place of options; commands for a terminal stay.
+
+    Args:
+        message: a message in the words of the command line.
+        names: the names of all options.
+
+    Examples:
+        >>> in_python("--eval-every 0: should be greater. Name the column with --label.")
+        'eval_every=0: should be greater. Name the column with label=.'
+        >>> in_python("--set factored.n=0: too few; see aang train --help")
+        "set={'factored': {'n': 0}}: too few; see aang train --help"
+    """
+
+    def keyword(match: re.Match[str]) -> str:
+        if match["of"]:
+            return f"set={{{match['of']!r}: {{{match['option']!r}: {match['value'] or '…'}}}}}"
+        name = (match["name"] or "").replace("-", "_")
+        return f"{name}=" if name in names else match[0]
+
+    return _WRITTEN.sub(keyword, message)
+
+
+@contextmanager
+def errors_in_python(names: Collection[str]) -> Iterator[None]:
+    """Reword the message of an error that AANG raises on purpose; ``names`` are all options."""
+    try:
+        yield
+    except AangError as error:
+        error.args = (in_python(str(error), names), *error.args[1:])
+        raise

@@ -20,9 +20,7 @@ _OTHER = r"[^\p{L}\p{N}_\s\x1c-\x1f]"
 
 _ALONE = regex.compile(_UNSPACED, regex.V1)
 _RUNS = regex.compile(rf"{_UNSPACED}{_MARK}*|{_RUN}", regex.V1)
-_WORDS = regex.compile(
-    rf"{_UNSPACED}{_MARK}*|{_RUN}(?:[-'’.]{_RUN})*|{_OTHER}{_MARK}*", regex.V1
-)
+_WORDS = regex.compile(rf"{_UNSPACED}{_MARK}*|{_RUN}(?:[-'’.]{_RUN})*|{_OTHER}{_MARK}*", regex.V1)
 # The same for texts in ASCII, four times as fast.
 _ASCII_RUNS = re.compile(r"\w+")
 _ASCII_WORDS = re.compile(r"\w+(?:[-'.]\w+)*|[^\w\s]")
