@@ -230,16 +230,12 @@ def training_options(arguments: Sequence[str]) -> dict[str, Any]:
     outer = click.get_current_context(silent=True)
     with train.make_context("train", list(arguments), parent=outer) as context:
         params = context.params
-        if (file := params["config_file"]) is not None:
-            raise ConfigError(
-                f"{file}: is no option of aang train, and configuration files are not read here; "
-                "give their options instead"
-            )
-        for name in ("resume", "accept_changes", "dry_run"):
+        for name in ("config_file", "resume", "accept_changes", "dry_run"):
             if params[name]:
+                file = params["config_file"]
                 raise ConfigError(
-                    f"--{name.replace('_', '-')}: is for aang train alone; give only options that "
-                    "say what is trained"
+                    f"{file or '--' + name.replace('_', '-')}: is for aang train alone; give only "
+                    "options that say what is trained"
                 )
         schema = schema_of(loaded_plugins(context).registry)
         return given_options({name: params[name] for name in schema.model_fields})

@@ -44,9 +44,23 @@ def resolve_config(
         UnknownNameError: there is no such recipe, or an option's plug-in is not installed.
     """
     registry = registry or Registry()
-    name = {**from_file, **from_options}.get("recipe")
-    recipe = None if name is None else find_recipe(str(name), registry)
-    return _resolve(from_file, from_options, recipe, _defaults(registry), registry)
+    given = _together(from_file, from_options)
+    own_rows = {name for name in ROWS if given.get(name) is not None}
+    if given.get("recipe") is not None:
+        given = _with_recipe(find_recipe(str(given["recipe"]), registry), given, registry)
+    if given.get("aux_task") and given.get("space") is None:
+        given["space"] = AUXILIARY_TASKS
+    is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
+    given = {**_defaults(registry), **(DEMO_DEFAULTS if is_demo else {}), **given}
+    config = _known(given, registry)
+    if config.scale_rows == 1.0:
+        return config
+    scaled = {
+        name: max(1, math.floor(getattr(config, name) * config.scale_rows + 0.5))
+        for name in ROWS
+        if name not in own_rows
+    }
+    return _known({**given, **scaled}, registry)
 
 
 def recorded_config(path: Path, registry: Registry | None = None, **over: Any) -> TrainConfig:
@@ -64,13 +78,13 @@ def recorded_config(path: Path, registry: Registry | None = None, **over: Any) -
         ConfigError: the file cannot be read, a key is unknown, or a value is invalid.
         UnknownNameError: the plug-in of an option that was given is not installed.
     """
-    recorded = read_config_file(path)
+    recorded = _together(read_config_file(path), over)
     if registry is None:
-        return _resolve(recorded, over, None, {}, Registry(), RecordedConfig)
+        return validated(RecordedConfig, recorded, "aang train")
     known = schema_of(registry).model_fields
     # A plug-in that is gone has left its defaults behind.
     kept = {name: value for name, value in recorded.items() if name in known or value}
-    return _resolve(kept, over, None, {}, registry)
+    return _known(kept, registry)
 
 
 class RecordedConfig(TrainConfig):
@@ -88,39 +102,16 @@ def _defaults(registry: Registry) -> dict[str, str]:
     }
 
 
-def _resolve(
-    from_file: Mapping[str, Any],
-    from_options: Mapping[str, Any],
-    recipe: RecipeEntry | None,
-    defaults: Mapping[str, str],
-    registry: Registry,
-    schema: type[TrainConfig] | None = None,
-) -> TrainConfig:
-    schema = schema or schema_of(registry)
-    given = {**from_file, **from_options}
+def _together(from_file: Mapping[str, Any], from_options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options; those of primitives are merged one by one."""
     of_file, of_options = (parse_settings(o.get("set") or {}) for o in (from_file, from_options))
-    given["set"] = _merged(of_file, of_options)
-    own_rows = {name for name in ROWS if given.get(name) is not None}
-    if recipe is not None:
-        theirs = registry.as_meant_by(recipe.origin.distribution)
-        given = _with_recipe(recipe, given, theirs, schema)
-    if given.get("aux_task") and given.get("space") is None:
-        given["space"] = AUXILIARY_TASKS
-    given = {**defaults, **given}
-    if schema is not RecordedConfig:
-        for name in given:
-            check_plugin_option(name, registry)
-    is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
-    given = {**(DEMO_DEFAULTS if is_demo else {}), **given}
-    config = validated(schema, given, "aang train")
-    if config.scale_rows == 1.0:
-        return config
-    scaled = {
-        name: max(1, math.floor(getattr(config, name) * config.scale_rows + 0.5))
-        for name in ROWS
-        if name not in own_rows
-    }
-    return validated(schema, {**given, **scaled}, "aang train")
+    return {**from_file, **from_options, "set": _merged(of_file, of_options)}
+
+
+def _known(given: Mapping[str, Any], registry: Registry) -> TrainConfig:
+    for name in given:
+        check_plugin_option(name, registry)
+    return validated(schema_of(registry), given, "aang train")
 
 
 def resolve_training(
@@ -186,7 +177,7 @@ def _has_default_recipe(config: TrainConfig) -> bool:
 
 
 def _with_recipe(
-    recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry, schema: type[TrainConfig]
+    recipe: RecipeEntry, given: Mapping[str, Any], registry: Registry
 ) -> dict[str, Any]:
     """Add the recipe's options to the given ones, which take precedence.
 
@@ -196,18 +187,18 @@ def _with_recipe(
     Args:
         recipe: the recipe.
         given: the options of the user.
-        theirs: the registry as the recipe's authors mean its names.
-        schema: the options that there are.
+        registry: where the recipe's names are looked up, as its authors mean them.
 
     Raises:
         PluginError: the recipe sets an option that ``aang train`` does not have.
     """
-    if unknown := sorted(set(recipe.options) - set(schema.model_fields)):
+    if unknown := sorted(set(recipe.options) - set(schema_of(registry).model_fields)):
         raise PluginError(
             f"recipe {recipe.name} of {recipe.origin} sets {', '.join(unknown)}, which is no "
             f"option of aang train. This is for the authors of {recipe.origin.distribution} to "
             "repair"
         )
+    theirs = registry.as_meant_by(recipe.origin.distribution)
     own = dict(recipe.options)
     if "space" in own:
         own["space"] = name_in_full(str(own["space"]), theirs)

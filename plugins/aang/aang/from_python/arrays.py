@@ -13,8 +13,8 @@ from aang.task_types.cells import Cell, class_name
 from aang_core.objectives.stages.data import ReadReport
 
 
-def texts_of(X: Any) -> list[str] | list[tuple[str, str]]:  # noqa: N803
-    """Texts, or pairs of texts.
+def texts_of(X: Any) -> list[Any]:  # noqa: N803
+    """Texts, or tuples of two texts.
 
     Args:
         X: a list, a Series, an array ``[N]``, or a DataFrame or array with one column or two.

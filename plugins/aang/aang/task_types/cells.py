@@ -182,30 +182,6 @@ def number(value: object) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def check_classes(
-    names: Sequence[str], examples: int, source: str, option: str, report: ReadReport
-) -> None:
-    """Check the names of a task's classes, and note those that look alike.
-
-    Args:
-        names: the names.
-        examples: how many examples have them.
-        source: what messages call the data.
-        option: the option that names the column of the label.
-        report: where to note names that look alike.
-
-    Raises:
-        DataError: there are more than :data:`MOST_CLASSES`.
-    """
-    if len(names) > MOST_CLASSES:
-        raise DataError(
-            f"{source}: there are {len(names)} different labels in {examples} "
-            f"examples, such as {listed([name[:40] for name in names], 3)}. The maximum is "
-            f"{MOST_CLASSES} classes; does {option} name the right column?"
-        )
-    note_look_alikes(source, names, report)
-
-
 def note_look_alikes(source: str, labels: Iterable[str], report: ReadReport) -> None:
     """Note labels that differ only in case, spaces or invisible characters."""
     alike: dict[str, list[str]] = {}
