@@ -11,7 +11,7 @@ import yaml
 from aang.assembly.labelled_tasks import end_task_columns
 from aang.cli.schema_options import parse_tasks
 from aang.config import AUXILIARY_TASKS, read_config_file, resolve_config
-from aang.config.files import parse_settings
+from aang.config.values import parse_settings
 from aang.corpora.labelled import Columns
 from aang.corpora.labelled_task import LabelledTask, TaskReading, load_task
 from aang.corpora.unlabelled_texts import UnlabelledTexts

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from aang.task_types import (
     Cell,
@@ -354,7 +353,6 @@ def _scores_of_top(truth: Tensor) -> dict[str, Tensor]:
 
 def _most_frequent_set(truth: Tensor) -> Tensor:
     """The most frequent row of ``[N, C]``; of equals, the one with the class that is first."""
-    counted = Counter(row.tobytes() for row in np.packbits(truth.numpy(), axis=1))
-    most = max(counted, key=lambda row: (counted[row], row))
-    bits = np.unpackbits(np.frombuffer(most, np.uint8), count=truth.shape[1])
-    return torch.from_numpy(bits.astype(np.bool_))
+    sets, counts = truth.unique(dim=0, return_counts=True)  # sorted by their classes
+    most: Tensor = sets[counts == counts.max()][-1]
+    return most

@@ -10,7 +10,7 @@ import click
 from aang.cli.saved_model import ClassifierOptions, model_argument
 from aang.cli.schema_options import given_options, options_of
 from aang.config import validated
-from aang.config.schema import File
+from aang.config.values import File
 from aang_core.cli.output import note
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins

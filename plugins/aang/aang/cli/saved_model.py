@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aang.config.schema import Positive, Section
+from aang.config.schema import Section
+from aang.config.values import Positive
 from aang_core.plugins import Plugins
 
 if TYPE_CHECKING:

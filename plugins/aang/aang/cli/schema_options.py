@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from aang.config import check_plugin_option, schema_of
-from aang.config.files import parse_settings
 from aang.config.schema import SECTIONS
+from aang.config.values import parse_settings
 from aang_core.cli.completion import COMPLETIONS
 from aang_core.cli.loaded import loaded_plugins
 from aang_core.errors import ConfigError

@@ -13,19 +13,21 @@ names the space of labelled auxiliary data, :func:`validated` words the errors o
 :data:`Count` are types for options of plug-ins.
 """
 
-from aang.config.files import parse_settings, read_config_file, refuse_trust
 from aang.config.paths import with_absolute_paths
 from aang.config.plugin_options import check_plugin_option, schema_of
 from aang.config.resolving import (
     AUXILIARY_TASKS,
     left_to_the_data,
+    read_config_file,
     recorded_config,
+    refuse_trust,
     resolve_config,
     resolve_training,
     validated,
     without_default_recipe,
 )
-from aang.config.schema import Count, Positive, TrainConfig
+from aang.config.schema import TrainConfig
+from aang.config.values import Count, Positive, parse_settings
 
 __all__ = [
     "AUXILIARY_TASKS",

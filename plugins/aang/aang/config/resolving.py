@@ -8,15 +8,16 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, ValidationError
 
-from aang.config.files import parse_settings, read_config_file
 from aang.config.plugin_options import check_plugin_option, schema_of
-from aang.config.schema import ROWS, Section, Settings, TrainConfig
+from aang.config.schema import ROWS, Section, TrainConfig
+from aang.config.values import Settings, parse_settings
 from aang_core.errors import ConfigError, PluginError, UnknownNameError
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import name_in_full
 from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import RecipeEntry, Registry
+from aang_core.storage.yaml_source import NumberLoader, parse_yaml
 
 SectionT = TypeVar("SectionT", bound=Section)
 
@@ -25,6 +26,37 @@ AUXILIARY_TASKS = "aux-tasks"
 
 DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
 """Other defaults for the built-in demo, chosen on its dev set."""
+
+
+def read_config_file(path: Path) -> dict[str, Any]:
+    """Read the options in a YAML configuration file; dashes in names become underscores.
+
+    Raises:
+        ConfigError: there is no such file, or it is not a mapping in YAML; the message names the
+            line.
+    """
+    try:
+        written = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
+    content, _ = parse_yaml(written, str(path), NumberLoader)
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise ConfigError(f"{path}: must hold options by name, such as 'weighter: factored'")
+    options = {key.replace("-", "_"): value for key, value in content.items()}
+    refuse_trust(options, str(path))
+    return options
+
+
+def refuse_trust(options: Mapping[str, Any], where: str) -> None:
+    """Raise ConfigError if a file asks to run the code of a model.
+
+    The author of the file need not be the user who runs it.
+    """
+    if "trust_remote_code" in options:
+        raise ConfigError(
+            f"{where}: trust_remote_code cannot be asked for in a file; give --trust-remote-code "
+            "on the command line if you trust the authors of the model"
+        )
 
 
 def resolve_config(
