@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aang.assembly import option_owners, without_unread_text
-from aang.cli.train import training_options
+from aang.cli import training_options
 from aang.config import TrainConfig, refuse_trust, resolve_training
 
 from aang_core import AangError, ConfigError, Registry, load_space

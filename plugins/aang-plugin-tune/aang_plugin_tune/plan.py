@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aang.cli.train import training_options
+from aang.cli import training_options
 from aang.config import refuse_trust, schema_of
 from aang_plugin_compare.settings import (
     PUSHING,

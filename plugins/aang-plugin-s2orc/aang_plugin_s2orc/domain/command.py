@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from aang.config import parse_settings
+from aang.cli import parse_settings
 from aang.corpora import read_table, well_formed
 
 from aang_core import ConfigError, DataError, Example, Plugins, ReadReport, did_you_mean
