@@ -9,9 +9,9 @@ from pathlib import Path, PurePath
 
 import yaml
 from aang.assembly.labelled_tasks import end_task_columns
-from aang.cli.schema_options import parse_named
+from aang.cli.schema_options import parse_tasks
 from aang.config import AUXILIARY_TASKS, read_config_file, resolve_config
-from aang.config.files import parse_settings
+from aang.config.values import parse_settings
 from aang.corpora.columns import Columns
 from aang.corpora.labelled_task import LabelledTask, TaskReading, load_task
 from aang.corpora.unlabelled_texts import UnlabelledTexts
@@ -201,7 +201,7 @@ def _settings(path: Path) -> None:
     content = path.read_bytes().replace(b"\0", b"")
     lines = content.decode("utf-8", "surrogateescape").split("\n")
     resolve_config({}, {"set": parse_settings(lines[:4])}, _registry())
-    resolve_config({}, {"aux_task": parse_named("aux_task", lines[4:], str)}, _registry())
+    resolve_config({}, {"aux_task": parse_tasks(lines[4:])}, _registry())
 
 
 def _comparison(path: Path) -> None:

@@ -9,10 +9,38 @@ from aang_core import ConfigError
 from tests.support.runs import resolve_config
 
 
-@pytest.mark.parametrize("given", [["tapt.steps=2"], {"tapt": ["steps=2"]}])
-def test_options_of_primitives_are_a_mapping(given: object) -> None:
-    with pytest.raises(ConfigError, match=r"^--set.*valid dictionary"):
-        resolve_config({}, {"set": given})
+@pytest.mark.parametrize("given", ["tapt.steps=2", ["tapt.steps=2"], {"tapt": {"steps": 2}}])
+def test_options_of_primitives_in_a_file(given: object) -> None:
+    """A mapping, or what stands on the command line."""
+    assert resolve_config({"set": given}, {}).set == {"tapt": {"steps": 2}}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"set": {"tapt": ["steps=2"]}},
+            r"^--set \{'tapt': .*give it as in \{factored: \{lr: 0.5\}\}$",
+        ),
+        ({"set": 5}, "^--set 5: give NAME.OPTION=VALUE"),
+        (
+            {"class_weights": ["x=-2"]},
+            r"^--class-weights \['x=-2'\]: give balanced, or NAME=WEIGHT",
+        ),
+        ({"class_weights": {"x": "much"}}, r"^--class-weights \{'x': 'much'\}: give balanced, or"),
+        ({"domain": {"a": 1}}, r"^--domain \{'a': 1\}: should be a text or a list of texts$"),
+    ],
+)
+def test_an_option_of_another_form_says_which_it_takes(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        resolve_config(given, {})
+
+
+def test_a_number_in_a_file_is_a_name() -> None:
+    """And a class weight may stand as on the command line."""
+    config = resolve_config({"domain": 5, "class_weights": ["a=b=2"]}, {})
+    assert config.domain == ("5",)
+    assert config.class_weights == {"a=b": 2.0}
 
 
 def test_paths_stand_for_their_names() -> None:

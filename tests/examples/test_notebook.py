@@ -25,7 +25,7 @@ def stream(cell: Any, name: str) -> str:
 
 
 def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Progress is a live table, a run three lines and a table, predictions and scores tables."""
+    """Progress is a bar and dev scores, a run three lines and a table, predictions are tables."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     book = nbformat.read(NOTEBOOK, as_version=4)
     client = NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}})
@@ -35,8 +35,7 @@ def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (progress,) = outputs(training)
     shown = progress.data["text/html"]
     assert '<progress value="40" max="40">' in shown
-    assert shown.count("<tr>") == 1 + 5
-    assert "<th>dev macro-f1</th>" in shown
+    assert shown.count("dev macro-f1") == 5
     assert "step 10:" not in stream(training, "stderr")
     (run,) = outputs(cells["run"])
     assert len(run.data["text/plain"].splitlines()) == 3

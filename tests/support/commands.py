@@ -1,6 +1,6 @@
 """What the command line prints and how it streams."""
 
-from aang.cli.progress import ProgressBar, counting
+from aang.cli.progress import Lines, TrainingProgress, counting
 from aang.cli.schema_options import given_options
 
 from aang_core.cli.app import aang

@@ -17,7 +17,7 @@ from aang.config import (
     schema_of,
     with_absolute_paths,
 )
-from aang.config.files import parse_settings
+from aang.config.values import parse_settings
 from aang.from_python.arrays import class_names, labelled_columns
 from aang.from_python.given_data import GivenData
 from aang.runs import (

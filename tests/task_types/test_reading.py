@@ -18,7 +18,14 @@ from aang_core import (
     TaggedWord,
     load_plugins,
 )
-from tests.support.data import LabelledTask, load_dataset_task, load_task, task_type_of_model
+from tests.support.data import (
+    Columns,
+    LabelledTask,
+    load_dataset_task,
+    load_task,
+    table_in_memory,
+    task_type_of_model,
+)
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
@@ -361,7 +368,7 @@ def test_one_cell_does_not_turn_numbers_into_names(
 ) -> None:
     """The error names the line, and what to do whichever of the two they are."""
     path = csv_of(tmp_path / "a.csv", ["4.5", "5.0", spoilt, "1"])
-    way_out = "--task-type single-label" if spoilt else "--skip-bad-rows"
+    way_out = "train with --task-type single-label" if spoilt else "--skip-bad-rows"
     with pytest.raises(DataError, match=rf"a\.csv:4: .*remove the .*{way_out}"):
         load_task(path, path, task_type=name)
     named = csv_of(tmp_path / "b.csv", ["4.5", "5.0", spoilt or "-", "1"])
@@ -400,6 +407,14 @@ def test_text_of_typed_tables_is_a_name_even_if_it_spells_a_number(
         assert load_task(plain, plain).task_type.name == "regression"
 
 
+def test_infinity_among_whole_numbers_of_a_frame_is_no_score() -> None:
+    """It is neither a class nor a number that could be learned."""
+    columns = {"text": ["a", "b", "c"], "label": [1.0, 2.0, float("inf")]}
+    table = table_in_memory(columns, "train", Path("train.jsonl"), Columns())
+    with pytest.raises(DataError, match=r"row 2: column 'label' holds inf, which is no class\."):
+        load_task(table, table)
+
+
 def test_a_list_as_the_name_of_one_class_is_noted(tmp_path: Path) -> None:
     path, report = csv_of(tmp_path / "a.csv", ["['a']", "b"]), ReadReport()
     task = load_task(path, path, task_type="single-label", report=report)
@@ -408,11 +423,15 @@ def test_a_list_as_the_name_of_one_class_is_noted(tmp_path: Path) -> None:
 
 
 def test_a_few_texts_of_different_classes_can_be_split(tmp_path: Path) -> None:
-    """Although no two of them have the same rarest class."""
+    """Although no two have the same rarest class; the only text of a class stays in train."""
     path = write(tmp_path / "a.jsonl", rows_of(PLACES))
-    task = load_task(path)
-    assert (len(task.train), len(task.dev)) == (3, 1)
-    assert task.labels == ("0", "1", "2")
+    for seed in range(8):
+        report = ReadReport()
+        task = load_task(path, seed=seed, report=report)
+        assert (len(task.train), len(task.dev)) == (3, 1)
+        assert task.labels == ("0", "1", "2")
+        assert task.train[0].label == ("0", "2")
+        assert report.counts["class with a single example, so absent from dev"] == 1
 
 
 @pytest.fixture(scope="module")
@@ -427,15 +446,15 @@ def bare() -> Registry:
         ([["a"], ["a", "b"]], None, "holds lists"),
         (["['a']", "[]"], None, "holds lists"),
         ([1.5, 2, 3], None, "holds numbers that are not whole"),
-        (["a", "b"], "regression", "--task-type regression"),
+        (["a", "b"], "regression", "no kind of end task regression"),
     ],
 )
-def test_a_kind_that_is_not_installed_says_which_plugin_has_it(
+def test_a_kind_that_is_not_there_says_which_plugin_has_it_and_why(
     tmp_path: Path, bare: Registry, labels: Sequence[object], name: str | None, holds: str
 ) -> None:
     """Whether it is asked for, or the labels are hardly names of classes."""
     path = write(tmp_path / "a.jsonl", rows_of(labels))
-    with pytest.raises(AangError, match=rf"{holds}.*pip install aang-plugin-task-types"):
+    with pytest.raises(AangError, match=rf"{holds}.*aang-plugin-task-types.* is disabled"):
         load_task(path, path, task_type=name, registry=bare)
 
 
@@ -447,10 +466,10 @@ def test_names_are_classes_whatever_is_installed(tmp_path: Path, bare: Registry)
         load_task(path, path, task_type="ordinl", registry=bare)
 
 
-def test_a_model_of_a_kind_that_is_not_installed(bare: Registry) -> None:
+def test_a_model_of_a_kind_that_is_not_there(bare: Registry) -> None:
     """Its numbers would be taken for a class."""
     config = BertConfig(num_labels=1, problem_type="regression")
     assert task_type_of_model(config).name == "regression"
-    with pytest.raises(AangError, match="aang-plugin-task-types supplies"):
+    with pytest.raises(AangError, match=r"aang-plugin-task-types, .* is disabled"):
         task_type_of_model(config, bare)
     assert task_type_of_model(BertConfig(num_labels=2), bare).name == "single-label"

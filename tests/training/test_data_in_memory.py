@@ -96,7 +96,7 @@ def test_resume_from_python(small: dict[str, Any], task_files: Path, tmp_path: P
     stop_after(tmp_path / "run", rounds=2)
     with pytest.raises(KeyboardInterrupt):
         train(**small, train=frame, out=tmp_path / "run")
-    with pytest.raises(ConfigError, match="resume: an interrupted run continues with its own"):
+    with pytest.raises(ConfigError, match="resume=: an interrupted run continues with its own"):
         train(resume=tmp_path / "run", steps=3)
     assert train(resume=tmp_path / "run", quiet=True).result["steps"] == 8
     with pytest.raises(ConfigError, match="the run has finished"):

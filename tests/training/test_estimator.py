@@ -267,7 +267,11 @@ def test_pairs_dev_and_a_kept_run(options: dict[str, Any], tmp_path: Path) -> No
         ("text", ["a"], "X is one text; give a list of texts"),
         ([*TEXTS[:3], 3.5], LABELS[:4], "X, row 3: holds 3.5, which is not text"),
         ([*TEXTS[:3], " "], LABELS[:4], "X, row 3: is empty"),
-        ([("a", "b"), ("a", "b", "c")], ["x", "y"], "X, row 1: holds ('a', 'b', 'c'), which is"),
+        (
+            [("a", "b"), ("a", "b", "c")],
+            ["x", "y"],
+            "holds ('a', 'b'), which is not text; give one",
+        ),
         (np.ones((2, 3)), ["x", "y"], "X has the shape (2, 3); texts take one column"),
         (TEXTS, ["a", 1] * 8, "y mixes strings and numbers"),
         (TEXTS, ["a", None] * 8, "y, row 1: Input y contains NaN"),

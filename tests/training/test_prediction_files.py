@@ -149,15 +149,12 @@ def test_memory_does_not_grow_with_the_file(
 
 
 def test_json_has_no_numbers_that_json_does_not_know(tmp_path: Path) -> None:
-    """Null stands for NaN and infinity, in lists and in predictions too."""
+    """Null stands for NaN and infinity, in lists and in predictions too; numbers lack shares."""
     columns = {"scores": [1.5, float("nan")], "more": {"worst": float("-inf")}, "text": "a"}
     found = [(Row(("a", None), columns, ""), Prediction("a", None, float("nan"), {}))]
     write_predictions(found, tmp_path / "out.jsonl", "jsonl", [])
     assert read(tmp_path / "out.jsonl") == [
-        {
-            **{"scores": [1.5, None], "more": {"worst": None}, "text": "a"},
-            **{"predicted": None, "probabilities": {}},
-        }
+        {"scores": [1.5, None], "more": {"worst": None}, "text": "a", "predicted": None}
     ]
 
 

@@ -1,13 +1,14 @@
 """Whatever data, names and folders hold, a terminal does nothing but show it."""
 
 import csv
+import html
 import io
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import ProgressBar, echo, note, print_table
+from tests.support.commands import Lines, TrainingProgress, echo, note, print_table
 from tests.support.plugins import ACTING, one_line, printable
 from tests.training.conftest import Aang
 
@@ -50,17 +51,12 @@ def test_records_on_a_narrow_terminal(
 
 
 def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line of a run that is watched through a pipe, and the state of the bar."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    terminal = io.StringIO()
-    for console in (Console(stderr=True), Console(file=terminal, force_terminal=True)):
-        with Progress("{task.fields[state]}", console=console) as progress:
-            bar = ProgressBar(progress, "", 3, "accuracy")
-            bar.after_round(1, {"weights": {EVIL: 0.9, "b": 0.1}, "end_task_weight": 0.5})
-            bar.after_evaluation(1, {"accuracy": 0.5}, True, {"end-task": 0.7, EVIL: 2.0})
-            assert SHOWN in progress.tasks[0].fields["state"]
+    """The line of a run that is watched through a pipe, the state of a bar, and a notebook."""
+    training = TrainingProgress("", 3, "accuracy", Lines())
+    training.after_round(1, {"weights": {EVIL: 0.9, "b": 0.1}, "end_task_weight": 0.5})
+    training.after_evaluation(1, {"accuracy": 0.5}, True, {"end-task": 0.7, EVIL: 2.0})
+    assert SHOWN in training.state()
+    assert html.escape(SHOWN) in training.html()
     _, err = capsys.readouterr()
     assert SHOWN in err
     assert not ACTING.search(err)
@@ -70,16 +66,12 @@ def test_losses_and_the_time_of_all_steps(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Means of the objectives that were trained; the estimate is printed once."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     monkeypatch.setattr("aang.cli.progress.WORTH_TELLING", 0.0)
-    with Progress("{task.fields[state]}", console=Console(stderr=True)) as progress:
-        bar = ProgressBar(progress, "", 100, "accuracy")
-        for step in range(1, 12):
-            bar.after_round(step, {"weights": {}, "end_task_weight": 1.0})
-        bar.after_evaluation(11, {"accuracy": 0.5}, True, {"end-task": 0.25, "a": 1.0, "b": 2.0})
-        bar.after_evaluation(12, {"accuracy": 0.5}, False, {"denoise": 4.0})
+    training = TrainingProgress("", 100, "accuracy", Lines())
+    for step in range(1, 12):
+        training.after_round(step, {"weights": {}, "end_task_weight": 1.0})
+    training.after_evaluation(11, {"accuracy": 0.5}, True, {"end-task": 0.25, "a": 1.0, "b": 2.0})
+    training.after_evaluation(12, {"accuracy": 0.5}, False, {"denoise": 4.0})
     lines = capsys.readouterr().err.splitlines()
     assert sum(line.startswith("training: about ") for line in lines) == 1
     assert any("for 100 steps, an estimate from 4 of them; peak memory" in line for line in lines)

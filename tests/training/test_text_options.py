@@ -100,7 +100,7 @@ def test_text_offered_to_several_methods_stays_with_those_that_read_it(
         ({"lr": False}, "should be a number, not false"),
         ({"train": "a.csv", "text": "says", "label": "says"}, "--label says is a column of texts"),
         ({"train": "a.csv", "text": "says", "text_pair": "says"}, "both name the column says"),
-        ({"train": "a.csv", "label_names": {"a": 1}}, "should be a list of names"),
+        ({"train": "a.csv", "label_names": {"a": 1}}, "should be a text or a list of texts"),
     ],
 )
 def test_what_would_train_on_something_else_is_refused(

@@ -176,7 +176,7 @@ def test_no_such_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--lr", "1e-4", "mine.yaml"], "mine.yaml: is no option of aang train"),
+        (["--lr", "1e-4", "mine.yaml"], "mine.yaml: is for aang train alone"),
         (["--dry-run"], "--dry-run: is for aang train alone"),
         (["--resume", "runs/a"], "--resume: is for aang train alone"),
         (["--accept-changes"], "--accept-changes: is for aang train alone"),

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from aang.task_types import (
     Cell,
@@ -174,8 +173,11 @@ class MultiLabel(TaskType):
             min(self.names(label), key=lambda name: (counts[name], name), default="")
             for label in labels
         ]
-        # Of a few texts with different rarest classes, some can still be drawn.
-        return groups if len(set(groups)) < len(groups) else [""] * len(groups)
+        if len(set(groups)) < len(groups):
+            return groups
+        # Of a few texts with different rarest classes, some can still be drawn; the only text of a
+        # class stays a group of its own, which no draw takes whole.
+        return [group if counts[group] == 1 else "" for group in groups]
 
     def encode(
         self, labels: Sequence[Label | None], offsets: Callable[[], Offsets], source: str
@@ -351,7 +353,6 @@ def _scores_of_top(truth: Tensor) -> dict[str, Tensor]:
 
 def _most_frequent_set(truth: Tensor) -> Tensor:
     """The most frequent row of ``[N, C]``; of equals, the one with the class that is first."""
-    counted = Counter(row.tobytes() for row in np.packbits(truth.numpy(), axis=1))
-    most = max(counted, key=lambda row: (counted[row], row))
-    bits = np.unpackbits(np.frombuffer(most, np.uint8), count=truth.shape[1])
-    return torch.from_numpy(bits.astype(np.bool_))
+    sets, counts = truth.unique(dim=0, return_counts=True)  # sorted by their classes
+    most: Tensor = sets[counts == counts.max()][-1]
+    return most

@@ -101,7 +101,8 @@ class Regression(TaskType):
             raise label.fault(
                 f"holds {label.value!r:.60}, which is not a finite number such as 1001.5. If the "
                 "labels are numbers, correct it or remove the example; if they are names of "
-                f"classes, give --task-type single-label. {label.option} names another column."
+                f"classes, train with --task-type single-label. {label.option} names another "
+                "column."
             )
         return text_of(text), found
 

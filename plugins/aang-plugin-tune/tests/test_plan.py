@@ -71,7 +71,11 @@ def planned(registry: Registry, *searched: str, **more: object) -> Search:
         ),
         ((), {"methods": ["contrast", "contrast"]}, "--method contrast: is given twice"),
         (("lr=1,2",), {"arguments": ["--out", "x"]}, "--out: "),
-        (("lr=1,2",), {"arguments": ["--steps", "3", "mine.yaml"]}, "mine.yaml: is no option of"),
+        (
+            ("lr=1,2",),
+            {"arguments": ["--steps", "3", "mine.yaml"]},
+            "mine.yaml: is for aang train alone",
+        ),
         (("lr=1,2",), {"arguments": ["--dry-run"]}, "--dry-run: "),
         (("lr=1,2",), {"arguments": ["--resume", "runs/a"]}, "--resume: "),
         (

@@ -1,7 +1,7 @@
 """``aang check-plugin``: does a plug-in keep its contracts?"""
 
 import click
-from aang.config.files import parse_settings
+from aang.config.values import parse_settings
 
 from aang_core.cli.loaded import output_of_plugins
 from aang_core.cli.output import echo

@@ -15,7 +15,7 @@ addopts = "-p aang_testing.pytest_plugin --aang-plugin aang-plugin-mine"
 from typing import Any
 
 import pytest
-from aang.config.files import parse_settings
+from aang.config.values import parse_settings
 
 from aang_core.errors import AangError
 from aang_testing.conformance import Check, checks_of_each, require_path

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from aang.config import TrainConfig
-from aang.config.schema import BALANCED
+from aang.config.values import BALANCED
 from aang.corpora.tokens import PaddedRows, TokenRows
 from aang.task_types.task_type import TaskType
 from aang_core.errors import ConfigError

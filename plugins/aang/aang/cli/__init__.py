@@ -10,13 +10,13 @@ from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from aang.cli.train import training_options
-    from aang.config.files import parse_settings
+    from aang.config.values import parse_settings
 
 __all__ = ["parse_settings", "training_options"]
 
 _HOMES = {
     "aang.cli.train": "training_options",
-    "aang.config.files": "parse_settings",
+    "aang.config.values": "parse_settings",
 }
 
 # Hidden from type checkers: with it they would take any misspelled name for an attribute.

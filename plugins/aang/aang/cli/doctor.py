@@ -18,7 +18,7 @@ from aang_core.plugins.primitive import CORE
 from aang_core.printable import one_line
 
 PACKAGES = (
-    *("torch", "transformers", "tokenizers", "datasets", "safetensors", "numpy", "pyarrow"),
+    *(CORE, "torch", "transformers", "tokenizers", "datasets", "safetensors", "numpy", "pyarrow"),
     *("huggingface-hub", "accelerate", "peft", "ray"),
 )
 VARIABLES = (
@@ -36,13 +36,13 @@ def doctor(plugins: Plugins, as_json: bool) -> None:
 
     The output is Markdown, to paste into an issue. Your home folder is written as ~.
     """
-    sections: dict[str, Callable[[], Mapping[str, str]]] = {
+    sections: dict[str, Callable[[], Mapping[str, object]]] = {
         "machine": _machine,
         "device": _device,
-        "packages": _packages,
+        "packages": lambda: {name: _version(name) for name in PACKAGES},
         "plug-ins": lambda: _plugins(plugins),
         "caches": _caches,
-        "environment": lambda: {n: _short(os.environ[n]) for n in VARIABLES if n in os.environ},
+        "environment": lambda: {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }
     found = {title: _facts(section) for title, section in sections.items()}
     if as_json:
@@ -50,33 +50,39 @@ def doctor(plugins: Plugins, as_json: bool) -> None:
         return
     for title, facts in found.items():
         echo(f"**{title}**\n")
-        for name, fact in facts.items():
+        for name, fact in facts.items() or [("nothing", "")]:
             echo(f"- {name}: {fact}")
-        if not facts:
-            echo("- nothing")
         echo()
 
 
-def _facts(section: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
-    """What a section says, or what is broken: that is what somebody calls the doctor for."""
+def _facts(section: Callable[[], Mapping[str, object]]) -> Mapping[str, str]:
+    """What a section says, or what is broken: that is what somebody calls the doctor for.
+
+    The name of the user is left out of paths.
+    """
     try:
-        return section()
+        facts = section()
     except Exception as error:
-        return {"error": one_line(_short(f"{type(error).__name__}: {error}"))}
+        facts = {"error": f"{type(error).__name__}: {error}"}
+    home = os.environ.get("HOME") or "/"
+    return {
+        name: one_line(str(fact) if home == "/" else str(fact).replace(home, "~"))
+        for name, fact in facts.items()
+    }
 
 
-def _machine() -> dict[str, str]:
+def _machine() -> dict[str, object]:
     return {
         "system": platform.platform(),
         "processor": f"{platform.machine()}, {usable_cores()} of {os.cpu_count()} cores usable",
-        "memory": _size(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
-        "free here": _size(shutil.disk_usage(Path.cwd()).free),
-        "Python": f"{platform.python_version()} in {_short(sys.prefix)}",
+        "memory": _gigabytes(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
+        "free here": _gigabytes(shutil.disk_usage(Path.cwd()).free),
+        "Python": f"{platform.python_version()} in {sys.prefix}",
         "C++ compiler, for --compile": shutil.which(os.environ.get("CXX", "c++")) or "none",
     }
 
 
-def _device() -> dict[str, str]:
+def _device() -> dict[str, object]:
     import torch
 
     from aang.runs.computing import gains_by_bf16
@@ -84,31 +90,24 @@ def _device() -> dict[str, str]:
     from aang.runs.training import choose_training_device
 
     device = choose_training_device("auto")
-    facts = {"--device auto": str(device)}
-    if device.type == "cuda":
-        for index in range(torch.cuda.device_count()):
-            properties = torch.cuda.get_device_properties(index)
-            facts[f"cuda:{index}"] = f"{properties.name}, {_size(properties.total_memory)}"
-        facts["CUDA"] = str(torch.version.cuda)
-    elif device.type == "cpu":
-        facts["torch was built for"] = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
+    facts: dict[str, object] = {"--device auto": device, "CUDA of torch": torch.version.cuda}
+    for index in range(torch.cuda.device_count()):
+        properties = torch.cuda.get_device_properties(index)
+        facts[f"cuda:{index}"] = f"{properties.name}, {_gigabytes(properties.total_memory)}"
     facts["bf16"] = gains_by_bf16(device, 768)[1]
     with on_usable_cores():
-        return {**facts, "threads": str(torch.get_num_threads())}
+        return {**facts, "threads": torch.get_num_threads()}
 
 
-def _packages() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in (CORE, *PACKAGES):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "not installed"
 
 
-def _plugins(plugins: Plugins) -> dict[str, str]:
-    facts = {}
+def _plugins(plugins: Plugins) -> dict[str, object]:
+    facts: dict[str, object] = {}
     for record in plugins.records[1:]:
         wrong = [] if record.status == "ok" else [f"{record.status}: {record.error}"]
         told = " ".join([record.origin.version, *wrong, *record.warnings])
@@ -116,29 +115,20 @@ def _plugins(plugins: Plugins) -> dict[str, str]:
     return facts
 
 
-def _caches() -> dict[str, str]:
+def _caches() -> dict[str, object]:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     from aang.corpora.cache import chosen_cache_folder
 
-    return {"AANG": _held(chosen_cache_folder()), "models of the hub": _held(Path(HF_HUB_CACHE))}
+    folders = {"AANG": chosen_cache_folder(), "models of the hub": Path(HF_HUB_CACHE)}
+    return {name: f"{folder}, {_access(folder)}" for name, folder in folders.items()}
 
 
-def _held(folder: Path) -> str:
+def _access(folder: Path) -> str:
     if not folder.is_dir():
-        return f"{_short(folder)}, does not exist yet"
-    # Links lead to files that are counted elsewhere.
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    writable = "" if os.access(folder, os.W_OK) else ", read-only"
-    size = _size(sum(path.stat().st_size for path in files))
-    return f"{_short(folder)}, {len(files)} files, {size}{writable}"
+        return "does not exist yet"
+    return "can be written" if os.access(folder, os.W_OK) else "read-only"
 
 
-def _size(count: int) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
-
-
-def _short(path: str | Path) -> str:
-    """The path, without the name of the user in it."""
-    home = os.environ.get("HOME", "")
-    return str(path).replace(home, "~") if len(home) > 1 else str(path)
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"

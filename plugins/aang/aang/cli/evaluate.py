@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aang.cli.saved_model import ClassifierOptions, model_argument
+from aang.cli.schema_options import given_options, options_of
+from aang.config import Positive, validated
 from aang_core.cli.output import echo, note
 from aang_core.cli.tables import print_table
 from aang_core.plugins import Plugins
@@ -15,77 +18,53 @@ if TYPE_CHECKING:
     from aang.runs.schema import PartEvaluation
 
 
+class _Options(ClassifierOptions):
+    label: str | None = None
+    """column of the label; default: the run's"""
+    skip_bad_rows: bool = False
+    """leave out rows that lack a text or a label; without this they are an error"""
+    batch_size: Positive = 64
+    """texts that are computed together"""
+
+
 @click.command(short_help="Evaluate a trained classifier.")
-@click.argument("model", metavar="RUN|MODEL", type=click.Path(path_type=Path))
+@model_argument
 @click.option(
     "--data",
     required=True,
     type=click.Path(path_type=Path),
     help="labelled file, in any format that training reads",
 )
-@click.option("--text", help="column of the text; default: the run's")
-@click.option("--text-pair", help="column of the second text; default: the run's")
-@click.option("--label", help="column of the label; default: the run's")
-@click.option(
-    "--skip-bad-rows",
-    is_flag=True,
-    help="leave out rows that lack a text or a label; without this they are an error",
-)
-@click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True)
-@click.option("--device", default="auto", show_default=True, help="torch device")
-@click.option(
-    "--trust-remote-code",
-    is_flag=True,
-    help="run the Python code that comes with the model, for models that have some",
-)
+@options_of(_Options)
 @click.option("--json", "as_json", is_flag=True, help="print the scores as JSON")
 @click.pass_obj
-def evaluate(
-    plugins: Plugins,
-    /,
-    model: Path,
-    data: Path,
-    text: str | None,
-    text_pair: str | None,
-    label: str | None,
-    skip_bad_rows: bool,
-    batch_size: int,
-    device: str,
-    trust_remote_code: bool,
-    as_json: bool,
-) -> None:
+def evaluate(plugins: Plugins, /, model: Path, data: Path, as_json: bool, **given: Any) -> None:
     """Print the scores of a classifier on labelled data, over all examples and by class.
 
     RUN is a run folder, MODEL any folder with a transformers classifier or its name on the hub.
     """
+    options = validated(_Options, given_options(given), "aang evaluate")
+
     from aang.corpora.labelled import read_rows
-    from aang.runs.devices import on_usable_cores
     from aang.runs.evaluate import evaluate_rows
-    from aang.runs.predict import Predictor
     from aang.runs.prediction_files import columns_to_read
     from aang.runs.run import Run
-    from aang.runs.training import choose_device
     from aang_core.objectives.stages import ReadReport
 
     if (model / "config.yaml").is_file():
         for difference in Run.open(model).differences(plugins):
             note(difference)
-    click.get_current_context().with_resource(on_usable_cores())
-    predictor = Predictor.load(
-        model,
-        choose_device(device),
-        trust_remote_code=trust_remote_code,
-        registry=plugins.registry,
-    )
-    columns = columns_to_read(predictor, model, text, text_pair, label)
+    predictor = options.load(model, plugins)
+    columns = columns_to_read(predictor, model, options.text, options.text_pair, options.label)
     report = ReadReport()
-    rows = read_rows(data, columns, report, predictor.task_type, skip_bad_rows=skip_bad_rows)
-    found = evaluate_rows(predictor, rows, report, batch_size=batch_size)
+    rows = read_rows(
+        data, columns, report, predictor.task_type, skip_bad_rows=options.skip_bad_rows
+    )
+    found = evaluate_rows(predictor, rows, report, batch_size=options.batch_size)
     for line in report.lines():
         note(line)
     if as_json:
-        document = found.document()
-        echo(json.dumps({"model": str(model), "data": str(data), **document}))
+        echo(json.dumps({"model": str(model), "data": str(data), **found.document()}))
     else:
         _print_scores(found, str(data))
 

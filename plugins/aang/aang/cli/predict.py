@@ -3,10 +3,14 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from aang.cli.saved_model import ClassifierOptions, model_argument
+from aang.cli.schema_options import given_options, options_of
+from aang.config import validated
+from aang.config.values import File
 from aang_core.cli.output import note
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
@@ -15,39 +19,25 @@ if TYPE_CHECKING:
     from aang_core.objectives.stages import ReadReport
 
 
+class _Options(ClassifierOptions):
+    data: File | None = None
+    """file of texts, in any format that training reads; - for one text a line from standard input,
+    or two with a tab between them"""
+    out: File | None = None
+    """file to write instead of standard output, complete or not at all"""
+    format: Literal["jsonl", "csv", "parquet"] | None = None
+    """default: what the extension of --out says, else jsonl"""
+    label_only: bool = False
+    """print the label alone, one a line"""
+
+
 @click.command(short_help="Predict the labels of texts.")
-@click.argument("model", metavar="RUN|MODEL", type=click.Path(path_type=Path))
+@model_argument
 @click.argument("texts", metavar="[TEXT]...", nargs=-1)
 @click.option(
     "--pair", "pairs", metavar="TEXT TEXT", nargs=2, multiple=True, help="a pair of texts"
 )
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, allow_dash=True),
-    help="file of texts, in any format that training reads; - for one text a line from standard "
-    "input, or two with a tab between them",
-)
-@click.option("--text", help="column of the text; default: the run's")
-@click.option("--text-pair", help="column of the second text; default: the run's")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="file to write instead of standard output, complete or not at all",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["jsonl", "csv", "parquet"]),
-    help="default: what the extension of --out says, else jsonl",
-)
-@click.option("--label-only", is_flag=True, help="print the label alone, one a line")
-@click.option("--batch-size", type=click.IntRange(min=1), default=32, show_default=True)
-@click.option("--device", default="auto", show_default=True, help="torch device")
-@click.option(
-    "--trust-remote-code",
-    is_flag=True,
-    help="run the Python code that comes with the model, for models that have some",
-)
+@options_of(_Options)
 @click.option("--quiet", is_flag=True, help="no progress and no notes")
 @click.pass_obj
 def predict(
@@ -56,47 +46,34 @@ def predict(
     model: Path,
     texts: tuple[str, ...],
     pairs: tuple[tuple[str, str], ...],
-    data: Path | None,
-    text: str | None,
-    text_pair: str | None,
-    out: Path | None,
-    kind: Any,
-    label_only: bool,
-    batch_size: int,
-    device: str,
-    trust_remote_code: bool,
     quiet: bool,
+    **given: Any,
 ) -> None:
     """Print the label and the probabilities of each text as soon as they are computed.
 
     RUN is a run folder, MODEL any folder with a transformers classifier or its name on the hub. The
     predictions for a file have all of its columns, in its order, and take constant memory.
     """
+    options = validated(_Options, given_options(given), "aang predict")
+
     from aang.cli.progress import counting
     from aang.corpora.columns import Columns
     from aang.runs import prediction_files as files
-    from aang.runs.devices import on_usable_cores
-    from aang.runs.predict import WINDOW, Predictor
-    from aang.runs.training import choose_device
+    from aang.runs.predict import WINDOW
     from aang_core.objectives.stages import ReadReport
 
+    data, out = options.data, options.out
     if [bool(texts), bool(pairs), data is not None].count(True) != 1:
         raise ConfigError("give either texts, or pairs with --pair, or a file of texts with --data")
-    if label_only and kind is not None:
+    if options.label_only and options.format is not None:
         raise ConfigError("--label-only prints lines of text; leave --format out")
-    if label_only and out is not None and out.suffix.lower() == ".parquet":
+    if options.label_only and out is not None and out.suffix.lower() == ".parquet":
         raise ConfigError(f"--out {out}: --label-only writes lines of text; end the name in .txt")
-    chosen = None if label_only else files.format_of(out, kind)
+    chosen = None if options.label_only else files.format_of(out, options.format)
     if out is not None:
         files.check_output(out)
-    click.get_current_context().with_resource(on_usable_cores())
-    predictor = Predictor.load(
-        model,
-        choose_device(device),
-        trust_remote_code=trust_remote_code,
-        registry=plugins.registry,
-    )
-    columns = files.columns_to_read(predictor, model, text, text_pair)
+    predictor = options.load(model, plugins)
+    columns = files.columns_to_read(predictor, model, options.text, options.text_pair)
     report, window = ReadReport(), 1
     header = Columns("text", columns.text_pair and "text_pair").texts()
     if data is None:
@@ -108,7 +85,7 @@ def predict(
         rows, window = files.rows_of_file(data, columns, report), WINDOW
         header = files.columns_of_file(data, columns)
     with counting("texts", quiet=quiet) as progress:
-        found = files.predicted(rows, predictor, batch_size=batch_size, window=window)
+        found = files.predicted(rows, predictor, batch_size=options.batch_size, window=window)
         files.write_predictions(
             _counted(found, progress, report, data),
             out,
@@ -117,9 +94,8 @@ def predict(
             columns=header,
             source=data,
         )
-    if not quiet:
-        for line in report.lines():
-            note(line)
+    for line in () if quiet else report.lines():
+        note(line)
 
 
 def _counted(

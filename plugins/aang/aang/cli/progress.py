@@ -1,8 +1,11 @@
-"""Progress of a training: a bar on a terminal, plain lines elsewhere."""
+"""Progress of a training: a bar on a terminal and in a notebook, plain lines elsewhere."""
 
+import html
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from datasets import disable_progress_bars
@@ -25,37 +28,37 @@ WORTH_TELLING = 10.0
 """Seconds of training above which the estimate is printed, and of other work the first line."""
 A_LINE_EVERY = 60.0
 """Seconds between lines about other work, where there is no terminal."""
+MOST_LINES = 10
+"""Evaluations that a notebook shows, besides the best."""
 
 
-class ProgressBar:
-    """Shows step, dev score, training losses, λ_e and the objective with the largest weight.
+class TrainingProgress:
+    """What people see of a training: step, dev scores, training losses, λ_e, the largest weight.
 
     The losses are means since the last evaluation: the end task's, then that of the objectives that
     were trained.
+
+    Args:
+        stage: the name of the training; empty for the main one.
+        steps: its number of steps.
+        metric: the score that the best model is chosen by.
+        show: called after every round and every evaluation, and told whether it was one.
     """
 
-    def __init__(self, progress: Progress, stage: str, steps: int, metric: str) -> None:
-        self._progress = progress
-        self._stage = stage
-        self._bar = progress.add_task(stage or "training", total=steps, state="")
+    def __init__(self, stage: str, steps: int, metric: str, show: "Show") -> None:
+        self.stage, self.steps, self.step = stage or "training", steps, 0
+        self.evaluations: list[str] = []
         self._metric = metric
-        self._score = ""
-        self._losses = ""
-        self._weights = ""
-        self._interactive = progress.console.is_terminal
-        self._steps = steps
-        self._timed: tuple[int, float] | None = None
-        self._told = False
+        self._show = show
+        self._score = self._losses = self._weights = self._best = ""
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         weights: Mapping[str, float] = record["weights"]
         used = record.get("coefficients", {}).get(END_TASK, record["end_task_weight"])
-        self._weights = f"λ_e {used:.2f}" if weights else ""
+        self.step, self._weights = step, f"λ_e {used:.2f}" if weights else ""
         if weights and max(weights.values()) > min(weights.values()):
             self._weights += f" · top {max(weights, key=lambda name: weights[name])}"
-        self._show(step)
-        if not (self._interactive or self._told):
-            self._expect(step)
+        self._show(self, False)
 
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
@@ -63,44 +66,65 @@ class ProgressBar:
         part = "held-out" if self._metric == METRIC else "dev"
         self._score = f"{part} {self._metric} {shown_score(dev[self._metric], self._metric)}"
         self._score += " (best)" if best else ""
-        self._losses = losses_in_words(losses)
-        self._show(step)
-        if not self._interactive:
-            where = f"{self._stage}, step" if self._stage else "step"
-            echo(f"{where} {step}: {self._state()}", err=True)
+        self.step, self._losses = step, _in_words(losses)
+        self.evaluations.append(f"step {step}: {self.state()}")
+        if best:
+            self._best = self.evaluations[-1]
+        self._show(self, True)
 
-    def _expect(self, step: int) -> None:
-        """Print once, after a few steps, how long all of them will take, unless that is short.
+    def state(self) -> str:
+        """The last score and losses, and the present weights."""
+        return one_line(" · ".join(filter(None, (self._score, self._losses, self._weights))))
 
-        The first round does not count. A bar on a terminal shows the time left anyway.
-        """
-        now = time.perf_counter()
-        if self._timed is None:
-            self._timed = step, now
-            return
-        first, began = self._timed
-        if step - first < MEASURED:
-            return
-        self._told = True
-        seconds = (now - began) / (step - first) * self._steps
-        if seconds >= WORTH_TELLING:
-            what = self._stage or "training"
-            echo(
-                f"{what}: about {duration(seconds)} for {self._steps} steps, an estimate from "
-                f"{step - first} of them; peak memory so far {peak_memory_bytes() / 1e9:.2f} GB",
-                err=True,
-            )
-
-    def _show(self, step: int) -> None:
-        self._progress.update(self._bar, completed=step, state=self._state())
-
-    def _state(self) -> str:
-        return one_line(
-            " · ".join(part for part in (self._score, self._losses, self._weights) if part)
+    def html(self) -> str:
+        """A bar, and below it the best evaluation and the last ones."""
+        last = self.evaluations[-MOST_LINES:]
+        lines = last if self._best in ("", *last) else [self._best, *last]
+        return (
+            f"<div>{html.escape(self.stage)} "
+            f'<progress value="{self.step}" max="{self.steps}"></progress> '
+            f"{self.step}/{self.steps}</div><pre>{html.escape(chr(10).join(lines))}</pre>"
         )
 
 
-def losses_in_words(losses: Mapping[str, float]) -> str:
+Show = Callable[[TrainingProgress, bool], None]
+
+
+class Lines:
+    """A line after each evaluation, and once how long all steps will take, unless that is short."""
+
+    def __init__(self) -> None:
+        self._timed: tuple[int, float] | None = None
+        self._told = False
+
+    def __call__(self, training: TrainingProgress, evaluated: bool) -> None:
+        if evaluated:
+            where = "" if training.stage == "training" else f"{training.stage}, "
+            echo(where + training.evaluations[-1], err=True)
+        elif not self._told:
+            self._expect(training)
+
+    def _expect(self, training: TrainingProgress) -> None:
+        now = time.perf_counter()
+        if self._timed is None:  # the first round takes longer than the others
+            self._timed = training.step, now
+            return
+        first, began = self._timed
+        measured = training.step - first
+        if measured < MEASURED:
+            return
+        self._told = True
+        seconds = (now - began) / measured * training.steps
+        if seconds >= WORTH_TELLING:
+            echo(
+                f"{training.stage}: about {duration(seconds)} for {training.steps} steps, an "
+                f"estimate from {measured} of them; peak memory so far "
+                f"{peak_memory_bytes() / 1e9:.2f} GB",
+                err=True,
+            )
+
+
+def _in_words(losses: Mapping[str, float]) -> str:
     """The end task's loss, and the mean over the objectives; empty without any loss.
 
     A stage of pre-training trains a single objective in place of the end task.
@@ -116,7 +140,8 @@ def losses_in_words(losses: Mapping[str, float]) -> str:
 def training_progress(*, quiet: bool) -> Iterator[Observe]:
     """Yield a function that makes the observers of each training of a run; none if ``quiet``.
 
-    Everything goes to standard error, so that standard output contains only the result.
+    Outside notebooks everything goes to standard error, so that standard output contains only the
+    result.
     """
     console = Console(stderr=True)
     columns = (
@@ -129,9 +154,48 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
     with no_dataset_bars(), no_model_bars():
         if quiet:
             yield lambda stage, steps, metric: []
-            return
-        with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-            yield lambda stage, steps, metric: [ProgressBar(progress, stage, steps, metric)]
+        elif (observe := _notebook()) is not None:
+            yield observe
+        elif not console.is_terminal:
+            yield lambda stage, steps, metric: [TrainingProgress(stage, steps, metric, Lines())]
+        else:
+            with Progress(*columns, console=console) as bars:
+                yield partial(_with_bar, bars)
+
+
+def _with_bar(bars: Progress, stage: str, steps: int, metric: str) -> Sequence[TrainingProgress]:
+    bar = bars.add_task(stage or "training", total=steps, state="")
+
+    def show(training: TrainingProgress, evaluated: bool) -> None:
+        bars.update(bar, completed=training.step, state=training.state())
+
+    return [TrainingProgress(stage, steps, metric, show)]
+
+
+def _notebook() -> Observe | None:
+    """What shows all trainings of a run under the running cell; None outside notebooks.
+
+    Outside a kernel there is nothing to show them on; a terminal of IPython is not one.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    from IPython.display import HTML, display
+
+    handle = display(HTML(""), display_id=True)
+    trainings: list[TrainingProgress] = []
+
+    def show(training: TrainingProgress, evaluated: bool) -> None:
+        # Between evaluations, about a hundred times in a training.
+        if evaluated or training.step % max(1, training.steps // 100) == 0:
+            handle.update(HTML("".join(one.html() for one in trainings)))
+
+    def observe(stage: str, steps: int, metric: str) -> Sequence[TrainingProgress]:
+        trainings.append(TrainingProgress(stage, steps, metric, show))
+        return trainings[-1:]
+
+    return observe
 
 
 @contextmanager

@@ -1,18 +1,35 @@
-"""What ``aang train`` prints when a run has ended."""
+"""What ``aang train`` prints of a run before it begins, and when it has ended."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from aang_core.cli.output import echo, folded
 from aang_core.cli.tables import print_table
+from aang_core.printable import one_line
 from aang_core.training.evaluation import shown_score
 
 if TYPE_CHECKING:
     from aang.runs.run import Run
     from aang.runs.schema import PlainFineTuning, Scores
+    from aang.runs.summary import Summary
 
 FEW_ROWS = 100
 """With fewer dev rows than this, the outcome says how little a dev score tells."""
+
+
+def print_summary(summary: "Summary", *, as_json: bool = False, err: bool = False) -> None:
+    """Print what a run will do, to standard error if ``err``."""
+    from aang.runs.summary import in_words
+
+    if as_json:
+        echo(json.dumps(summary.document(), indent=2))
+        return
+    lines = in_words(summary)
+    width = max(len(name) for name, _ in lines)
+    for name, words in lines:
+        line = f"{name:<{width}}  {one_line(words)}"
+        echo(folded(line, indent=width + 2, err=err), err=err)
 
 
 def print_result(run: "Run") -> None:

@@ -1,6 +1,5 @@
 """Click options made from a pydantic schema, so that options are described in one place."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
@@ -11,8 +10,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from aang.config import check_plugin_option, schema_of
-from aang.config.files import parse_settings
-from aang.config.schema import BALANCED, SECTIONS
+from aang.config.schema import SECTIONS
+from aang.config.values import parse_settings
 from aang_core.cli.completion import COMPLETIONS
 from aang_core.cli.loaded import loaded_plugins
 from aang_core.errors import ConfigError
@@ -136,48 +135,22 @@ def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if "set" in given:
         given["set"] = parse_settings(given["set"])
     if "aux_task" in given:
-        given["aux_task"] = parse_named("aux_task", given["aux_task"], str)
-    if "class_weights" in given and given["class_weights"] != (BALANCED,):
-        given["class_weights"] = parse_named("class_weights", given["class_weights"], _weight)
-    elif "class_weights" in given:
-        given["class_weights"] = BALANCED
+        given["aux_task"] = parse_tasks(given["aux_task"])
     return given
 
 
-_FORMS = {
-    "aux_task": "give NAME=FILE, such as wnli=wnli/train.tsv",
-    "class_weights": f"give {BALANCED}, or NAME=WEIGHT with a number above zero, such as "
-    "negative=2.5",
-}
-
-
-def parse_named(
-    option: Literal["aux_task", "class_weights"], given: Sequence[str], read: Callable[[str], Any]
-) -> dict[str, Any]:
-    """Values by name, from ``NAME=VALUE`` each.
+def parse_tasks(given: Sequence[str]) -> dict[str, str]:
+    """Files of auxiliary tasks by name, from ``NAME=FILE`` each.
 
     Raises:
         ConfigError: one is malformed, or a name is given twice.
     """
-    values: dict[str, Any] = {}
+    tasks: dict[str, str] = {}
     for entry in given:
-        # A class may have an equals sign in its name, and a file in its path.
-        split = str.partition if option == "aux_task" else str.rpartition
-        name, _, text = split(entry, "=")
-        whose = f"--{option.replace('_', '-')} {entry}"
-        try:
-            value = read(text)
-        except ValueError:
-            value = None
-        if not (name and value):
-            raise ConfigError(f"{whose}: {_FORMS[option]}")
-        if name in values:
-            kind = "class" if option == "class_weights" else "name"
-            raise ConfigError(f"{whose}: the {kind} {name} is given twice")
-        values[name] = value
-    return values
-
-
-def _weight(text: str) -> float | None:
-    number = float(text)
-    return number if number > 0 and math.isfinite(number) else None
+        name, _, file = entry.partition("=")
+        if not (name and file):
+            raise ConfigError(f"--aux-task {entry}: give NAME=FILE, such as wnli=wnli/train.tsv")
+        if name in tasks:
+            raise ConfigError(f"--aux-task {entry}: the name {name} is given twice")
+        tasks[name] = file
+    return tasks

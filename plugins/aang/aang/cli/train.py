@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from aang.assembly.text_options import check_names, check_paths
-from aang.cli.result import print_result
+from aang.cli.result import print_result, print_summary
 from aang.cli.schema_options import TrainingCommand, given_options, options_of
 from aang.config import TrainConfig, read_config_file, resolve_training, schema_of
 from aang.runs.files import refuse_links
@@ -18,6 +19,7 @@ from aang_core.cli.loaded import loaded_plugins, output_of_plugins
 from aang_core.cli.output import echo, note, note_once
 from aang_core.errors import AangError, ConfigError
 from aang_core.plugins import Plugins
+from aang_core.plugins.registry import Registry
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import is_first, launched_processes
 
@@ -96,10 +98,12 @@ def train(
     failure: AangError | None = None
     try:
         # All that can be checked without torch and transformers, which take seconds to import.
+        config = options_of_run(config_file, resume, given, plugins.registry)
         if resume is None:
-            config = _checked(config_file, given, plugins)
-        else:
-            config = _resumed(resume, given, config_file, plugins, say)
+            if config.out is not None:
+                RunFolder.check_free(config.out)
+            check_paths(config)
+            check_names(config, plugins.registry)
     except AangError as error:
         if launched_processes() == 1:
             raise
@@ -108,8 +112,8 @@ def train(
         echo("reading data and loading the encoder ...", err=True)
 
     from aang.assembly.sources import prepare_sources
-    from aang.cli.before import print_summary
     from aang.runs import before
+    from aang.runs.inputs import plugin_changes
     from aang.runs.training import join
 
     _, processes = join(given.get("device", "auto") if config is None else config.device)
@@ -117,6 +121,8 @@ def train(
         if failure is not None:
             raise failure
     assert config is not None
+    for difference in () if resume is None else plugin_changes(resume, plugins)[1]:
+        say(difference)
     with output_of_plugins():
         if not dry_run:
             run = _trained(
@@ -140,41 +146,23 @@ def train(
         print_result(run)
 
 
-def _checked(config_file: Path | None, given: Mapping[str, Any], plugins: Plugins) -> TrainConfig:
-    """The options of a new run, with names and paths that exist.
-
-    Raises:
-        AangError: an option cannot be used.
-    """
-    from_file = read_config_file(config_file) if config_file else {}
-    config = resolve_training(from_file, given, plugins.registry)
-    if config.out is not None:
-        RunFolder.check_free(config.out)
-    check_paths(config)
-    check_names(config, plugins.registry)
-    return config
-
-
-def _resumed(
-    folder: Path, given: Mapping[str, Any], config_file: Path | None, plugins: Plugins, say: Say
+def options_of_run(
+    config_file: Path | None, resume: Path | None, given: Mapping[str, Any], registry: Registry
 ) -> TrainConfig:
-    """The options of an interrupted run.
+    """The options of a new run, or of the interrupted one in the folder ``resume``.
 
     Raises:
-        AangError: it cannot be resumed, or has these options already.
+        AangError: an option cannot be used, or the run cannot be resumed or has it already.
     """
+    if resume is None:
+        from_file = read_config_file(config_file) if config_file else {}
+        return resolve_training(from_file, given, registry)
     if config_file is not None or set(given) - RESUMABLE_WITH:
         raise ConfigError(
             "--resume: an interrupted run continues with its own options; leave the others out"
         )
-    refuse_links(folder)
-    config = unfinished(folder, plugins.registry, **{"trust_remote_code": False, **given})
-
-    from aang.runs.inputs import plugin_changes
-
-    for difference in plugin_changes(folder, plugins)[1]:
-        say(difference)
-    return config
+    refuse_links(resume)
+    return unfinished(resume, registry, **{"trust_remote_code": False, **given})
 
 
 def _trained(
@@ -189,7 +177,6 @@ def _trained(
 ) -> "Run":
     """Train a new run or resume one; exit if a signal stops it."""
     from aang.assembly.sources import prepare_sources
-    from aang.cli.before import announce
     from aang.cli.progress import training_progress
     from aang.runs.train import train_run
     from aang.runs.training import During
@@ -205,7 +192,9 @@ def _trained(
             with processes.all_or_none():
                 sources = prepare_sources(config, plugins.registry)
             out = resume or stack.enter_context(new_run_folder(sources.config, processes))
-            during = During(observe, _ignore if quiet else announce, say, interruption)
+            during = During(
+                observe, _ignore if quiet else partial(print_summary, err=True), say, interruption
+            )
             return train_run(
                 sources,
                 out,
@@ -241,16 +230,12 @@ def training_options(arguments: Sequence[str]) -> dict[str, Any]:
     outer = click.get_current_context(silent=True)
     with train.make_context("train", list(arguments), parent=outer) as context:
         params = context.params
-        if (file := params["config_file"]) is not None:
-            raise ConfigError(
-                f"{file}: is no option of aang train, and configuration files are not read here; "
-                "give their options instead"
-            )
-        for name in ("resume", "accept_changes", "dry_run"):
+        for name in ("config_file", "resume", "accept_changes", "dry_run"):
             if params[name]:
+                file = params["config_file"]
                 raise ConfigError(
-                    f"--{name.replace('_', '-')}: is for aang train alone; give only options that "
-                    "say what is trained"
+                    f"{file or '--' + name.replace('_', '-')}: is for aang train alone; give only "
+                    "options that say what is trained"
                 )
         schema = schema_of(loaded_plugins(context).registry)
         return given_options({name: params[name] for name in schema.model_fields})

@@ -13,19 +13,21 @@ of an option that is not there. :data:`Positive` and :data:`Count` are types for
 plug-ins.
 """
 
-from aang.config.files import read_config_file, refuse_trust
 from aang.config.paths import with_absolute_paths
 from aang.config.plugin_options import check_plugin_option, schema_of
 from aang.config.resolving import (
     AUXILIARY_TASKS,
     left_to_the_data,
+    read_config_file,
     recorded_config,
+    refuse_trust,
     resolve_config,
     resolve_training,
     validated,
     without_default_recipe,
 )
-from aang.config.schema import Count, Positive, TrainConfig
+from aang.config.schema import TrainConfig
+from aang.config.values import Count, Positive
 
 __all__ = [
     "AUXILIARY_TASKS",

@@ -6,7 +6,8 @@ from typing import Annotated, Any, get_origin
 
 from pydantic import BeforeValidator, Field, PydanticUserError, TypeAdapter, create_model
 
-from aang.config.schema import TrainConfig, in_a_list
+from aang.config.schema import TrainConfig
+from aang.config.values import in_a_list
 from aang_core.errors import AmbiguousNameError, PluginError, UnknownNameError
 from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import OptionEntry, Registry

@@ -8,15 +8,16 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, ValidationError
 
-from aang.config.files import read_config_file
 from aang.config.plugin_options import check_plugin_option, schema_of
 from aang.config.schema import ROWS, Section, TrainConfig
+from aang.config.values import Settings, parse_settings
 from aang_core.errors import ConfigError, PluginError, UnknownNameError
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
 from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import name_in_full
 from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import RecipeEntry, Registry
+from aang_core.storage.yaml_source import NumberLoader, parse_yaml
 
 SectionT = TypeVar("SectionT", bound=Section)
 
@@ -25,6 +26,37 @@ AUXILIARY_TASKS = "aux-tasks"
 
 DEMO_DEFAULTS: Mapping[str, Any] = {"lr": 3e-4, "head_lr": 3e-3, "steps": 300}
 """Other defaults for the built-in demo, chosen on its dev set."""
+
+
+def read_config_file(path: Path) -> dict[str, Any]:
+    """Read the options in a YAML configuration file; dashes in names become underscores.
+
+    Raises:
+        ConfigError: there is no such file, or it is not a mapping in YAML; the message names the
+            line.
+    """
+    try:
+        written = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
+    content, _ = parse_yaml(written, str(path), NumberLoader)
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise ConfigError(f"{path}: must hold options by name, such as 'weighter: factored'")
+    options = {key.replace("-", "_"): value for key, value in content.items()}
+    refuse_trust(options, str(path))
+    return options
+
+
+def refuse_trust(options: Mapping[str, Any], where: str) -> None:
+    """Raise ConfigError if a file asks to run the code of a model.
+
+    The author of the file need not be the user who runs it.
+    """
+    if "trust_remote_code" in options:
+        raise ConfigError(
+            f"{where}: trust_remote_code cannot be asked for in a file; give --trust-remote-code "
+            "on the command line if you trust the authors of the model"
+        )
 
 
 def resolve_config(
@@ -44,9 +76,23 @@ def resolve_config(
         UnknownNameError: there is no such recipe, or an option's plug-in is not installed.
     """
     registry = registry or Registry()
-    name = {**from_file, **from_options}.get("recipe")
-    recipe = None if name is None else find_recipe(str(name), registry)
-    return _resolve(from_file, from_options, recipe, _defaults(registry), registry)
+    given = _together(from_file, from_options)
+    own_rows = {name for name in ROWS if given.get(name) is not None}
+    if given.get("recipe") is not None:
+        given = _with_recipe(find_recipe(str(given["recipe"]), registry), given, registry)
+    if given.get("aux_task") and given.get("space") is None:
+        given["space"] = AUXILIARY_TASKS
+    is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
+    given = {**_defaults(registry), **(DEMO_DEFAULTS if is_demo else {}), **given}
+    config = _known(given, registry)
+    if config.scale_rows == 1.0:
+        return config
+    scaled = {
+        name: max(1, math.floor(getattr(config, name) * config.scale_rows + 0.5))
+        for name in ROWS
+        if name not in own_rows
+    }
+    return _known({**given, **scaled}, registry)
 
 
 def recorded_config(path: Path, registry: Registry | None = None, **over: Any) -> TrainConfig:
@@ -64,13 +110,13 @@ def recorded_config(path: Path, registry: Registry | None = None, **over: Any) -
         ConfigError: the file cannot be read, a key is unknown, or a value is invalid.
         UnknownNameError: the plug-in of an option that was given is not installed.
     """
-    recorded = read_config_file(path)
+    recorded = _together(read_config_file(path), over)
     if registry is None:
-        return _resolve(recorded, over, None, {}, Registry(), RecordedConfig)
+        return validated(RecordedConfig, recorded, "aang train")
     known = schema_of(registry).model_fields
     # A plug-in that is gone has left its defaults behind.
     kept = {name: value for name, value in recorded.items() if name in known or value}
-    return _resolve(kept, over, None, {}, registry)
+    return _known(kept, registry)
 
 
 class RecordedConfig(TrainConfig):
@@ -88,38 +134,16 @@ def _defaults(registry: Registry) -> dict[str, str]:
     }
 
 
-def _resolve(
-    from_file: Mapping[str, Any],
-    from_options: Mapping[str, Any],
-    recipe: RecipeEntry | None,
-    defaults: Mapping[str, str],
-    registry: Registry,
-    schema: type[TrainConfig] | None = None,
-) -> TrainConfig:
-    schema = schema or schema_of(registry)
-    given = {**from_file, **from_options}
-    given["set"] = _merged_set(from_file.get("set") or {}, from_options.get("set") or {})
-    own_rows = {name for name in ROWS if given.get(name) is not None}
-    if recipe is not None:
-        theirs = registry.as_meant_by(recipe.origin.distribution)
-        given = _with_recipe(recipe, given, theirs, schema)
-    if given.get("aux_task") and given.get("space") is None:
-        given["space"] = AUXILIARY_TASKS
-    given = {**defaults, **given}
-    if schema is not RecordedConfig:
-        for name in given:
-            check_plugin_option(name, registry)
-    is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
-    given = {**(DEMO_DEFAULTS if is_demo else {}), **given}
-    config = validated(schema, given, "aang train")
-    if config.scale_rows == 1.0:
-        return config
-    scaled = {
-        name: max(1, math.floor(getattr(config, name) * config.scale_rows + 0.5))
-        for name in ROWS
-        if name not in own_rows
-    }
-    return validated(schema, {**given, **scaled}, "aang train")
+def _together(from_file: Mapping[str, Any], from_options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options; those of primitives are merged one by one."""
+    of_file, of_options = (parse_settings(o.get("set") or {}) for o in (from_file, from_options))
+    return {**from_file, **from_options, "set": _merged(of_file, of_options)}
+
+
+def _known(given: Mapping[str, Any], registry: Registry) -> TrainConfig:
+    for name in given:
+        check_plugin_option(name, registry)
+    return validated(schema_of(registry), given, "aang train")
 
 
 def resolve_training(
@@ -185,7 +209,7 @@ def _has_default_recipe(config: TrainConfig) -> bool:
 
 
 def _with_recipe(
-    recipe: RecipeEntry, given: Mapping[str, Any], theirs: Registry, schema: type[TrainConfig]
+    recipe: RecipeEntry, given: Mapping[str, Any], registry: Registry
 ) -> dict[str, Any]:
     """Add the recipe's options to the given ones, which take precedence.
 
@@ -195,18 +219,18 @@ def _with_recipe(
     Args:
         recipe: the recipe.
         given: the options of the user.
-        theirs: the registry as the recipe's authors mean its names.
-        schema: the options that there are.
+        registry: where the recipe's names are looked up, as its authors mean them.
 
     Raises:
         PluginError: the recipe sets an option that ``aang train`` does not have.
     """
-    if unknown := sorted(set(recipe.options) - set(schema.model_fields)):
+    if unknown := sorted(set(recipe.options) - set(schema_of(registry).model_fields)):
         raise PluginError(
             f"recipe {recipe.name} of {recipe.origin} sets {', '.join(unknown)}, which is no "
             f"option of aang train. This is for the authors of {recipe.origin.distribution} to "
             "repair"
         )
+    theirs = registry.as_meant_by(recipe.origin.distribution)
     own = dict(recipe.options)
     if "space" in own:
         own["space"] = name_in_full(str(own["space"]), theirs)
@@ -216,13 +240,13 @@ def _with_recipe(
     settings = _own_settings(recipe, theirs)
     # A user may write "aang-plugin-tartan:static" for "static"; a run has it under that name.
     weighter = str(options.get("weighter", ""))
-    if (settings_of := settings.pop(theirs.in_full("weighter", weighter), None)) is not None:
-        settings[weighter] = settings_of
+    if (parse_settings := settings.pop(theirs.in_full("weighter", weighter), None)) is not None:
+        settings[weighter] = parse_settings
     kept = {*recipe.pretraining, weighter}
     if "space" not in own or name_in_full(str(options["space"]), theirs) == own["space"]:
         kept |= {name for name in settings if theirs.stage_of(name) is not None}
     used = {name: of for name, of in settings.items() if name in kept}
-    return {**options, "set": _merged_set(used, given["set"])}
+    return {**options, "set": _merged(used, given["set"])}
 
 
 def _own_settings(recipe: RecipeEntry, theirs: Registry) -> dict[str, Any]:
@@ -236,16 +260,8 @@ def _own_settings(recipe: RecipeEntry, theirs: Registry) -> dict[str, Any]:
     return {in_full(name): of for name, of in recipe.options.get("set", {}).items()}
 
 
-def _merged_set(own: Mapping[str, Any], given: Any) -> Any:
-    """Merge options of primitives; ``given`` wins. Malformed options are left for the schema."""
-    formed = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
-    return _merge(own, given) if formed else given
-
-
-def _merge(base: Any, over: Mapping[str, Mapping[str, Any]]) -> Any:
-    if not isinstance(base, Mapping) or not all(isinstance(v, Mapping) for v in base.values()):
-        return base
-    return {name: {**base.get(name, {}), **over.get(name, {})} for name in {**base, **over}}
+def _merged(base: Settings, over: Settings) -> Settings:
+    return {name: base.get(name, {}) | over.get(name, {}) for name in {**base, **over}}
 
 
 def validated(schema: type[SectionT], given: Mapping[str, Any], command: str) -> SectionT:
@@ -263,14 +279,15 @@ def validated(schema: type[SectionT], given: Mapping[str, Any], command: str) ->
 
 def _sentence(error: Any, command: str, known: Iterable[str]) -> str:
     """Word pydantic's error about an option for the user of ``command``, which knows ``known``."""
-    where = ".".join(str(part) for part in error["loc"])
+    where = ".".join(part for part in error["loc"] if isinstance(part, str))
     message = str(error["msg"]).removeprefix("Value error, ")
     if not where:
         return message
-    option = f"--{where.replace('_', '-')}"
     if error["type"] == "extra_forbidden":
         return no_such_option(where, command, known)
-    return f"{option} {error['input']!r}: {message[:1].lower()}{message[1:]}"
+    given = error["input"]
+    shown = ", ".join(map(str, given)) if isinstance(given, tuple) else repr(given)
+    return f"--{where.replace('_', '-')} {shown}: {message[:1].lower()}{message[1:]}"
 
 
 def no_such_option(name: str, command: str, known: Iterable[str]) -> str:

@@ -20,6 +20,20 @@ from pydantic import (
     model_validator,
 )
 
+from aang.config.values import (
+    BALANCED,
+    LARGEST_NUMBER,
+    ClassWeights,
+    Decay,
+    File,
+    Name,
+    Positive,
+    Rate,
+    Settings,
+    Several,
+    Share,
+    at_commas,
+)
 from aang.corpora.columns import Columns
 from aang.corpora.places import REST, plain_name, task_name
 from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
@@ -30,75 +44,6 @@ _TASK_NAME = re.compile(r"[a-z0-9-]+")
 
 ROWS = ("batch_size", "dev_batch_size", "aux_batch_size")
 """The options for the number of rows per step, which ``scale_rows`` scales."""
-
-LARGEST_NUMBER = 10**9
-"""Largest count that an option takes; products of two fit into 64 bits."""
-
-BALANCED: Literal["balanced"] = "balanced"
-"""The value of ``--class-weights`` that takes the inverse of each class's number of rows."""
-
-
-def in_a_list(value: Any) -> Any:
-    """Texts, paths and patterns as a tuple; in a file a single one need not be in a list."""
-    if isinstance(value, str | Path):
-        return (str(value),)
-    if isinstance(value, list | tuple):
-        return tuple(str(item) if isinstance(item, Path) else item for item in value)
-    return value
-
-
-def _at_commas(value: Any) -> Any:
-    """Names in a list, or in one text with commas between them; ``1`` in YAML is the name 1."""
-    items = value if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(item, str | int | float) for item in items):
-        raise ValueError("should be a list of names, or one text with commas between them")
-    names = tuple(str(item).strip() for item in items)
-    if len(names) == 1:
-        names = tuple(name.strip() for name in names[0].split(","))
-    if "" in names or len(set(names)) < len(names):
-        raise ValueError("every class needs a name of its own")
-    return names
-
-
-def _by_class(value: Any) -> Any:
-    """Class weights with names as labels are read: a class ``1`` in YAML is the class ``"1"``."""
-    return {str(name): v for name, v in value.items()} if isinstance(value, Mapping) else value
-
-
-def _from_home(value: Any) -> Any:
-    """Replace ``~``, which no shell does in ``--train=~/x``, and take paths for names too."""
-    if isinstance(value, Mapping):
-        return {name: _from_home(part) for name, part in value.items()}
-    if not isinstance(value, str | Path) or not str(value).startswith("~"):
-        return str(value) if isinstance(value, Path) else value
-    try:
-        return str(Path(value).expanduser())
-    except RuntimeError as error:
-        raise ValueError(f"{value}: there is no such home folder; give the path") from error
-
-
-Positive = Annotated[int, Field(gt=0, le=LARGEST_NUMBER)]
-"""A count of one or more."""
-
-Count = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]
-"""A count of zero or more."""
-
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Decay = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-Several = Annotated[tuple[str, ...], BeforeValidator(in_a_list)]
-Name = Annotated[str, BeforeValidator(_from_home)]
-"""A name, or the path of a file or folder."""
-
-File = Annotated[Path, BeforeValidator(_from_home)]
-Settings = dict[str, dict[str, Any]]
-"""Options of primitives and weighters, by their names."""
-
-ClassWeights = Annotated[
-    dict[str, Rate] | Literal["balanced"] | None,
-    BeforeValidator(_by_class),
-]
-"""The weight of each class, or ``balanced``."""
 
 
 def _kinds(annotation: Any) -> set[Any]:
@@ -140,7 +85,7 @@ class DataOptions(Section):
     task_type: str | None = None
     """what a label is, single-label for one class or the name of another kind; default: chosen from
     the labels of --train"""
-    label_names: Annotated[tuple[str, ...], BeforeValidator(_at_commas)] = ()
+    label_names: Annotated[tuple[str, ...], BeforeValidator(at_commas)] = ()
     """names of the classes, with commas between them, where labels are zeros and ones; default:
     their places"""
     skip_bad_rows: bool = False

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import column_or_1d
+from pandas import isna
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from aang.corpora.text_files import well_formed
@@ -12,8 +13,8 @@ from aang.task_types.cells import Cell, class_name
 from aang_core.objectives.stages.data import ReadReport
 
 
-def texts_of(X: Any) -> list[str] | list[tuple[str, str]]:  # noqa: N803
-    """Texts, or pairs of texts.
+def texts_of(X: Any) -> list[Any]:  # noqa: N803
+    """Texts, or tuples of two texts.
 
     Args:
         X: a list, a Series, an array ``[N]``, or a DataFrame or array with one column or two.
@@ -22,32 +23,23 @@ def texts_of(X: Any) -> list[str] | list[tuple[str, str]]:  # noqa: N803
         TypeError: it is sparse.
         ValueError: it has another shape, or holds no text somewhere; the message names the row.
     """
-    if hasattr(X, "toarray"):
-        raise TypeError("sparse data cannot hold texts; give a list of texts")
     if isinstance(X, str):
         raise ValueError("X is one text; give a list of texts")
-    array = X.to_numpy() if hasattr(X, "iloc") else X
-    shape = getattr(array, "shape", None)
-    if shape == ():
-        raise ValueError("X is one value; give a list of texts")
-    if shape is not None and len(shape) > 1:
-        if len(shape) > 2 or shape[1] not in (1, 2):
-            raise ValueError(f"X has the shape {shape}; texts take one column, and pairs two")
-        array = [row[0] if shape[1] == 1 else tuple(row) for row in array.tolist()]
-    items = list(array)
-    if not items:
-        raise ValueError("X has 0 sample(s), while a minimum of 1 is required")
-    paired = isinstance(items[0], tuple | list)
-    for number, item in enumerate(items):
-        parts = tuple(item) if paired and isinstance(item, tuple | list) else (item,)
-        if len(parts) != (2 if paired else 1):
-            raise ValueError(f"X, row {number}: holds {item!r:.60}, which is not a pair of texts")
-        for part in parts:
-            if not isinstance(part, str):
-                raise ValueError(f"X, row {number}: holds {part!r:.60}, which is not text")
-            if not part.strip():
+    # In rows of different length, pairs stay tuples, which are not text.
+    array = check_array(X, dtype=object, ensure_2d=False, ensure_all_finite=False)
+    if array.ndim > 1 and array.shape[1] not in (1, 2):
+        raise ValueError(f"X has the shape {array.shape}; texts take one column, and pairs two")
+    rows = array.reshape(len(array), -1).tolist()
+    for number, row in enumerate(rows):
+        for text in row:
+            if not isinstance(text, str):
+                raise ValueError(
+                    f"X, row {number}: holds {text!r:.60}, which is not text; give one in every "
+                    "row, or two in every row"
+                )
+            if not text.strip():
                 raise ValueError(f"X, row {number}: is empty; fill it in or remove the row")
-    return [tuple(item) for item in items] if paired else [str(item) for item in items]
+    return [str(row[0]) if len(row) == 1 else tuple(row) for row in rows]
 
 
 def labels_of(y: Any, rows: int) -> np.ndarray:
@@ -62,31 +54,21 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
     """
     if y is None:
         raise ValueError("AangClassifier requires y to be passed, but the target y is None")
-    kinds = {"text" if isinstance(v, str) else "number" for v in _plain(y)}
-    if len(kinds) > 1:
-        raise ValueError("y mixes strings and numbers; convert all labels to one type")
-    labels: np.ndarray = column_or_1d(y, warn=True)
-    if len(labels) != rows:
+    # As objects: numpy would make texts of numbers beside texts.
+    values = column_or_1d(np.asarray(y, dtype=object), warn=True)
+    if len(values) != rows:
         raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: [{rows}, {len(labels)}]"
+            f"Found input variables with inconsistent numbers of samples: [{rows}, {len(values)}]"
         )
-    missing = [i for i, value in enumerate(labels.tolist()) if _is_missing(value)]
-    if missing:
+    if len(missing := np.flatnonzero(isna(values))):
         raise ValueError(f"y, row {missing[0]}: Input y contains NaN; every text needs a label")
+    if len({isinstance(value, str) for value in values}) > 1:
+        raise ValueError("y mixes strings and numbers; convert all labels to one type")
+    labels: np.ndarray = np.asarray(y).reshape(-1)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("Input y contains infinity; every text needs a label")
     check_classification_targets(labels)
     return labels
-
-
-def _is_missing(value: object) -> bool:
-    # pandas' own missing values are neither equal nor unequal to anything.
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
-
-
-def _plain(y: Any) -> Sequence[Any]:
-    values = y.tolist() if hasattr(y, "tolist") else list(y)
-    return [value for value in values if value is not None and value == value]
 
 
 def class_names(classes: np.ndarray) -> list[str]:

@@ -144,7 +144,7 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
             given["text_pair"] = "text_pair"
         named = {name: getattr(self, name) for name in _defaults() if name not in _OF_ITS_OWN}
         options = {name: value for name, value in named.items() if value is not None}
-        with _run_folder(self.runs) as out, _bad_input():
+        with _bad_input(), _run_folder(self.runs) as out:
             run = train(**options, **given, out=out, quiet=self.quiet)
             predictor = Predictor.load(
                 run.folder,
@@ -203,31 +203,20 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
 @contextmanager
 def _run_folder(runs: str | Path | None) -> Iterator[Path]:
     """A new folder for a run: under ``runs``, or one that is removed afterwards."""
-    if runs is None:
-        with tempfile.TemporaryDirectory(prefix="aang-") as folder:
-            try:
-                yield Path(folder)
-            except BaseException as error:
-                _forget(folder, error)
-                raise
+    if runs is not None:
+        Path(runs).mkdir(parents=True, exist_ok=True)
+        # A new name even if several processes fit at once, as GridSearchCV does with n_jobs.
+        yield Path(tempfile.mkdtemp(prefix="fit-", dir=runs))
         return
-    Path(runs).mkdir(parents=True, exist_ok=True)
-    # A new name even if several processes fit at once, as GridSearchCV does with n_jobs.
-    yield Path(tempfile.mkdtemp(prefix="fit-", dir=runs))
-
-
-def _forget(folder: str, error: BaseException) -> None:
-    """Take back what an error and its causes say about going on from a folder that is removed."""
-    cause: BaseException | None = error
-    said = False
-    while cause is not None:
-        notes = getattr(cause, "__notes__", [])
-        kept = [note for note in notes if folder not in note]
-        said = said or len(kept) < len(notes)
-        notes[:] = kept
-        cause = cause.__cause__
-    if said:
-        error.add_note("Nothing of this fit is kept; AangClassifier(runs=FOLDER) keeps it.")
+    with tempfile.TemporaryDirectory(prefix="aang-") as folder:
+        try:
+            yield Path(folder)
+        except BaseException as error:
+            # Take back what it says about going on from a folder that is removed.
+            if any(folder in note for note in getattr(error, "__notes__", ())):
+                error.__notes__ = [note for note in error.__notes__ if folder not in note]
+                error.add_note("Nothing of this fit is kept; AangClassifier(runs=FOLDER) keeps it.")
+            raise
 
 
 @contextmanager

@@ -55,56 +55,37 @@ class GivenData:
             given["text_pair"] = "text_pair"
         return cls({**given, **{name: copy_of(name) for name in values}}, values, report)
 
-    def placed(self, config: TrainConfig, out: Path) -> tuple[TrainConfig, "PlacedData"]:
-        """Read the data as tables whose copies will be in the run folder.
+    def placed(self, config: TrainConfig, out: Path) -> TrainConfig:
+        """The options with the full paths that copies of the data have in the run folder."""
+        paths = {name: out.absolute() / copy_of(name) for name in self.values}
+        named = {name: path if name in PARTS else (str(path),) for name, path in paths.items()}
+        return config.model_copy(update=named)
+
+    def tables(self, config: TrainConfig) -> dict[str, tuple[TableInMemory, Sequence[str]]]:
+        """Read the data as tables.
 
         Args:
-            config: the options, resolved.
-            out: the run folder.
+            config: the options, from :meth:`placed`.
 
         Returns:
-            The options, which name the copies by their full path, and the data.
+            For each option its table, and the columns that are read, and kept.
 
         Raises:
             DataError: a value has another form, columns differ in length, or labels differ in type.
         """
         columns = end_task_columns(config)
-        tables: dict[Path, TableInMemory] = {}
-        wanted: dict[Path, Sequence[str]] = {}
-        names: dict[str, Any] = {}
+        found: dict[str, tuple[TableInMemory, Sequence[str]]] = {}
         for name, value in self.values.items():
-            path = out.absolute() / copy_of(name)
             labelled = name in PARTS
             table = table_in_memory(value, name, columns, labelled=labelled)
             if labelled:
                 require_one_type(table, columns.label)
-                wanted[path] = columns.names()
+                found[name] = table, columns.names()
             elif name == "domain":
-                table, wanted[path] = _with_domain_text(table, columns), (DOMAIN_TEXT,)
+                found[name] = _with_domain_text(table, columns), (DOMAIN_TEXT,)
             else:
-                wanted[path] = columns.texts()
-            tables[path] = table
-            names[name] = path if labelled else (str(path),)
-        return config.model_copy(update=names), PlacedData(tables, wanted)
-
-
-@dataclass(frozen=True)
-class PlacedData:
-    """Data in memory, by the file that will hold its copy.
-
-    Attributes:
-        tables: the tables.
-        wanted: the columns of each that are read, and kept.
-    """
-
-    tables: Mapping[Path, TableInMemory]
-    wanted: Mapping[Path, Sequence[str]]
-
-    def copies(self) -> dict[str, str]:
-        """The copies as JSON Lines, by their names in the run folder."""
-        return {
-            copy_of(path.stem): table.copy(self.wanted[path]) for path, table in self.tables.items()
-        }
+                found[name] = table, columns.texts()
+        return found
 
 
 def _with_saved(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,14 +100,10 @@ def _with_saved(arguments: Mapping[str, Any]) -> dict[str, Any]:
         given["dataset"], given["train"] = str(arguments["train"]), arguments.get("dataset")
     for name in PARTS:
         if saved(name, "state.json"):
-            given[name] = _loaded(arguments[name])
+            from datasets import Dataset
+
+            given[name] = Dataset.load_from_disk(arguments[name])
     return given
-
-
-def _loaded(folder: Any) -> Any:
-    from datasets import Dataset
-
-    return Dataset.load_from_disk(folder)
 
 
 def _with_splits(arguments: Mapping[str, Any], report: ReadReport) -> dict[str, Any]:

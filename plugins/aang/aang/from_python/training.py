@@ -1,32 +1,37 @@
 """Training from Python, as the command line trains."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from aang.assembly.sources import Sources, prepare_sources
-from aang.cli.train import RESUMABLE_WITH
-from aang.config import check_plugin_option, read_config_file, resolve_training, schema_of
+from aang.cli.progress import training_progress
+from aang.cli.train import options_of_run
+from aang.config import TrainConfig, check_plugin_option, schema_of
 from aang.config.resolving import no_such_option
 from aang.from_python.given_data import GivenData
-from aang.from_python.progress import progress
-from aang.from_python.wording import errors_in_python, in_python
-from aang.runs.files import refuse_links
 from aang.runs.inputs import plugin_changes
-from aang.runs.resume import new_run_folder, unfinished
+from aang.runs.resume import copy_of, new_run_folder
 from aang.runs.run import Run
 from aang.runs.train import train_run
 from aang.runs.training import During, join
-from aang_core.cli.output import note, note_once
-from aang_core.errors import ConfigError
+from aang_core.cli.output import echo, note, note_once
+from aang_core.errors import AangError, ConfigError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import shadow_notice
 from aang_core.tasks.processes import Processes
 from aang_core.training.interruption import Interrupted, interruptible
 from aang_core.turns import training_turn
+
+_COMMAND = r"aang [a-z-]+[^.;,]*"
+_OF_PRIMITIVE = r"--set (?P<of>[\w+-]+)\.(?P<option>\w+)(?:=(?P<value>[^\s:;,]+))?"
+# "--steps 'x': …" is the option with its value.
+_OPTION = r"--(?P<name>[a-z][a-z-]*)(?: (?=[^\s:]+: ))?"
+_WRITTEN = re.compile(f"{_COMMAND}|{_OF_PRIMITIVE}|{_OPTION}")
 
 
 @training_turn()
@@ -75,45 +80,44 @@ def train(
         2
     """
     plugins = load_plugins()
-    names = schema_of(plugins.registry).model_fields
+    schema = schema_of(plugins.registry).model_fields
+    names = [*schema, "resume", "accept_changes", "quiet"]
     for name in options:
         check_plugin_option(name, plugins.registry)
-        if name not in names:
-            known = [*names, "resume", "accept_changes", "quiet"]
-            raise ConfigError(no_such_option(name, "aang train", known))
+        if name not in schema:
+            raise ConfigError(no_such_option(name, "aang train", names))
     for record in plugins.shadowed:
         note(shadow_notice(record))
     with errors_in_python(names), ExitStack() as stack:
-        if resume is None:
-            start = _first_start(config, options, plugins, stack)
-        elif config is None and set(options) <= RESUMABLE_WITH:
-            start = _resumption(Path(resume), options, plugins)
-        else:
-            raise ConfigError(
-                "resume: an interrupted run continues with its own options; leave the others out"
-            )
-        quiet = quiet or not start.processes.first
+        given = GivenData.of(options)
+        file, folder = (None if path is None else Path(path) for path in (config, resume))
+        resolved = options_of_run(file, folder, given.options, plugins.registry)
+        _, processes = join(resolved.device)
+        quiet = quiet or not processes.first
         once = note_once()
-        say: Callable[[str], None] = (
-            (lambda sentence: None)
-            if quiet
-            else (lambda sentence: once(in_python(sentence, names)))
-        )
-        for sentence in start.notes:
+
+        def say(sentence: str) -> None:
+            if not quiet:
+                once(in_python(sentence, names))
+
+        for sentence in () if folder is None else plugin_changes(folder, plugins)[1]:
             say(sentence)
+        if not quiet:
+            echo("reading data and loading the encoder ...", err=True)
+        sources, out = _prepared(given, resolved, folder, plugins, processes, stack)
         try:
-            with interruptible() as interruption, progress(quiet=quiet) as observe:
+            with interruptible() as interruption, training_progress(quiet=quiet) as observe:
                 run = train_run(
-                    start.sources,
-                    start.out,
+                    sources,
+                    out,
                     plugins,
                     During(observe, say=say, interruption=interruption),
-                    resume=resume is not None,
+                    resume=folder is not None,
                     accept_changes=accept_changes,
                 )
         except Interrupted as stopped:
-            if (start.out / "config.yaml").is_file():
-                stopped.add_note(f"To continue: train(resume={str(start.out)!r})")
+            if (out / "config.yaml").is_file():
+                stopped.add_note(f"To continue: train(resume={str(out)!r})")
             raise
     # A push that failed, for instance, is more than a note.
     for sentence in run.failures if quiet else run.notes:
@@ -121,50 +125,59 @@ def train(
     return run
 
 
-@dataclass(frozen=True)
-class _Start:
-    """What a training begins or continues with.
+def _prepared(
+    given: GivenData,
+    config: TrainConfig,
+    resume: Path | None,
+    plugins: Plugins,
+    processes: Processes,
+    stack: ExitStack,
+) -> tuple[Sources, Path]:
+    """Read the data; its copies, and the run, will be in the folder that is returned beside it."""
+    # The folder is named after what is trained, which only the data decides.
+    out = config.out or Path("runs")
+    placed = given.placed(config, out)
+    tables = given.tables(placed)
+    in_memory = {out.absolute() / copy_of(name): table for name, (table, _) in tables.items()}
+    with processes.all_or_none():
+        sources = prepare_sources(placed, plugins.registry, in_memory)
+    sources.report.include(given.report)
+    out = resume or stack.enter_context(new_run_folder(sources.config, processes))
+    if not tables:
+        return sources, out
+    plan = replace(sources.plan, config=given.placed(sources.config, out))
+    copies = {copy_of(name): table.copy(wanted) for name, (table, wanted) in tables.items()}
+    return replace(sources, plan=plan, copies=copies), out
 
-    Attributes:
-        sources: its sources, with its options.
-        out: the run folder.
-        processes: the processes that share the training.
-        notes: what has changed since the run was interrupted.
+
+def in_python(message: str, names: Collection[str] = TrainConfig.model_fields) -> str:
+    """The message with keywords in place of options; commands for a terminal stay.
+
+    Args:
+        message: a message in the words of the command line.
+        names: the names of all options.
+
+    Examples:
+        >>> in_python("--eval-every 0: should be greater. Name the column with --label.")
+        'eval_every=0: should be greater. Name the column with label=.'
+        >>> in_python("--set factored.n=0: too few; see aang train --help")
+        "set={'factored': {'n': 0}}: too few; see aang train --help"
     """
 
-    sources: Sources
-    out: Path
-    processes: Processes
-    notes: Sequence[str] = ()
+    def keyword(match: re.Match[str]) -> str:
+        if match["of"]:
+            return f"set={{{match['of']!r}: {{{match['option']!r}: {match['value'] or '…'}}}}}"
+        name = (match["name"] or "").replace("-", "_")
+        return f"{name}=" if name in names else match[0]
+
+    return _WRITTEN.sub(keyword, message)
 
 
-def _resumption(out: Path, options: Mapping[str, Any], plugins: Plugins) -> _Start:
-    refuse_links(out)
-    config = unfinished(out, plugins.registry, **{"trust_remote_code": False, **options})
-    _, processes = join(config.device)
-    with processes.all_or_none():
-        sources = prepare_sources(config, plugins.registry)
-    return _Start(sources, out, processes, notes=plugin_changes(out, plugins)[1])
-
-
-def _first_start(
-    config_file: str | PathLike[str] | None,
-    options: Mapping[str, Any],
-    plugins: Plugins,
-    stack: ExitStack,
-) -> _Start:
-    given = GivenData.of(options)
-    from_file = {} if config_file is None else read_config_file(Path(config_file))
-    resolved = resolve_training(from_file, given.options, plugins.registry)
-    _, processes = join(resolved.device)
-    # The folder is named after what is trained, which only the data decides.
-    config, data = given.placed(resolved, resolved.out or Path("runs"))
-    with processes.all_or_none():
-        sources = prepare_sources(config, plugins.registry, data.tables)
-    sources.report.include(given.report)
-    out = stack.enter_context(new_run_folder(sources.config, processes))
-    if given.values:
-        config, data = given.placed(sources.config, out)
-        plan = replace(sources.plan, config=config)
-        sources = replace(sources, plan=plan, copies=data.copies())
-    return _Start(sources, out, processes)
+@contextmanager
+def errors_in_python(names: Collection[str]) -> Iterator[None]:
+    """Reword the message of an error that AANG raises on purpose; ``names`` are all options."""
+    try:
+        yield
+    except AangError as error:
+        error.args = (in_python(str(error), names), *error.args[1:])
+        raise

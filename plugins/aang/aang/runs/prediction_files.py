@@ -269,11 +269,9 @@ def _lines(
             yield one_line(text) + "\n"
             continue
         _refuse_taken(row.columns, (PREDICTED, PROBABILITIES), row.where)
-        record = {
-            **row.columns,
-            PREDICTED: prediction.label,
-            PROBABILITIES: dict(prediction.probabilities),
-        }
+        record = {**row.columns, PREDICTED: prediction.label}
+        if prediction.probabilities:
+            record[PROBABILITIES] = dict(prediction.probabilities)
         document = json.dumps(_finite(record), ensure_ascii=False, default=str)
         # What a terminal acts upon and what UTF-8 cannot hold; parsing gives both back.
         yield _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", document) + "\n"

@@ -7,16 +7,8 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from aang.config import validated
-from aang.config.schema import (
-    ComputingOptions,
-    LoadingOptions,
-    OptimizerOptions,
-    Positive,
-    Rate,
-    Section,
-    Settings,
-    Several,
-)
+from aang.config.schema import ComputingOptions, LoadingOptions, OptimizerOptions, Section
+from aang.config.values import Positive, Rate, Settings, Several
 from aang.corpora.places import from_home
 
 DEFAULT_MINUTES = 30.0

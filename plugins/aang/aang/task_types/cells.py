@@ -59,7 +59,7 @@ class Cell:
             raise self.fault(
                 f"holds {self.value!r:.60}, which looks like a list but cannot be read as one. "
                 'Write ["a", "b"], with quotes around each part and commas between them; '
-                "--task-type single-label takes it for the name of a class."
+                "training with --task-type single-label takes it for the name of a class."
             )
         return self
 
@@ -129,15 +129,17 @@ def _as_text(cell: Cell) -> str:
     if not isinstance(value, float | Decimal):
         raise cell.fault(
             f"holds {value!r:.60}, which is not one class. A single-label task has one label an "
-            f"example; give --task-type for another kind, or name another column with "
+            f"example; train with --task-type for another kind, or name another column with "
             f"{cell.option}."
         )
+    if not math.isfinite(value):
+        raise cell.fault(f"holds {value}, which is no class. Correct it or remove the example.")
     if value % 1 == 0:
         return f"{value:.1f}"
     raise cell.fault(
-        f"holds the number {value}, which is a score and not a class. Give --task-type regression "
-        "if every label is a number, put the scores into classes first, or name another column "
-        f"with {cell.option}."
+        f"holds the number {value}, which is a score and not a class. Train with --task-type "
+        "regression if every label is a number, put the scores into classes first, or name another "
+        f"column with {cell.option}."
     )
 
 
@@ -178,30 +180,6 @@ def number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
-
-
-def check_classes(
-    names: Sequence[str], examples: int, source: str, option: str, report: ReadReport
-) -> None:
-    """Check the names of a task's classes, and note those that look alike.
-
-    Args:
-        names: the names.
-        examples: how many examples have them.
-        source: what messages call the data.
-        option: the option that names the column of the label.
-        report: where to note names that look alike.
-
-    Raises:
-        DataError: there are more than :data:`MOST_CLASSES`.
-    """
-    if len(names) > MOST_CLASSES:
-        raise DataError(
-            f"{source}: there are {len(names)} different labels in {examples} "
-            f"examples, such as {listed([name[:40] for name in names], 3)}. The maximum is "
-            f"{MOST_CLASSES} classes; does {option} name the right column?"
-        )
-    note_look_alikes(source, names, report)
 
 
 def note_look_alikes(source: str, labels: Iterable[str], report: ReadReport) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from aang.task_types.cells import number, refuse_alike
 from aang.task_types.written_lists import list_of, plain
-from aang_core.errors import ConfigError, DataError, ModelError, PluginError
+from aang_core.errors import DataError, ModelError, PluginError
 from aang_core.objectives.stages.data import ReadReport
 from aang_core.plugins import load_plugins
 from aang_core.plugins.registry import Registry
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from aang.task_types.task_type import LabelColumn, TaskType
 
 SUPPLIER = "aang-plugin-task-types"
-"""The plug-in that supplies :data:`SUPPLIED`."""
-
-SUPPLIED = ("token-labels", "multi-label", "regression")
+"""The plug-in that supplies the kinds whose labels are lists or numbers."""
 
 
 def task_type_named(name: str, registry: Registry | None = None) -> "type[TaskType]":
@@ -28,20 +26,10 @@ def task_type_named(name: str, registry: Registry | None = None) -> "type[TaskTy
         registry: everything that plug-ins have registered; None for those that are installed.
 
     Raises:
-        UnknownNameError: nobody registered it.
-        ConfigError: its plug-in is not installed, or is not loaded.
+        UnknownNameError: nobody registered it; the message says which plug-ins are not loaded.
     """
-    kinds = (registry or load_plugins().registry).task_types
-    if name in SUPPLIED and name not in kinds:
-        raise ConfigError(f"--task-type {name}: {_SUPPLY}")
-    kind: Any = kinds.find(name).load()
-    return kind  # type: ignore[no-any-return]
-
-
-_SUPPLY = (
-    f"{SUPPLIER} supplies this kind of task, and it is not loaded; aang plugins says whether it is "
-    f"installed, pip install {SUPPLIER} installs it"
-)
+    kind: type[TaskType] = (registry or load_plugins().registry).task_types.find(name).load()
+    return kind
 
 
 def traits_of(name: str | None, registry: Registry) -> EndTaskTraits:
@@ -92,8 +80,8 @@ def _recognised(column: "LabelColumn", report: ReadReport, registry: Registry) -
                 "another"
             )
             return kind
-    if not any(name in registry.task_types for name in SUPPLIED):
-        _refuse_other_kinds(column)
+    if reason := registry.absent().get(SUPPLIER):
+        _refuse_other_kinds(column, reason)
     return task_type_named(ONE_CLASS.task_type, registry)
 
 
@@ -108,8 +96,13 @@ def _loaded(registry: Registry, report: ReadReport) -> "Iterator[type[TaskType]]
             yield kind
 
 
-def _refuse_other_kinds(column: "LabelColumn") -> None:
-    """Raise DataError for labels that are hardly names of classes, where no other kind is there."""
+def _refuse_other_kinds(column: "LabelColumn", reason: str) -> None:
+    """Raise DataError for labels that are hardly names of classes; no other kind is there.
+
+    Args:
+        column: the labels of train.
+        reason: why the plug-in of the other kinds is not loaded.
+    """
     labels = column.filled
     numbers = [found for found in map(number, labels) if found is not None]
     if any(list_of(label) is not None for label in labels):
@@ -121,8 +114,9 @@ def _refuse_other_kinds(column: "LabelColumn") -> None:
     else:
         return
     raise DataError(
-        f"{column.source}: column {column.name!r} holds {what}. {_SUPPLY}; --task-type "
-        f"{ONE_CLASS.task_type} reads them as names of classes"
+        f"{column.source}: column {column.name!r} holds {what}. {SUPPLIER} reads "
+        f"such labels, and it is {reason}; --task-type {ONE_CLASS.task_type} reads them as names "
+        "of classes"
     )
 
 
@@ -155,9 +149,10 @@ def task_type_of_model(config: Any, registry: Registry | None = None) -> "TaskTy
     for kind in _loaded(registry, ReadReport()):
         if found := kind.of_model(config, labels):
             return found
+    reason = registry.absent().get(SUPPLIER)
+    absent = f"; {SUPPLIER}, which has others, is {reason}" if reason else ""
     raise ModelError(
         f"no plug-in that is loaded knows the model's kind of task (architectures "
-        f"{config.architectures}, problem_type {config.problem_type}, {len(labels)} outputs). "
-        f"{SUPPLIER} supplies {', '.join(SUPPLIED)}; aang plugins says what "
-        "is installed"
+        f"{config.architectures}, problem_type {config.problem_type}, {len(labels)} outputs)"
+        f"{absent}"
     )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from aang.task_types.cells import Cell, check_classes, is_null
+from aang.task_types.cells import MOST_CLASSES, Cell, is_null, listed, note_look_alikes
 from aang.task_types.written_lists import plain
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Label, ReadReport
@@ -250,7 +250,13 @@ class TaskType(ABC):
                 f"{source}: {what}. A {self.name} task needs at least two classes; does {option} "
                 "name the right column?"
             )
-        check_classes(found, len(labels), source, option, report)
+        if len(found) > MOST_CLASSES:
+            raise DataError(
+                f"{source}: there are {len(found)} different labels in {len(labels)} examples, "
+                f"such as {listed([name[:40] for name in found], 3)}. The maximum is "
+                f"{MOST_CLASSES} classes; does {option} name the right column?"
+            )
+        note_look_alikes(source, found, report)
         return replace(self, labels=found)
 
     @cached_property

@@ -5,6 +5,7 @@ import json
 import re
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from io import StringIO
 from itertools import pairwise
 from tokenize import NL, STRING, generate_tokens
@@ -26,10 +27,8 @@ def list_in(text: str) -> list[object] | None:
     text = text.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return None
-    try:
-        return _lists(json.loads(text))
-    except (ValueError, RecursionError):  # not JSON, or half a surrogate pair
-        pass
+    with suppress(ValueError, RecursionError):  # not JSON, or half a surrogate pair
+        return _readable(json.loads(text))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # of escapes that Python does not know
@@ -37,7 +36,7 @@ def list_in(text: str) -> list[object] | None:
         # As numpy writes ['a' 'b'], which Python reads as ['ab'].
         if _QUOTES_MEET.search(text) and _strings_meet(text):
             return None
-        return _lists(found) if isinstance(found, list) else None
+        return _readable(found) if isinstance(found, list) else None
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
 
@@ -83,21 +82,12 @@ def _strings_meet(text: str) -> bool:
     return (STRING, STRING) in pairwise(kinds)
 
 
-def _lists(value: list[object]) -> list[object]:
+def _readable(value: list[object]) -> list[object]:
     """The list with lists in place of tuples.
 
     Raises:
         UnicodeEncodeError: a text holds half a surrogate pair, which no model can read.
+        TypeError: it holds what JSON does not have.
     """
-    return [_readable(part) for part in value]
-
-
-def _readable(value: object) -> object:
-    match value:
-        case str():
-            value.encode()
-        case list() | tuple():
-            return _lists(list(value))
-        case dict():
-            return {_readable(key): _readable(part) for key, part in value.items()}
-    return value
+    found: list[object] = json.loads(json.dumps(value, ensure_ascii=False).encode())
+    return found
